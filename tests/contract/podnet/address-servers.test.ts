@@ -104,7 +104,7 @@ describeAddressServersContract("dnsmasq", () => {
   return Promise.resolve({
     servers,
     netns: namespaces.open(pod),
-    ask: () => {
+    requestAddress: () => {
       const { ip, mask } = askIpv4(guest) ?? {};
       const isReported = ip !== undefined && mask !== undefined;
       return Promise.resolve(isReported ? `${ip}/${mask}` : undefined);

@@ -36,7 +36,7 @@ describeDefaultRoutesContract("of the kernel", () => {
   return Promise.resolve({
     routes,
     netns: namespaces.open(name),
-    take: (link) => {
+    deleteLink: (link) => {
       ip("link", "delete", link);
     },
     close: () => {

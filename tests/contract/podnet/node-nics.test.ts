@@ -135,8 +135,8 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
       ip(pod, `link set net1 name ${name}`);
       ip(pod, `link set ${name} netns ${host}`);
     },
-    see: (name) => seeLink(host, name),
-    inPod: () => {
+    readSettings: (name) => seeLink(host, name),
+    listPodNics: () => {
       const links = JSON.parse(run("ip", "-n", pod, "-j", "link")) as { ifname: string }[];
       return links.map(({ ifname }) => ifname).filter((name) => name !== "lo");
     },
@@ -220,7 +220,7 @@ describe("restores a NIC with all its settings", () => {
       kind: "there",
       rejectedSettings: [expect.stringMatching(/^name card0: .*EEXIST/)],
     });
-    expect(scene.see("dev7")).toMatchObject({
+    expect(scene.readSettings("dev7")).toMatchObject({
       mac: BORROWED_MAC,
       addresses: BORROWED_ADDRESSES.addresses,
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CNI plugin that a container runtime calls: hands the call on to net-agent, and its answer back. Knows nothing of
-// networks. One static program, so that it runs on any host, whatever that has installed.
+// The CNI plugin that a container runtime calls. It forwards the call to net-agent, prints the response, and parses no
+// networks. It is one static program, so that it runs on any host.
 // Source: CNI SPEC 1.1 sections 2 to 5; Multus pkg/server/api (path and body).
 #define _GNU_SOURCE // struct ucred
 #include <errno.h>
@@ -20,18 +20,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Where net-agent listens, unless the configuration's `socket` says otherwise. */
+/** Path of net-agent's socket, unless the configuration's `socket` has another. */
 #define SOCKET_PATH "/run/net-agent/cni.sock"
-/** Bytes of a configuration, and of an answer; both are a few kilobytes. */
+/** Maximum bytes of a configuration and of an answer, which have a few kilobytes. */
 #define CONFIG_MAX (1024 * 1024)
 #define ANSWER_MAX (4 * 1024 * 1024)
-/** Bytes of one CNI_ variable; the longest is CNI_ARGS. */
+/** Maximum bytes of one CNI_ variable; the longest is CNI_ARGS. */
 #define VARIABLE_MAX (64 * 1024)
-/** Milliseconds for the runtime to write the configuration, and for net-agent to take the call. */
+/** Deadline for the runtime to write the configuration, and for net-agent to receive the call, in milliseconds. */
 #define TALK_MS 10000
-/** Milliseconds for the work: a kubelet gives a pod's sandbox as long. Source: kubelet, --runtime-request-timeout, twice. */
+/** Deadline of net-agent's answer, in milliseconds. Source: kubelet, twice --runtime-request-timeout for a sandbox. */
 #define WORK_MS 240000
-/** Seconds without a heartbeat after which net-agent is down for longer than a restart. */
+/** Seconds without a heartbeat after which net-agent is not merely restarting. */
 #define GONE_S 600
 
 /** Error codes. Source: CNI SPEC 1.1 section 5, "Error". */
@@ -42,7 +42,7 @@ static const char *const VARIABLES[] = {"CNI_COMMAND", "CNI_CONTAINERID", "CNI_N
                                         "CNI_IFNAME",  "CNI_ARGS",        "CNI_PATH"};
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/** Bytes that grow; `data` is owned, and lives as long as the process. */
+/** A growing buffer; `data` is never freed. */
 struct text {
   char *data;
   size_t length, room;
@@ -65,7 +65,7 @@ static void append(struct text *text, const char *data, size_t length) {
   if (text->room - text->length <= length) {
     text->room = (text->length + length + 1) * 2;
     text->data = realloc(text->data, text->room);
-    if (text->data == NULL) _exit(1); // nothing can be said without memory either
+    if (text->data == NULL) _exit(1); // an error message needs memory too
   }
   memcpy(text->data + text->length, data, length);
   text->length += length;
@@ -90,7 +90,7 @@ static void append_string(struct text *text, const char *value) {
   append_text(text, "\"");
 }
 
-/** Source: RFC 4648 section 4. */
+/** Appends bytes as base64. Source: RFC 4648 section 4. */
 static void append_base64(struct text *text, const struct text *bytes) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < bytes->length; i += 3) {
@@ -128,7 +128,7 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/** Waits until the descriptor is readable or writable; false on timeout. */
+/** Waits until the descriptor is readable or writable; returns false on a timeout or an error. */
 static bool wait_for(int descriptor, short events, int64_t until_ms) {
   for (;;) {
     int64_t left = until_ms - now_ms();
@@ -140,7 +140,7 @@ static bool wait_for(int descriptor, short events, int64_t until_ms) {
   }
 }
 
-/** Reads to the end; errors have `code` and name `what`. */
+/** Reads to the end of a descriptor. Errors have `code` as their code, and name `what`. */
 static struct text read_all(int descriptor, size_t max, int64_t until_ms, int code, const char *what) {
   struct text text = {0};
   append_text(&text, "");
@@ -156,7 +156,7 @@ static struct text read_all(int descriptor, size_t max, int64_t until_ms, int co
   }
 }
 
-/** Returns the character behind a JSON string that begins at `at`; NULL if it is unterminated. */
+/** Returns the position after the JSON string that begins at `at`; NULL if it is unterminated. */
 static const char *after_string(const char *at) {
   for (at++; *at != '\0'; at++) {
     if (*at == '"') return at + 1;
@@ -167,7 +167,7 @@ static const char *after_string(const char *at) {
 
 static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** Writes the configuration's `socket`, or the default, to `path`. net-agent validates the rest. */
+/** Writes the configuration's `socket`, or the default, to `path`. net-agent validates other fields. */
 static void find_socket(const char *config, char *path, size_t room) {
   static const char key[] = "\"socket\"";
   int depth = 0;
@@ -196,23 +196,23 @@ static void find_socket(const char *config, char *path, size_t room) {
   }
 }
 
-/** Seconds since net-agent's last heartbeat, the socket's mtime; negative without a socket. */
-static int64_t silent_s(const char *path) {
+/** Returns the seconds since net-agent's last heartbeat, the socket's mtime; negative without a socket. */
+static int64_t seconds_silent(const char *path) {
   struct stat stat_of;
   if (lstat(path, &stat_of) != 0) return -1;
   return (int64_t)time(NULL) - (int64_t)stat_of.st_mtime;
 }
 
 /**
- * What the runtime is told while nobody answers at the socket. A DEL is to come again, so that all goes in order. Where
- * net-agent is gone for longer, pods must go nevertheless: its journal has what is to be given back, and it does so as soon
- * as it starts, since the sandbox is gone by then.
+ * Reports that net-agent does not answer, and exits. The runtime repeats a failed DEL, so that operations stay in
+ * order. If net-agent is down for longer, DEL succeeds so that pods can be deleted. Its journal lists what to release,
+ * which it does at its start, because the sandbox no longer exists.
  */
 __attribute__((noreturn)) static void fail_unreachable(const char *path, const char *why) {
   if (strcmp(command, "STATUS") == 0)
     fail(NOT_AVAILABLE, "net-agent does not answer at %s (%s): no pod gets networks; see the pod of net-agent on this node", path,
          why);
-  int64_t silent = silent_s(path);
+  int64_t silent = seconds_silent(path);
   if (strcmp(command, "DEL") == 0 && (silent < 0 || silent > GONE_S)) {
     fprintf(stderr, "patchbay-cni: net-agent does not answer at %s (%s); when it starts it releases what the pod had\n", path, why);
     exit(0);
@@ -237,7 +237,7 @@ static int connect_to(const char *path) {
     }
     int failure = errno;
     close(descriptor);
-    // Its queue is full, because all pods start together after a boot of the node.
+    // The queue of the socket is full, because all pods start together after a boot of the node.
     if (failure != EAGAIN || now_ms() > until_ms) fail_unreachable(path, strerror(failure));
     poll(NULL, 0, 20);
   }
@@ -254,8 +254,8 @@ static void send_all(int descriptor, const struct text *text, const char *path) 
   }
 }
 
-/** The call, as Multus' shim words it, for an answer as a plugin prints it. HTTP 1.0: the answer comes in one piece. */
-static struct text request_of(const struct text *config) {
+/** Builds the call in the format of Multus' shim. The response to HTTP 1.0 is not chunked. */
+static struct text build_request(const struct text *config) {
   struct text body = {0}, request = {0};
   append_text(&body, "{\"env\":{");
   for (size_t i = 0; i < COUNT(VARIABLES); i++) {
@@ -280,21 +280,21 @@ static struct text request_of(const struct text *config) {
   return request;
 }
 
-/** The length of the body; negative if the header is missing. */
-static long long told_length(const char *headers, const char *end) {
+/** Returns the length of the body by its header; negative if the header is missing. */
+static long long content_length(const char *headers, const char *end) {
   static const char name[] = "\r\ncontent-length:";
   for (const char *at = headers; at + sizeof(name) < end; at++)
     if (strncasecmp(at, name, sizeof(name) - 1) == 0) return strtoll(at + sizeof(name) - 1, NULL, 10);
   return -1;
 }
 
-/** Prints the response body; returns a plugin's exit code. */
-static int answer_with(const struct text *answer, const char *path) {
+/** Prints the response body, and returns a plugin's exit code. */
+static int print_answer(const struct text *answer, const char *path) {
   const char *end = strstr(answer->data, "\r\n\r\n");
   if (end == NULL) fail_unreachable(path, "it ended while it worked");
   const char *body = end + 4;
   size_t length = answer->length - (size_t)(body - answer->data);
-  if (told_length(answer->data, end) != (long long)length) fail_unreachable(path, "its answer is cut off");
+  if (content_length(answer->data, end) != (long long)length) fail_unreachable(path, "its answer is cut off");
   int status = 0;
   if (sscanf(answer->data, "HTTP/%*d.%*d %d", &status) != 1) fail(INTERNAL, "what answers at %s is not net-agent", path);
   if (status != 200 && (length == 0 || body[0] != '{')) fail(INTERNAL, "net-agent answered with HTTP status %d", status);
@@ -319,12 +319,12 @@ int main(void) {
   struct text config = read_all(STDIN_FILENO, CONFIG_MAX, now_ms() + TALK_MS, IO_FAILURE, "the network configuration");
   char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
   find_socket(config.data, path, sizeof(path));
-  struct text request = request_of(&config);
+  struct text request = build_request(&config);
   int descriptor = connect_to(path);
   send_all(descriptor, &request, path);
   bool is_status = strcmp(command, "STATUS") == 0;
   int64_t until_ms = now_ms() + (is_status ? TALK_MS : WORK_MS);
   int code = is_status ? NOT_AVAILABLE : TRY_AGAIN;
   struct text answer = read_all(descriptor, ANSWER_MAX, until_ms, code, "net-agent's answer");
-  return answer_with(&answer, path);
+  return print_answer(&answer, path);
 }

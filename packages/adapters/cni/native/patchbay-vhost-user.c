@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CNI plugin that gives a NIC a place for a socket of vhost-user: tells where it is to be, and nothing else. Whoever
-// serves the sockets of its node makes it. Needs standard input, CNI_ARGS and the file for the device information; asks
-// no API server. One static program.
+// A CNI plugin that assigns a NIC the path of a vhost-user socket, which the node's dataplane creates. It reads only
+// standard input and its environment, and writes the file with device information. It is one static program.
 // Source: CNI SPEC 1.1 sections 2 to 5; NPWG device information 1.1.0 sections 4 and 5.
 #include <ctype.h>
 #include <errno.h>
@@ -15,16 +14,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/** Below it each pod has a directory, which its launcher and who serves the sockets share under the same path. */
+/** Directory with one directory per pod, which the launcher and the dataplane share under the same path. */
 #define ROOT "/run/patchbay/vhost-user"
-/** Bytes of a configuration; it is a few hundred. */
+/** Maximum bytes of a configuration, which has a few hundred. */
 #define CONFIG_MAX (256 * 1024)
-/** Bytes of a name that becomes a file name. */
+/** Maximum bytes of a name that becomes a file name. */
 #define NAME_MAX_BYTES 64
-/** The resource that a pod requests for a directory. */
+/** Resource that a pod requests for a directory. */
 #define RESOURCE "vhost-user.patchbay.io/sockets"
 
-/** Error codes; from 100 on they are a plugin's own. Source: CNI SPEC 1.1 section 5, "Error". */
+/** Error codes; plugins define those from 100 on. Source: CNI SPEC 1.1 section 5, "Error". */
 enum { BAD_ENVIRONMENT = 4, IO_FAILURE = 5, BAD_CONFIG = 7, NO_DIRECTORY = 100 };
 
 /** Prints a CNI error and exits. Arguments contain no quotes, because names are checked first. */
@@ -48,7 +47,7 @@ static char *read_config(void) {
 
 static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** Returns the character behind a JSON string that begins at `at`; NULL if it is unterminated. */
+/** Returns the position after the JSON string that begins at `at`; NULL if it is unterminated. */
 static const char *after_string(const char *at) {
   for (at++; *at != '\0'; at++) {
     if (*at == '"') return at + 1;
@@ -57,7 +56,7 @@ static const char *after_string(const char *at) {
   return NULL;
 }
 
-/** Returns the character behind a JSON value of any depth; NULL if it is unterminated. */
+/** Returns the position after the JSON value that begins at `at`; NULL if it is unterminated. */
 static const char *after_value(const char *at) {
   if (*at == '"') return after_string(at);
   if (*at != '{' && *at != '[') return at + strcspn(at, ",}] \t\r\n");
@@ -93,8 +92,8 @@ static const char *member(const char *at, const char *key) {
   return NULL;
 }
 
-/** Copies a JSON string's text; false if it is missing. Rejects escapes and long strings. */
-static bool text_of(const char *value, const char *name, char *text, size_t room) {
+/** Copies a JSON string; returns false if it is missing or empty. Rejects escapes and long strings. */
+static bool copy_text(const char *value, const char *name, char *text, size_t room) {
   const char *end = value != NULL && *value == '"' ? after_string(value) : NULL;
   if (end == NULL) return false;
   size_t length = (size_t)(end - value) - 2;
@@ -105,7 +104,7 @@ static bool text_of(const char *value, const char *name, char *text, size_t room
   return length > 0;
 }
 
-/** Whether it is a single path component other than . and .. */
+/** Checks that a name is a single path component other than . and .. */
 static bool is_name(const char *name) {
   if (!isalnum((unsigned char)*name) || strlen(name) > NAME_MAX_BYTES) return false;
   for (; *name != '\0'; name++)
@@ -118,8 +117,8 @@ static const char *variable(const char *name) {
   return value == NULL ? "" : value;
 }
 
-/** Copies the value of a key in CNI_ARGS (KEY=VALUE;...); false if it is missing. */
-static bool argument(const char *key, char *value, size_t room) {
+/** Copies the value of a key in CNI_ARGS (KEY=VALUE;...); returns false if it is missing or too long. */
+static bool copy_argument(const char *key, char *value, size_t room) {
   size_t length = strlen(key);
   for (const char *at = variable("CNI_ARGS"); *at != '\0'; at += strcspn(at, ";"), at += *at == ';') {
     if (strncmp(at, key, length) != 0 || at[length] != '=') continue;
@@ -133,10 +132,10 @@ static bool argument(const char *key, char *value, size_t room) {
   return false;
 }
 
-/** The pod's directory: named by the device that the kubelet allocated, else by its uid. */
+/** Finds the pod's directory, named by the device that the kubelet allocated, otherwise by the pod's uid. */
 static void find_directory(const char *config, char *path, size_t room) {
   char id[NAME_MAX_BYTES + 1] = "";
-  if (!text_of(member(config, "deviceID"), "deviceID", id, sizeof(id)) && !argument("K8S_POD_UID", id, sizeof(id)))
+  if (!copy_text(member(config, "deviceID"), "deviceID", id, sizeof(id)) && !copy_argument("K8S_POD_UID", id, sizeof(id)))
     fail(BAD_ENVIRONMENT, "neither deviceID nor K8S_POD_UID in CNI_ARGS says whose socket it is");
   if (!is_name(id)) fail(BAD_CONFIG, "the deviceID, or the K8S_POD_UID, is no name of a directory");
   snprintf(path, room, "%s/%s", ROOT, id);
@@ -168,9 +167,9 @@ static void write_info(const char *file, const char *socket) {
   if (written < 0 || close(descriptor) != 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
 }
 
-/** The path of the device information; false if the runtime sets none. */
+/** Copies the path of the file for device information; returns false if the runtime sets none. */
 static bool find_info_file(const char *config, char *path, size_t room) {
-  return text_of(member(member(config, "runtimeConfig"), "CNIDeviceInfoFile"), "CNIDeviceInfoFile", path, room) && *path == '/';
+  return copy_text(member(member(config, "runtimeConfig"), "CNIDeviceInfoFile"), "CNIDeviceInfoFile", path, room) && *path == '/';
 }
 
 static int add(const char *config) {
@@ -178,7 +177,7 @@ static int add(const char *config) {
   const char *nic = variable("CNI_IFNAME"), *sandbox = variable("CNI_NETNS");
   if (!is_name(nic)) fail(BAD_ENVIRONMENT, "CNI_IFNAME is no name of a NIC");
   if (*sandbox == '\0' || strpbrk(sandbox, "\"\\") != NULL) fail(BAD_ENVIRONMENT, "CNI_NETNS is no path");
-  if (!text_of(member(config, "cniVersion"), "cniVersion", version, sizeof(version)) || !is_name(version))
+  if (!copy_text(member(config, "cniVersion"), "cniVersion", version, sizeof(version)) || !is_name(version))
     fail(BAD_CONFIG, "cniVersion is missing");
   if (!find_info_file(config, file, sizeof(file)))
     fail(BAD_CONFIG, "runtimeConfig.CNIDeviceInfoFile is missing: the network needs capabilities.CNIDeviceInfoFile = true");
@@ -192,7 +191,7 @@ static int add(const char *config) {
   return 0;
 }
 
-/** The dataplane removes the socket, and the node removes the directory. */
+/** Removes the device information. The dataplane removes the socket, and the node removes the directory. */
 static int delete (const char *config) {
   char file[1024] = "";
   if (find_info_file(config, file, sizeof(file)) && unlink(file) != 0 && errno != ENOENT)

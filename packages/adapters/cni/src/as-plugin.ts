@@ -6,10 +6,10 @@ import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
 import { AppError, isAppError, messageOf, findRetryRule } from "@patchbay/base";
 import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
-/** VERSION is missing, because the plugin program answers it itself. */
+/** Commands without VERSION, which the plugin program answers itself. */
 type PluginCommand = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 
-/** The pod of a sandbox, as its kubelet describes it. */
+/** The pod of a sandbox, from the kubelet's CNI_ARGS. */
 export interface CalledPod {
   readonly namespace: string;
   readonly name: string;
@@ -23,24 +23,24 @@ interface KnownAttachment {
 
 export interface PluginCall extends KnownAttachment {
   readonly command: PluginCommand;
-  /** Unset if the namespace is gone or the command needs none. */
+  /** Path of the network namespace; unset if it is deleted or the command needs none. */
   readonly netnsPath?: string;
   readonly args: readonly (readonly [string, string])[];
-  /** Unset if CNI_ARGS do not name the pod in full. */
+  /** Pod of the sandbox; unset if CNI_ARGS do not name it in full. */
   readonly pod?: CalledPod;
-  /** Standard input: the runtime's configuration for `/cni`, the network's for `/delegate`. */
+  /** Configuration from standard input: of the runtime for `/cni`, of the network for `/delegate`. */
   readonly config: JsonObject;
   /** Version of the configuration; the response has the same. */
   readonly cniVersion: string;
   /** The runtime's values for capabilities that its configuration declares. */
   readonly runtimeConfig: JsonObject;
-  /** GC: the attachments to keep. */
+  /** Attachments that GC preserves. */
   readonly valid: readonly KnownAttachment[];
   /** Attributes that a controller requests in addition to the configuration. */
   readonly attributes: JsonObject;
 }
 
-/** Source: CNI SPEC 1.1 section 5, "Error" */
+/** Codes of CNI errors. Source: CNI SPEC 1.1 section 5, "Error" */
 export const CNI_CODES = {
   versionUnknown: 1,
   badEnvironment: 4,
@@ -53,11 +53,11 @@ export const CNI_CODES = {
 } as const;
 
 const COMMANDS: readonly PluginCommand[] = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
-/** Source: CNI pkg/utils ValidateContainerID */
+/** Pattern of container IDs. Source: CNI pkg/utils ValidateContainerID */
 const CONTAINER_ID = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
-/** Source: CNI pkg/utils ValidateInterfaceName; 15 is IFNAMSIZ - 1 */
+/** Pattern of interface names; 15 is IFNAMSIZ - 1. Source: CNI pkg/utils ValidateInterfaceName */
 const INTERFACE_NAME = /^(?!\.{1,2}$)[^/:\s]{1,15}$/;
-/** Source: CNI SPEC 1.1 section 5, "GC" */
+/** Key of GC's valid attachments. Source: CNI SPEC 1.1 section 5, "GC" */
 const VALID_ATTACHMENTS = "cni.dev/valid-attachments";
 
 function reject(cniCode: number, reason: string): never {
@@ -73,7 +73,7 @@ function toObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Ignores pairs without an equals sign; a value may contain more of them. Source: CNI pkg/types LoadArgs */
+/** Parses CNI_ARGS. Ignores pairs without an equals sign; values may contain more. Source: CNI pkg/types LoadArgs */
 function parseArgs(text: string): readonly (readonly [string, string])[] {
   return text.split(";").flatMap((pair) => {
     const at = pair.indexOf("=");
@@ -97,13 +97,13 @@ function parseConfig(body: JsonObject): JsonObject {
 }
 
 function parseVersion(config: JsonObject): string {
-  const stated = readText(config, "cniVersion");
-  const version = stated === "" ? VERSION_WHEN_ABSENT : stated;
+  const requestedVersion = readText(config, "cniVersion");
+  const version = requestedVersion === "" ? VERSION_WHEN_ABSENT : requestedVersion;
   if (isKnownVersion(version)) return version;
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** A missing list is an error, because an empty one would remove all attachments. */
+/** Parses GC's list. A missing list is an error, because an empty one would remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,
@@ -120,22 +120,22 @@ function parseValidAttachments(
   });
 }
 
-/** Lists all invalid variables at once. */
+/** Lists all invalid variables. */
 function findInvalidVariables(command: PluginCommand, env: JsonObject): readonly string[] {
   if (command === "GC" || command === "STATUS") return [];
   const needsAll = command === "ADD" || command === "CHECK";
   const netns = readText(env, "CNI_NETNS");
-  const isFine: Readonly<Record<string, boolean>> = {
+  const isValidByName: Readonly<Record<string, boolean>> = {
     CNI_CONTAINERID: CONTAINER_ID.test(readText(env, "CNI_CONTAINERID")),
     CNI_IFNAME: INTERFACE_NAME.test(readText(env, "CNI_IFNAME")),
     CNI_NETNS: netns.startsWith("/") || (netns === "" && !needsAll),
     "CNI_ARGS (K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID)":
       !needsAll || findPod(parseArgs(readText(env, "CNI_ARGS"))) !== undefined,
   };
-  return Object.keys(isFine).filter((name) => isFine[name] === false);
+  return Object.keys(isValidByName).filter((name) => isValidByName[name] === false);
 }
 
-/** @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the code to answer with */
+/** Parses a call. @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the code to answer with */
 export function parsePluginCall(body: unknown): PluginCall {
   if (!isJsonObject(body)) reject(CNI_CODES.notDecoded, "the request is not a JSON object");
   const env = toObject(body["env"]);
@@ -172,7 +172,7 @@ interface PluginFailure {
   readonly msg: string;
 }
 
-/** Errors of the API server and the container runtime, which recover without intervention. */
+/** Pattern of errors of the API server and the container runtime, which recover without intervention. */
 const TEMPORARY_ERRORS = /^(?:KUBE|CRI)_/;
 
 function toCniCode({ code, details }: AppError): number {
@@ -187,12 +187,12 @@ function isTemporary(error: AppError): boolean {
   return TEMPORARY_ERRORS.test(error.code) && findRetryRule(error) === "backoff";
 }
 
-/** Converts an error. Temporary ones get the code "try again later". */
+/** Converts an error to CNI's format. A temporary error gets the code "try again later". */
 export function toPluginFailure(error: unknown, cniVersion?: string): PluginFailure {
-  const own = isAppError(error) ? toCniCode(error) : CNI_CODES.internal;
-  const code = isAppError(error) && isTemporary(error) ? CNI_CODES.tryAgain : own;
+  const permanentCode = isAppError(error) ? toCniCode(error) : CNI_CODES.internal;
+  const code = isAppError(error) && isTemporary(error) ? CNI_CODES.tryAgain : permanentCode;
   return { ...(cniVersion === undefined ? {} : { cniVersion }), code, msg: messageOf(error) };
 }
 
-/** Built by hack/build-native. Sources and compiled files are at the same depth in the package. */
+/** Path of the plugin program, which hack/build-native builds. Sources and compiled files are at the same depth. */
 export const PLUGIN_PROGRAM = fileURLToPath(new URL("../build/patchbay-cni", import.meta.url));

@@ -24,7 +24,7 @@ interface RecorderDeps {
   readonly files: Files;
   readonly log: Logger;
   readonly stateDir: string;
-  /** Source: /proc/sys/kernel/random/boot_id */
+  /** ID of the running boot. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
   readonly listHostLinks: () => Promise<readonly Link[]>;
 }
@@ -36,20 +36,21 @@ class FileBridgeRecorder implements BridgeRecorder {
   }
 
   async observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T> {
-    const absent = await this.#orLogged([], async () =>
+    const absentBridges = await this.#runOrLog([], async () =>
       findAbsentBridges(configs, await this.#deps.listHostLinks()),
     );
     try {
       return await add();
     } finally {
-      if (absent.length > 0) await this.#orLogged(undefined, () => this.#record(absent));
+      if (absentBridges.length > 0)
+        await this.#runOrLog(undefined, () => this.#record(absentBridges));
     }
   }
 
-  async #record(absent: readonly string[]): Promise<void> {
+  async #record(absentBridges: readonly string[]): Promise<void> {
     const { files, log, stateDir, bootId, listHostLinks } = this.#deps;
     const directory = recordDirectory(stateDir);
-    for (const bridge of findCreatedBridges(absent, await listHostLinks())) {
+    for (const bridge of findCreatedBridges(absentBridges, await listHostLinks())) {
       await files.ensureDirectory(directory, 0o700);
       const text = `${JSON.stringify({ ...bridge, bootId })}\n`;
       await files.writeAtomic(`${directory}/${bridge.name}${SUFFIX}`, text, 0o600);
@@ -57,13 +58,13 @@ class FileBridgeRecorder implements BridgeRecorder {
     }
   }
 
-  async #orLogged<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
+  async #runOrLog<T>(fallback: T, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       const reason = messageOf(error);
       this.#deps.log.warn("bridges that plugins create cannot be recorded", { reason });
-      return otherwise;
+      return fallback;
     }
   }
 }
@@ -85,7 +86,7 @@ function parseRecord(text: string | undefined, bootId: string): readonly Created
   return typeof name === "string" && typeof index === "number" ? [{ name, index }] : [];
 }
 
-/** Records since the boot, of the program with that state directory. */
+/** Lists the bridges that a program with this state directory recorded since the boot. */
 export async function listCreatedBridges(
   files: Files,
   { stateDir, bootId }: Pick<RecorderDeps, "stateDir" | "bootId">,

@@ -12,10 +12,10 @@ export interface DefinitionFile {
 }
 
 export interface DefinitionSearch {
-  /** The first file, by file name, that defines the network; unset if there is none. */
+  /** First file by name that defines the network; unset if there is none. */
   readonly file?: DefinitionFile;
   readonly names: readonly string[];
-  /** Files without a readable name, each with the reason. */
+  /** Files without a readable network name, each with the reason. */
   readonly unreadable: readonly string[];
 }
 
@@ -25,7 +25,7 @@ export interface DefinitionFiles {
   find(name: string): Promise<DefinitionSearch>;
 }
 
-/** Source: the same, GetCNIConfigFromFile */
+/** Suffixes of configuration files. Source: network-attachment-definition-client, GetCNIConfigFromFile */
 const SUFFIXES: readonly string[] = [".conf", ".json", ".conflist"];
 
 interface Deps {
@@ -33,7 +33,7 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** The network that a file defines, or why it defines none. */
+/** Name of the network that a file defines, or the reason why it defines none. */
 type FileContent = { readonly name: string } | { readonly reason: string };
 
 function parseContent(text: string): FileContent {
@@ -46,7 +46,7 @@ function parseContent(text: string): FileContent {
 class DefinitionDirectory implements DefinitionFiles {
   readonly directory: string;
   readonly #deps: Deps;
-  /** By path, so that each reason is logged once. */
+  /** Last logged reason by path, so that each is logged once. */
   readonly #loggedReasons = new Map<string, string>();
 
   constructor(deps: Deps, directory: string) {
@@ -72,7 +72,7 @@ class DefinitionDirectory implements DefinitionFiles {
     return { names: [...names].toSorted(), unreadable };
   }
 
-  /** A file may be gone meanwhile, or be a directory. */
+  /** Reads a file, which may have been deleted meanwhile, or be a directory. */
   async #read(path: string): Promise<string | { readonly reason: string }> {
     try {
       return (await this.#deps.files.readText(path)) ?? { reason: "is gone" };

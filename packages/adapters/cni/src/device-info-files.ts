@@ -5,18 +5,18 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Subdirectory `dp` belongs to device plugins, `cni` to the CNI runtime. */
+/** Files in two directories: `dp` of device plugins, and `cni` of the CNI runtime. */
 export interface DeviceInfoFiles {
-  /** Absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
+  /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
   /** Copies the device plugin's information, if any, to `path` before ADD. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
-  /** Undefined if there is no valid information. */
+  /** Reads device information; undefined if there is none or it is invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Longest text, UTF-16 units, because it becomes part of an annotation. */
+/** Maximum length of the text in UTF-16 units, because it becomes part of an annotation. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {
@@ -33,16 +33,16 @@ export function createDeviceInfoFiles(
   { files, log }: { readonly files: Files; readonly log: Logger },
   directory: string,
 ): DeviceInfoFiles {
-  const own = `${directory}/cni`;
+  const cniDirectory = `${directory}/cni`;
   return {
     pathOf: ({ network, containerId, interfaceName }) =>
-      `${own}/${toFileNamePart(`${network}-${containerId}_${interfaceName}`)}`,
+      `${cniDirectory}/${toFileNamePart(`${network}-${containerId}_${interfaceName}`)}`,
     prepare: async (path, { resource, id }) => {
       if (resource === undefined) return;
       const pluginFile = `${directory}/dp/${toFileNamePart(`${resource}-${id}-device.json`)}`;
       const text = await files.readText(pluginFile);
       if (text === undefined) return;
-      await files.ensureDirectory(own, 0o755);
+      await files.ensureDirectory(cniDirectory, 0o755);
       await files.writeAtomic(path, text, 0o644);
     },
     read: async (path) => {

@@ -13,9 +13,9 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Field of a NetworkAttachmentDefinition, the default prefix of causes. */
+/** Field of a NetworkAttachmentDefinition, by default the prefix of fields in causes. */
 const DEFAULT_FIELD = "spec.config";
-/** Source: CNI pkg/utils ValidateNetworkName */
+/** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 type Plugin = NetworkConfigList["plugins"][number];
@@ -28,7 +28,7 @@ function isPlugin(value: unknown): value is Plugin {
   return isJsonObject(value) && typeof value["type"] === "string" && isFileName(value["type"]);
 }
 
-/** Whether the text is a single path component. */
+/** Checks whether the text is a single path component. */
 export function isFileName(text: string): boolean {
   return text !== "" && text !== "." && text !== ".." && !/[/\0]/.test(text);
 }
@@ -83,8 +83,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses a plugin or a list; a missing name becomes `defaultName`. `at`: field of the text. Retains unknown keys of
- * plugins. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
+ * Parses a plugin or a list; a missing name becomes `defaultName`. `at` is the field of the text. Retains unknown keys
+ * of plugins. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,
@@ -118,7 +118,7 @@ function parseObject(config: JsonObject, name: string, at: string): ParsedNetwor
   };
 }
 
-/** Source: CNI SPEC 1.1 section 1, where it is a string, and libcni, which accepts both */
+/** Accepts booleans and strings, like libcni. Source: CNI SPEC 1.1 section 1, which defines a string */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
@@ -149,7 +149,7 @@ export function deviceIn({ plugins }: NetworkConfigList): string | undefined {
   return typeof device === "string" && device !== "" ? device : undefined;
 }
 
-/** Whether any plugin of the list declares the capability. Source: CNI SPEC 1.1 section 1, "capabilities" */
+/** Checks whether any plugin of the list declares the capability. Source: CNI SPEC 1.1 section 1, "capabilities" */
 export function hasCapability(config: NetworkConfigList, capability: string): boolean {
   return config.plugins.some((plugin) => declares(plugin, capability));
 }
@@ -159,7 +159,7 @@ function declares(plugin: Plugin, capability: string): boolean {
   return isJsonObject(declared) && declared[capability] === true;
 }
 
-/** `prevResult`: for DEL the result of ADD. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
+/** Prints a plugin's input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
@@ -219,7 +219,7 @@ function isModernResult(value: JsonObject): boolean {
   );
 }
 
-/** Versions 0.1 and 0.2 have one address per family and no interfaces. */
+/** Converts a result of version 0.1 or 0.2, which has one address per family and no interfaces. */
 function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
@@ -239,15 +239,15 @@ function withoutNulls(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-/** `version`: for a result without one. Retains unknown fields for the next plugin. Undefined if it is not a result. */
+/** Parses a result, by default of `version`. Retains unknown fields for the next plugin. Undefined if it is invalid. */
 export function parseResult(text: string, version: string): CniResult | undefined {
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
   if (!isJsonObject(value)) return undefined;
-  const { cniVersion: stated } = value;
-  const cniVersion = typeof stated === "string" && stated !== "" ? stated : version;
+  const { cniVersion: statedVersion } = value;
+  const cniVersion =
+    typeof statedVersion === "string" && statedVersion !== "" ? statedVersion : version;
   const result = withoutNulls({ ...fromLegacy(value), cniVersion });
-  // The fields of CniResult were checked.
   return isModernResult(result) ? (result as unknown as CniResult) : undefined;
 }
 
@@ -257,7 +257,7 @@ function isV6({ address }: Pick<Address, "address">): boolean {
   return address.includes(":");
 }
 
-/** One address per family, and no interface. */
+/** Converts addresses and routes of one IP family for versions 0.1 and 0.2, which have one address per family. */
 function toLegacyFamily(result: CniResult, wantsV6: boolean): object | undefined {
   const found = result.ips?.find((ip) => isV6(ip) === wantsV6);
   if (found === undefined) return undefined;
@@ -290,7 +290,7 @@ const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 type Nic = NonNullable<CniResult["interfaces"]>[number];
 
 interface SandboxNic {
-  /** Index in the interfaces of the result; undefined if it has none. */
+  /** Index in the result's interfaces; undefined if the result has none. */
   readonly index: number | undefined;
   readonly nic: Partial<Nic>;
 }
@@ -303,13 +303,13 @@ function listSandboxNics(result: CniResult): readonly SandboxNic[] {
   );
 }
 
-/** The requested interface. A result without interfaces (before 0.3.0), or with another name for it, means the first one. */
+/** Finds the requested interface, or the first one if the result names none like it. */
 function findRequestedNic(places: readonly SandboxNic[], interfaceName: string): SandboxNic {
   const named = places.find(({ nic }) => nic.name === interfaceName);
   return named ?? places[0] ?? { index: undefined, nic: {} };
 }
 
-/** Addresses without a valid interface belong to the requested one. */
+/** Lists the addresses of an interface. Addresses without a valid interface belong to the requested one. */
 function listAddresses(
   result: CniResult,
   index: number | undefined,
@@ -323,14 +323,14 @@ function listAddresses(
     .map(({ address }) => address.replace(/\/.*/, ""));
 }
 
-/** Gateways of default routes. A default route without one uses the gateways of the addresses. */
+/** Lists gateways of default routes. A default route without one uses the gateways of the addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
     // Plugins may omit `dst`, which the type does not allow.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
-  const ofAddresses = result.ips?.map(({ gateway }) => gateway) ?? [];
-  const gateways = routes.flatMap(({ gw }) => (gw === undefined ? ofAddresses : [gw]));
+  const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
+  const gateways = routes.flatMap(({ gw }) => (gw === undefined ? addressGateways : [gw]));
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 
@@ -343,7 +343,7 @@ interface AdditionalFacts {
   readonly gateways?: readonly string[];
 }
 
-/** The gateways that were set, and the result's for other IP versions. */
+/** Lists the gateways that replaced the network's own, and the result's gateways for other IP versions. */
 function allGateways(result: CniResult, set: readonly string[]): readonly string[] {
   const versions = new Set(set.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
@@ -358,11 +358,11 @@ function buildElement(
   {
     name,
     requestedName,
-    beside: { gateways = [] },
+    additional: { gateways = [] },
   }: {
     readonly name: string;
     readonly requestedName: string | undefined;
-    readonly beside: AdditionalFacts;
+    readonly additional: AdditionalFacts;
   },
 ): NetworkStatus {
   const isRequested = requestedName !== undefined;
@@ -378,12 +378,12 @@ function buildElement(
   };
 }
 
-/** The first version whose results name interfaces. Source: CNI SPEC 0.3.0 */
+/** First version whose results name interfaces. Source: CNI SPEC 0.3.0 */
 const INTERFACES_SINCE = "0.3.0";
 
 /**
- * Whether the plugins created no NIC and assigned no address, like KubeVirt's network binding plugin passt. Results
- * before 0.3.0 cannot name interfaces.
+ * Checks whether the plugins created no NIC and assigned no address, like KubeVirt's network binding plugin passt.
+ * Results before 0.3.0 cannot name interfaces.
  */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);
@@ -392,7 +392,7 @@ function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): b
 function buildElements(
   result: CniResult,
   { name, interfaceName }: { readonly name: string; readonly interfaceName: string },
-  beside: AdditionalFacts,
+  additional: AdditionalFacts,
 ): readonly NetworkStatus[] {
   const places = listSandboxNics(result);
   const own = findRequestedNic(places, interfaceName);
@@ -400,24 +400,24 @@ function buildElements(
     buildElement(result, place, {
       name,
       requestedName: place === own ? interfaceName : undefined,
-      beside,
+      additional,
     }),
   );
 }
 
 /**
- * Elements of one attachment, one per NIC in the sandbox. `name`: NAMESPACE/NAME of the network. `interfaceName`:
- * CNI_IFNAME. Addresses have no prefix length; host interfaces are omitted. Like Multus, omits a result without
- * interfaces, because KubeVirt derives its naming scheme for all NICs from the names in the status. Source: NPWG 1.3
- * section 5.3; KubeVirt PodHasOrdinalInterfaceName
+ * Builds the elements of one attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the network,
+ * `interfaceName` is CNI_IFNAME. Addresses have no prefix length; host interfaces are omitted. Like Multus, omits a
+ * result without interfaces, because KubeVirt derives its naming scheme for all NICs from the names in the status.
+ * Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
   result: CniResult,
   name: string,
   interfaceName: string,
-  beside: AdditionalFacts = {},
+  additional: AdditionalFacts = {},
 ): readonly NetworkStatus[] {
-  return hasNoInterface(result) ? [] : buildElements(result, { name, interfaceName }, beside);
+  return hasNoInterface(result) ? [] : buildElements(result, { name, interfaceName }, additional);
 }
 
 export function findNetworkStatus(
@@ -426,19 +426,19 @@ export function findNetworkStatus(
   interfaceName: string,
 ): NetworkStatus {
   const own = findRequestedNic(listSandboxNics(result), interfaceName);
-  return buildElement(result, own, { name, requestedName: interfaceName, beside: {} });
+  return buildElement(result, own, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** The NIC with a gateway, otherwise the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
+/** Finds the NIC with a gateway, otherwise the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
-  const gated = result.ips?.find(
+  const withGateway = result.ips?.find(
     ({ gateway, interface: owner }) => gateway !== undefined && owner !== undefined,
   );
-  const place = listSandboxNics(result).find(({ index }) => index === gated?.interface);
+  const place = listSandboxNics(result).find(({ index }) => index === withGateway?.interface);
   return place === undefined ? interfaceName : place.nic.name;
 }
 
-/** Elements of a pod's default network, one of which is marked as default. */
+/** Builds the elements of a pod's default network, one of which is marked as default. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

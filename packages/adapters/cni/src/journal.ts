@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal of attachments on disk, written before a plugin runs, because afterwards the node does not reveal what was
-// begun.
+// Journal of attachments on disk, written before a plugin runs, because the node does not reveal which ones were begun.
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -14,9 +13,9 @@ import type {
 
 /** A device of the node that is assigned to an attachment. */
 export interface JournalDevice {
-  /** Unset if no device was assigned, and the plugin reports one that it creates. */
+  /** ID of the device; unset if the plugin creates the device and reports it. */
   readonly id?: string;
-  /** Unset if the device was named explicitly, without a resource. */
+  /** Resource of the device; unset if the device was named explicitly. */
   readonly resource?: string;
   readonly infoPath: string;
 }
@@ -27,32 +26,32 @@ export interface JournalRow {
   readonly podName: string;
   /** NAMESPACE/NAME of the network definition. */
   readonly network: string;
-  /** The arguments of ADD; DEL gets the same. */
+  /** Arguments of ADD, which are also those of DEL. */
   readonly request: AttachmentRequest;
-  /** The annotation element that requested it; unset without one, or if an older agent wrote the row. */
+  /** Annotation element that requested the attachment; unset without one, or in rows of older agents. */
   readonly selection?: NetworkSelection;
-  /** Decimal. */
+  /** Inode of the network namespace, decimal. */
   readonly netnsInode: string;
-  /** Boot in which it was begun. Source: /proc/sys/kernel/random/boot_id */
+  /** ID of the boot in which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Order of a pod's attachments; later ones may depend on earlier ones. */
+  /** Number by which a pod's attachments are ordered; later ones may depend on earlier ones. */
   readonly sequence: number;
-  /** `begun`: ADD has not succeeded yet. `removed`: DEL has succeeded but is not reported yet. */
+  /** `begun` until ADD has succeeded; `removed` if DEL has succeeded but is not reported yet. */
   readonly state: "begun" | "attached" | "removed";
-  /** Unset until ADD has succeeded. */
+  /** Result of ADD; unset until ADD has succeeded. */
   readonly result?: CniResult;
-  /** The pod's default network, which the container runtime adds and deletes. */
+  /** Whether this is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** The container runtime created it, deletes it with the sandbox, and reports it in the pod's status. */
+  /** Whether the container runtime creates the attachment, deletes it with the sandbox, and reports it. */
   readonly isAdopted?: true;
-  /** Default routes that it requested: its gateways, and the routes they replaced. */
+  /** Gateways of the default routes that the attachment requested, and the routes that they replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
-  /** NICs of the node that it uses, as they were before ADD, so that DEL can restore them. */
+  /** NICs of the node that the attachment uses, with their settings before ADD, so that DEL can restore them. */
   readonly nodeNics?: readonly NodeNic[];
-  /** DEL has succeeded or was abandoned; the state stays `begun` until the node's NICs are restored. */
+  /** Whether DEL has succeeded or was abandoned; the state stays `begun` until the node's NICs are restored. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information after ADD. Source: NPWG device information 1.1 */
@@ -61,16 +60,16 @@ export interface JournalRow {
 }
 
 export interface Journal {
-  /** Replaces the row with the same identity; durable when it resolves. */
+  /** Writes a row, replacing the row with the same identity. It is durable when the promise resolves. */
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Pods with rows, sorted. Deletes leftovers of a process that died, so call it only before any other work. */
+  /** Lists pods with rows, sorted. Deletes leftovers of a process that died, so call it only before any other work. */
   listPods(): Promise<readonly string[]>;
 }
 
 const SUFFIX = ".json";
-/** Valid pod UIDs and sandbox IDs, which become file names. */
+/** Pattern of pod UIDs and sandbox IDs, which become file names. */
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function isRow(value: unknown): value is JournalRow {
@@ -104,7 +103,7 @@ type Rows = Map<string, JournalRow>;
 class FileJournal {
   readonly #files: Files;
   readonly #dir: string;
-  /** By pod; a missing pod has not been read. */
+  /** Rows by pod UID; missing if the pod's rows were not read. */
   readonly #rowsByPod = new Map<string, Rows>();
 
   constructor(files: Files, dir: string) {
@@ -141,14 +140,14 @@ class FileJournal {
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // An empty directory or a partial row of an agent that died.
+      // The directory is empty, or has a partial row of an agent that died.
       if ((await rowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }
     return pods;
   }
 
-  /** Changes the disk first. A failed change makes the pod's rows be read again. */
+  /** Changes the disk, then the memory. After a failure the pod's rows are read again. */
   async #change(
     { podUid }: JournalRow,
     onDisk: () => Promise<void>,
@@ -174,7 +173,7 @@ class FileJournal {
   }
 }
 
-/** One directory per pod and one file per attachment. No other process writes there, so rows are read once. */
+/** Creates a journal with a directory per pod. Rows are read once, because only this process writes them. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {
@@ -187,11 +186,11 @@ export function createJournal(files: Files, dir: string): Journal {
 
 async function rowNames(files: Files, directory: string): Promise<readonly string[]> {
   const names = await files.list(directory);
-  // Partial writes end differently.
+  // Files of partial writes have another suffix.
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** An unreadable row may hold an IP address lease, so it is an error instead of being skipped. */
+/** Reads a row. An unreadable row is an error, because it may hold an IP address lease. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

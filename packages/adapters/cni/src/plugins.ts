@@ -23,12 +23,12 @@ const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 interface PluginHost {
   readonly runner: ProcessRunner;
-  /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
+  /** Directories of plugins, searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
   readonly limit: LimitFunction;
   /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.killFamily}. */
   readonly family: string;
-  /** A process whose mount and network namespaces plugins run in; unset for this process's own. */
+  /** PID of a process in whose mount and network namespaces plugins run; unset for this process's own. */
   readonly hostProcess?: number;
 }
 
@@ -41,8 +41,8 @@ interface Invocation {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /**
-   * ADDRESS/LENGTH of a NIC whose network namespace was deleted. The plugin runs with a stand-in namespace that has a
-   * link with these addresses, because it derives from them what it must remove on the host.
+   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin runs with a stand-in
+   * namespace that has a link with these addresses, because it derives from them what it must remove on the host.
    */
   readonly standInAddresses?: readonly string[];
 }
@@ -56,25 +56,25 @@ function buildEnvironment(request: AttachmentRequest): Readonly<Record<string, s
   };
 }
 
-/** Errors that only another configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
+/** Codes of errors that only another configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
 const CONFIG_CODES = [1, 2, 6, 7];
 
-/** Characters of a plugin's message to repeat in events and an annotation. */
+/** Maximum length of a plugin's message in events and an annotation, in characters. */
 const MESSAGE_MAX = 1_000;
 
-/** Exit code of a shell and of nsenter for a missing program. Source: POSIX sh, 2.8.2 */
+/** Exit code of a shell and of nsenter if a program is missing. Source: POSIX sh, 2.8.2 */
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Creates a link in a stand-in namespace, and runs the plugin outside of it. The namespace is deleted with this
- * process. The link is a veth, because the plugin needs that kernel module anyway.
+ * Script that creates a link in a stand-in namespace, and runs the plugin outside of it. The namespace is deleted with
+ * this process. The link is a veth, because the plugin needs that kernel module anyway.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
 CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
 
-/** Plugins, their libraries and the links they create belong to the host, because a container runtime would run them there. */
+/** Builds a command that runs a plugin in the host's namespaces, as a container runtime would. */
 function buildCommand(
   path: string,
   { hostProcess }: PluginHost,
@@ -116,8 +116,7 @@ async function runFrom(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // A plugin that survived this process would compete with plugins of the next one for the same sandbox, and so
-        // would its IPAM plugin.
+        // Plugins of the next process would compete with a plugin that survived this one for the same sandbox.
         family: host.family,
       }),
     );
@@ -143,7 +142,7 @@ function outputTooLong({ plugin, command }: Invocation, error: AppError): AppErr
   );
 }
 
-/** A plugin's message in one line of bounded length, from arbitrary bytes. */
+/** Returns a plugin's message, which may be any bytes, as one line of bounded length. */
 function oneLine(text: string): string {
   const head = text.trimStart().slice(0, MESSAGE_MAX + 1);
   const line = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
@@ -185,13 +184,13 @@ async function invokePlugin(host: PluginHost, call: Invocation): Promise<string>
   throw new AppError("CNI_PLUGIN_MISSING", { plugin: call.plugin, path: host.binDirs.join(":") });
 }
 
-/** VERSION has no side effects. */
+/** Deadline of VERSION, in milliseconds. */
 const VERSION_TIMEOUT_MS = 5_000;
 
-/** Versions by plugin; undefined if the plugin's answer was not understood. */
+/** Supported versions by plugin; undefined if the plugin's answer was not understood. */
 type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
-/** Queried once per plugin. A plugin without VERSION is used with the version of the configuration. */
+/** Queries a plugin's versions once. A plugin without VERSION is used with the version of the configuration. */
 async function querySupportedVersions(
   host: PluginHost,
   known: KnownVersions,
@@ -230,16 +229,16 @@ async function queryVersions(host: PluginHost, plugin: string): Promise<unknown>
   }
 }
 
-/** Deadline of read-only operations. */
+/** Deadline of CHECK and STATUS, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
-/** As for DEL, because GC repeats it. */
+/** Deadline of GC in milliseconds, the same as of DEL, because GC repeats it. */
 const GC_TIMEOUT_MS = 30_000;
-/** The first version with STATUS and GC. */
+/** First version with STATUS and GC. */
 const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** The plugin bridge requires an IPAM plugin even if the configuration has none. Source: plugins 1.1.1, bridge cmdCheck */
+/** Checks for the plugin bridge without IPAM, which fails CHECK. Source: plugins 1.1.1, bridge cmdCheck */
 function requiresMissingIpam({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
@@ -280,19 +279,19 @@ async function checkAll(
   return checked.length > 0;
 }
 
-/** Plugins that support STATUS and GC. */
+/** Lists plugins that support STATUS and GC. */
 async function listSupporting(
   host: PluginHost,
   known: KnownVersions,
   { cniVersion, plugins }: NetworkConfigList,
 ): Promise<readonly Plugin[]> {
   if (!isAtLeast(cniVersion, STATUS_AND_GC_VERSION)) return [];
-  const able: Plugin[] = [];
+  const supporting: Plugin[] = [];
   for (const plugin of plugins) {
     const versions = await querySupportedVersions(host, known, plugin.type);
-    if (versions?.includes(STATUS_AND_GC_VERSION) === true) able.push(plugin);
+    if (versions?.includes(STATUS_AND_GC_VERSION) === true) supporting.push(plugin);
   }
-  return able;
+  return supporting;
 }
 
 async function checkStatus(
@@ -300,8 +299,8 @@ async function checkStatus(
   known: KnownVersions,
   config: NetworkConfigList,
 ): Promise<boolean> {
-  const able = await listSupporting(host, known, config);
-  for (const plugin of able) {
+  const supporting = await listSupporting(host, known, config);
+  for (const plugin of supporting) {
     await invokePlugin(host, {
       plugin: plugin.type,
       network: config.name,
@@ -315,7 +314,7 @@ async function checkStatus(
       timeoutMs: READ_TIMEOUT_MS,
     });
   }
-  return able.length > 0;
+  return supporting.length > 0;
 }
 
 async function collectGarbage(
@@ -327,16 +326,16 @@ async function collectGarbage(
   },
 ): Promise<boolean> {
   const { config } = what;
-  const able = config.disableGC === true ? [] : await listSupporting(host, known, config);
-  if (able.length === 0) return false;
+  const supporting = config.disableGC === true ? [] : await listSupporting(host, known, config);
+  if (supporting.length === 0) return false;
   const valid = (await what.listValid()).map(({ containerId, interfaceName }) => ({
     containerID: containerId,
     ifname: interfaceName,
   }));
-  // libcni sends both names, because the specification has used either.
+  // libcni sends both keys, because the specification has used either.
   const more = { "cni.dev/valid-attachments": valid, "cni.dev/attachments": valid };
   const failures: unknown[] = [];
-  for (const plugin of able) {
+  for (const plugin of supporting) {
     await invokePlugin(host, {
       plugin: plugin.type,
       network: config.name,
@@ -364,7 +363,7 @@ interface Lock {
 export class SharedLocks {
   readonly #locks = new Map<string, Lock>();
 
-  /** Waits for an exclusive operation, then runs beside other shared ones. */
+  /** Runs `work` together with other shared operations, after a running exclusive one. */
   async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
     const lock = this.#getLock(name);
     while (lock.isExclusive) await waitForChange(lock);
@@ -377,7 +376,7 @@ export class SharedLocks {
     }
   }
 
-  /** Waits for running operations; later ones wait for it. */
+  /** Runs `work` alone, after running operations. Later operations wait for it. */
   async runExclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
     const lock = this.#getLock(name);
     while (lock.isExclusive) await waitForChange(lock);
@@ -398,9 +397,9 @@ export class SharedLocks {
   }
 
   #notify(name: string, lock: Lock): void {
-    const waiting = lock.waiters.splice(0);
-    if (waiting.length === 0 && lock.holders === 0 && !lock.isExclusive) this.#locks.delete(name);
-    for (const wake of waiting) wake();
+    const waiters = lock.waiters.splice(0);
+    if (waiters.length === 0 && lock.holders === 0 && !lock.isExclusive) this.#locks.delete(name);
+    for (const wake of waiters) wake();
   }
 }
 
@@ -410,7 +409,7 @@ function waitForChange(lock: Lock): Promise<void> {
   });
 }
 
-/** Replaces operations by those in `changed`. */
+/** Returns `cni` with the operations in `changed` replaced. */
 export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
   return {
     add: (request) => cni.add(request),
@@ -424,26 +423,26 @@ export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
 }
 
 interface CniDeps extends Omit<PluginHost, "limit"> {
-  /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
+  /** Deadline of one plugin's ADD in milliseconds, by default a minute, in which a DHCP server can answer. */
   readonly addTimeoutMs?: number;
 }
 
 /**
- * Plugins at once, because each starts programs of its own and more would not finish sooner. After a node's start all
- * pods arrive together, and the load must not grow with their number.
+ * Maximum number of concurrent plugins, because each starts programs of its own and more would not finish sooner. After
+ * a node's start all pods start together, and the load must not grow with their number.
  */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
-/** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error" */
+/** Code for "container unknown", after which nothing is to be cleaned up. Source: CNI SPEC 1.1 section 5, "Error" */
 const UNKNOWN_CONTAINER = 3;
 
-/** Runs each plugin in a process group of its own with a deadline. */
+/** Creates a Cni that runs each plugin in a process group of its own with a deadline. */
 export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const supported: KnownVersions = new Map();
   const locks = new SharedLocks();
-  /** GC of a network excludes its other operations. Source: CNI SPEC 1.1, "Lifecycle & Ordering" */
+  // GC of a network excludes its other operations. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
   const withLocks = <T>(
     { config, containerId }: AttachmentRequest,
     work: () => Promise<T>,
@@ -512,7 +511,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   });
 }
 
-/** Same configuration and environment as the main plugin's. Source: CNI SPEC 1.1 section 4 */
+/** Runs DEL of IPAM plugins with the main plugin's configuration and environment. Source: CNI SPEC 1.1 section 4 */
 async function releaseAddresses(
   deps: Host,
   known: KnownVersions,
@@ -540,7 +539,7 @@ async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promi
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // The version of ADD if it is known, because plugins refuse a previous result of another version.
+      // Uses the version of ADD if it is known, because plugins refuse a previous result of another version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [
@@ -548,7 +547,7 @@ async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promi
         ]);
       await invokePlugin(deps, delInvocation(plugin, cniVersion, removal));
     } catch (error) {
-      // Continues after a failed plugin, so that the others can clean up; reports the first failure.
+      // Continues after a failed plugin, so that the others can clean up.
       if (!isUnknownContainer(error)) failures.push(error);
     }
   }
@@ -565,7 +564,7 @@ function delInvocation(
   { request, prevResult }: Removal,
 ): Invocation {
   const { config, capabilityArgs } = request;
-  const standInAddresses = findMasqueraded(plugin, { request, prevResult });
+  const standInAddresses = findMasqueradedAddresses(plugin, { request, prevResult });
   return {
     plugin: plugin.type,
     network: config.name,
@@ -582,10 +581,13 @@ function delInvocation(
 }
 
 /**
- * Addresses whose masquerading rules the plugin would leave behind, because it reads them from a namespace that was
- * deleted. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds addresses whose masquerading rules the plugin would leave behind, because it reads them from a namespace that
+ * was deleted. Source: CNI plugins bridge and ptp, cmdDel
  */
-function findMasqueraded(plugin: Plugin, { request, prevResult }: Removal): readonly string[] {
+function findMasqueradedAddresses(
+  plugin: Plugin,
+  { request, prevResult }: Removal,
+): readonly string[] {
   if (plugin["ipMasq"] !== true || request.netnsPath !== undefined) return [];
   const addresses = (prevResult?.ips ?? []).map(({ address }) => address);
   return addresses.filter((address) => parseIp(address) !== undefined);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attachments that container runtimes made, from the cache of libcni. Source: CNI libcni/api.go, "cache"
+// Attachments by container runtimes, from the cache of libcni. Source: CNI libcni/api.go, "cache"
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type {
   AttachmentName,
@@ -24,18 +24,18 @@ export interface RememberedAttachment {
   readonly path: string;
 }
 
-/** Attachments of this machine's runtimes (Multus, the CRI runtime). */
+/** Cached attachments of this machine's runtimes (Multus, the CRI runtime). */
 export interface ResultCache {
   list(): Promise<readonly RememberedAttachment[]>;
-  /** Whether any runtime uses the cache. */
+  /** Checks whether any runtime uses the cache. */
   isInUse(): Promise<boolean>;
-  /** @throws AppError with CNI_GC_HELD if a file that may belong to the network cannot be read */
+  /** Lists the attachments of a network. @throws AppError with CNI_GC_HELD if a file of the network may be unreadable */
   listNames(network: string): Promise<readonly AttachmentName[]>;
   forget(attachment: RememberedAttachment): Promise<void>;
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
 }
 
-/** Source: CNI libcni/api.go CNICacheV1 */
+/** Kind of a cache entry. Source: CNI libcni/api.go CNICacheV1 */
 const CACHE_KIND = "cniCacheV1";
 
 function isPair(value: unknown): value is readonly [string, string] {
@@ -65,7 +65,7 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
 
 type CacheFiles = Pick<Files, "list" | "readText" | "remove" | "exists">;
 
-/** File names are ambiguous, because names of networks and NICs may contain the separator. */
+/** Reads an entry's names from its content, because names of networks and NICs make file names ambiguous. */
 async function readEntry(
   files: CacheFiles,
   path: string,
@@ -88,7 +88,7 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
-/** The file name begins with the network's name, but may belong to another network; undefined then. */
+/** Reads the attachment's name; undefined if the file belongs to another network, whose name begins the same. */
 async function readName(
   files: CacheFiles,
   path: string,
@@ -112,8 +112,9 @@ export function createResultCache(files: CacheFiles, dirs: readonly string[]): R
       for (const path of await listPaths(files, dirs)) {
         if (!path.endsWith(`-${containerId}-${interfaceName}`)) continue;
         const entry = await readEntry(files, path);
-        const isIt = entry?.containerId === containerId && entry.interfaceName === interfaceName;
-        if (isIt) return entry.attachment;
+        const isRequested =
+          entry?.containerId === containerId && entry.interfaceName === interfaceName;
+        if (isRequested) return entry.attachment;
       }
       return undefined;
     },

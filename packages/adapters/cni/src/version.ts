@@ -2,7 +2,7 @@
 // CNI versions. Source: CNI SPEC 1.1 section 1, "Version considerations"
 import { isJsonObject } from "@patchbay/api/json";
 
-/** Oldest first. Source: CNI SPEC 1.1 "Released versions" */
+/** Released versions, oldest first. Source: CNI SPEC 1.1 "Released versions" */
 const KNOWN_VERSIONS: readonly string[] = [
   "0.1.0",
   "0.2.0",
@@ -20,7 +20,7 @@ export function isKnownVersion(version: string): boolean {
   return KNOWN_VERSIONS.includes(version);
 }
 
-/** Whether `version` is `minimum` or later; both must be known. */
+/** Checks whether `version` is `minimum` or later; both must be known. */
 export function isAtLeast(version: string, minimum: string): boolean {
   return KNOWN_VERSIONS.indexOf(version) >= KNOWN_VERSIONS.indexOf(minimum);
 }
@@ -30,8 +30,8 @@ export function findNewestVersion(offered: readonly string[]): string | undefine
 }
 
 /**
- * Versions in an answer to VERSION; undefined if it is not one. Source: CNI SPEC 1.1 section 4; CNI pkg/version
- * PluginDecoder, where 0.2.0 alone implies 0.1.0
+ * Parses the versions in an answer to VERSION; undefined if it is invalid. Source: CNI SPEC 1.1 section 4; CNI
+ * pkg/version PluginDecoder, where 0.2.0 alone implies 0.1.0
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {
   if (!isJsonObject(answer)) return undefined;
@@ -43,7 +43,7 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/** Returns `wanted` if no version is supported by all, so that the plugin reports what it does not support. */
+/** Returns the newest common version up to `wanted`; without one `wanted`, so that the plugin reports the problem. */
 export function negotiateVersion(
   wanted: string,
   supported: readonly (readonly string[] | undefined)[],

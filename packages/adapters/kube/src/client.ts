@@ -23,13 +23,13 @@ import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch/watch-con
 
 export interface RawRequest {
   readonly method: HttpMethod;
-  /** For example `/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start`. */
+  /** Path, for example `/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Default: `application/json`. */
+  /** Content type of the body, by default `application/json`. */
   readonly contentType?: string;
-  /** Default: 10 000. */
+  /** Deadline, by default 10 s. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -53,11 +53,11 @@ export interface KubeClient {
     type: ResourceType<T>,
     options?: ReflectOptions<T>,
   ): Observable<Reflection<T>>;
-  /** @throws AppError with the `KUBE_` codes of Store */
+  /** Sends a request, and fails for an error status. @throws AppError with the `KUBE_` codes of Store */
   requestRaw(request: RawRequest): Promise<RawResponse>;
   /** Like {@link requestRaw}, but returns responses with an error status. @throws AppError with KUBE_UNREACHABLE */
   exchange(request: RawRequest): Promise<HttpResponse>;
-  /** @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the code of the server's status */
+  /** Opens a WebSocket as a stream. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the status' code */
   openStream(call: StreamCall): Promise<Duplex>;
   close(): Promise<void>;
 }
@@ -98,7 +98,7 @@ interface StreamCall {
   readonly signal?: AbortSignal;
 }
 
-/** Milliseconds until the server must respond; it calls other servers itself. */
+/** Deadline of the server's response, in milliseconds, long enough for calls to other servers. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const ERROR_TEXT_MAX = 64 * 1024;
 
@@ -129,7 +129,7 @@ function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Prom
   return promise;
 }
 
-/** Ends with either side. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the code of the status */
+/** Opens a stream that either side can end. Throws like {@link KubeClient.openStream}. */
 export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
   const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;
   if (proxyUrl !== undefined) {
@@ -153,8 +153,7 @@ export async function openStream(config: KubeConfig, call: StreamCall): Promise<
   };
   const url = `${server.replace(/^http/, "ws")}${call.path}`;
   const socket = new WebSocket(url, call.protocol, options);
-  // Created before the response, because the first bytes may arrive in the same segment and would be lost without a
-  // listener.
+  // Created before the response, because first bytes in the same segment would be lost without a listener.
   const stream = createWebSocketStream(socket);
   stream.on("error", () => stream.destroy());
   await waitForOpen(socket, call, server);

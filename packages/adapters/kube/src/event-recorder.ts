@@ -10,11 +10,11 @@ export interface Note {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Part of the object, such as an interface, whose notes share one event. Default: the object as a whole. */
+  /** Part of the object, such as an interface, whose notes share one event. By default the whole object. */
   readonly about?: string;
 }
 
-/** Never blocks and never fails. */
+/** Recorder of events, which never blocks and never fails. */
 export interface EventRecorder {
   record(object: KubeObject, note: Note): void;
   flush(): Promise<void>;
@@ -28,19 +28,19 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** Repeats within this time are written together, milliseconds; doubled at each write while they continue. */
+/** Delay in which repeats are collected for one write, in milliseconds; doubled at each write while they continue. */
 const COALESCE_MS = 5000;
-/** Longest time between writes of repeats, milliseconds. */
+/** Longest time between writes of repeats, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** A repeat after this time is a new event, milliseconds. Source: client-go record/events_cache.go */
+/** Time in milliseconds after which a repeat is a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
-/** New warnings per object; more are dropped. Source: client-go record/events_cache.go (spam filter) */
+/** Limit of new warnings per object; more are dropped. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
-/** New normal events per object. Each reports an action, for example for one of up to a hundred NICs of a VM. */
+/** Limit of new normal events per object, each for an action, for example on one of up to a hundred NICs of a VM. */
 const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
-/** Events to remember. Source: client-go record/events_cache.go (4096) */
+/** Maximum number of remembered events. Source: client-go record/events_cache.go (4096) */
 const EVENTS_MAX = 1000;
-/** Characters of a message. Source: Kubernetes core/validation NoteLengthLimit */
+/** Maximum length of a message, in characters. Source: Kubernetes core/validation NoteLengthLimit */
 const MESSAGE_MAX = 1024;
 
 interface RecordedEvent {
@@ -52,7 +52,7 @@ interface RecordedEvent {
   lastMs: number;
   count: number;
   writtenCount: number;
-  /** Delay before the next repeats are written, milliseconds. */
+  /** Delay before the next repeats are written, in milliseconds. */
   coalesceMs: number;
   isWriting: boolean;
 }
@@ -132,7 +132,7 @@ class CoalescingRecorder implements EventRecorder {
     return entry;
   }
 
-  /** Writes at once the first time, then repeats until there are no more. */
+  /** Writes the first event at once, then repeats until there are no more. */
   async #writeAll(entry: RecordedEvent): Promise<void> {
     if (entry.writtenCount > 0) await this.#coalesce(entry);
     while (entry.writtenCount < entry.count) {
@@ -199,13 +199,13 @@ class CoalescingRecorder implements EventRecorder {
   }
 }
 
-/** RFC 3339 without fractions. Source: Kubernetes metav1.Time */
+/** Prints a time as RFC 3339 without fractions. Source: Kubernetes metav1.Time */
 function toTimestamp(ms: number): string {
   // oxlint-disable-next-line no-restricted-globals -- formats a time, reads no clock
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Repeats are counted in one event. An object gets 25 new warnings at once, then one in five minutes. */
+/** Creates a recorder that counts repeats in one event. An object gets 25 new warnings at once, then one in 5 minutes. */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {
   return new CoalescingRecorder(deps);
 }

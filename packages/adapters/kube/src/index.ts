@@ -9,7 +9,7 @@ export { createElector, fencedStore } from "./leader-election.ts";
 export {
   createCachedReader,
   createMutationCache,
-  type Known,
+  type CachedKind,
   type MutationCache,
   type Reader,
 } from "./watch/mutation-cache.ts";

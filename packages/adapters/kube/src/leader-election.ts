@@ -8,20 +8,20 @@ import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
 /**
- * Seconds until a dead leader is replaced. client-go's 15 would delay NICs by as much; a shorter lease costs the
- * leader only one small write every 1.5 s.
+ * Time until a dead leader is replaced, in seconds. client-go's 15 s would delay NICs; a shorter lease costs the leader
+ * only one small write every 1.5 s.
  */
 const LEASE_SECONDS = 4;
-/** Milliseconds between renewals. */
+/** Interval of renewals, in milliseconds. */
 const RENEW_MS = 1_500;
-/** Milliseconds after a failed renewal. */
+/** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** Writes stop this long after the last successful renewal began: a second before another process may lead. */
+/** Time after the start of the last successful renewal in which writes are permitted: until 1 s before the Lease expires. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
   readonly key: ObjectKey;
-  /** Unique among all processes, ever. */
+  /** Name of this process, unique among all processes ever. */
   readonly identity: string;
   readonly store: Store;
   readonly leases: Cache<Lease>;
@@ -32,7 +32,7 @@ interface ElectorDeps {
 export interface Elector {
   holder(): string | undefined;
   isLeading(): boolean;
-  /** Milliseconds for which writes are permitted; 0 if they are not. */
+  /** Returns for how many more milliseconds writes are permitted; 0 if they are not. */
   remainingWriteMs(): number;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
@@ -49,9 +49,9 @@ export interface Elector {
 class LeaseElector implements Elector {
   readonly #deps: ElectorDeps;
   #observed: ObservedLease;
-  /** Start of the last successful renewal, monotonic clock. */
+  /** Start of the last successful renewal, in milliseconds of the monotonic clock. */
   #renewedMs: number | undefined;
-  #changed: () => void = () => undefined;
+  #onChange: () => void = () => undefined;
 
   constructor(deps: ElectorDeps) {
     this.#deps = deps;
@@ -129,7 +129,7 @@ class LeaseElector implements Elector {
     return claim.kind === "take" && (await this.#write());
   }
 
-  /** Writes the Lease with this process as its holder. Returns false for a conflict with another writer. */
+  /** Writes the Lease with this process as its holder. Returns false if the write fails. */
   async #write(): Promise<boolean> {
     const { store, clock, key, identity, log } = this.#deps;
     const { lease } = this.#observed;
@@ -149,27 +149,27 @@ class LeaseElector implements Elector {
     }
   }
 
-  /** The watch may lag behind the write that conflicted. */
+  /** Reads the Lease, because the watch may lag behind the write that conflicted. */
   async #refresh(): Promise<void> {
     const { store, key } = this.#deps;
     const lease = await store.find(LEASES, key).catch(() => this.#observed.lease);
     this.#observe(lease);
   }
 
-  /** Ignores an older state from a lagging watch. */
+  /** Stores the observed Lease, unless it is an older state from a lagging watch. */
   #observe(lease: Lease | undefined): void {
     const known = this.#observed.lease;
     const isSame = known?.metadata.uid === lease?.metadata.uid;
     if (isSame && known && lease && parseVersion(lease) <= parseVersion(known)) return;
     this.#observed = { lease, sinceMs: this.#deps.clock.monotonicMs() };
-    this.#changed();
+    this.#onChange();
   }
 
   /** Waits until the Lease changes, but at most `ms`. */
   async #waitForChange(ms: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();
     const changed = new Promise<void>((resolve) => {
-      this.#changed = resolve;
+      this.#onChange = resolve;
     });
     const time = this.#deps.clock.sleep(ms, AbortSignal.any([signal, over.signal]));
     try {
@@ -186,24 +186,23 @@ export function createElector(deps: ElectorDeps): Elector {
 }
 
 interface ObservedLease {
-  /** Undefined if it does not exist. */
   readonly lease: Lease | undefined;
-  /** Monotonic clock of this process, milliseconds. */
+  /** Time of the observation, in milliseconds of this process's monotonic clock. */
   readonly sinceMs: number;
 }
 
 type Claim =
   | { readonly kind: "take" }
-  /** Another process leads, and expires after `ms` more without a renewal. */
+  /** Another process leads, and its Lease expires in `ms` if it is not renewed. */
   | { readonly kind: "wait"; readonly ms: number };
 
-/** Undefined if no process leads. */
+/** Returns the leader's identity; undefined if no process leads. */
 export function findHolder(lease: Lease | undefined): string | undefined {
   const holder = lease?.spec?.holderIdentity ?? "";
   return holder === "" ? undefined : holder;
 }
 
-/** Ignores the clocks of other machines, like client-go. Source: client-go tools/leaderelection */
+/** Decides whether the Lease can be acquired. Ignores clocks of other machines. Source: client-go tools/leaderelection */
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
   const seconds = lease?.spec?.leaseDurationSeconds ?? LEASE_SECONDS;
@@ -217,7 +216,7 @@ interface LeaseWriter {
   readonly nowMs: number;
 }
 
-/** The Lease with this process as its holder, acquired or renewed. */
+/** Builds the Lease with this process as its holder, acquired or renewed. */
 export function buildHeldLease(
   lease: Lease | undefined,
   { key, identity, nowMs }: LeaseWriter,
@@ -239,16 +238,15 @@ export function buildHeldLease(
   };
 }
 
-/** The Lease without a holder, so that the next leader need not wait. */
+/** Builds the Lease without a holder, so that the next leader need not wait. */
 export function buildReleasedLease(lease: Lease): Lease {
   return { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } };
 }
 
-/** Milliseconds for which writes are permitted; 0 if they are not. */
 type RemainingTime = () => number;
 
 /**
- * Restricts writes to the leader. A write is refused when the time is over, and aborted when it ends before the
+ * Restricts writes to the leader. A write is refused when the time is over, and aborted when the time ends before the
  * response, so that none is in flight when another process begins to lead. Reads are not restricted.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */

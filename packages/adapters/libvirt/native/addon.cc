@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libvirt for JavaScript: one class without policy, which TypeScript has.
+// Node.js addon for libvirt: one class without policy, which the TypeScript code has.
 // Load it once, in the child process, because libvirt's event loop is global to the process.
 #include <napi.h>
 
@@ -9,14 +9,14 @@
 
 namespace {
 
-// eventLoopAgeMs(): how long ago libvirt's event loop was last seen to turn; it does at least once a second.
-Napi::Value ageOfLoop(const Napi::CallbackInfo &info) { return Napi::Number::New(info.Env(), eventLoopAgeMs()); }
+// eventLoopAgeMs() returns the milliseconds since the last beat of libvirt's event loop, which beats every second.
+Napi::Value readEventLoopAge(const Napi::CallbackInfo &info) { return Napi::Number::New(info.Env(), eventLoopAgeMs()); }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   disownSockets();
   if (!startEventLoop()) throw Napi::Error::New(env, "libvirt's event loop cannot be started");
   exports.Set("Connection", Connection::define(env));
-  exports.Set("eventLoopAgeMs", Napi::Function::New(env, ageOfLoop, "eventLoopAgeMs"));
+  exports.Set("eventLoopAgeMs", Napi::Function::New(env, readEventLoopAge, "eventLoopAgeMs"));
   return exports;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of libvirt calls: plain values that may cross threads.
+// Results of libvirt calls: plain values that may be passed between threads.
 #pragma once
 #include <libvirt/libvirt.h>
 
@@ -22,18 +22,18 @@ struct DomainFacts {
   std::string uuid;
   std::string state;
   bool persistent;
-  bool hasDiskError;  // it is paused for that
+  bool hasDiskError;  // whether the domain is paused because of a disk error
   std::string move;   // "left" or "leaving"; empty otherwise
 };
 
 // A NIC as the guest agent reports it.
 struct GuestInterface {
   std::string name;
-  std::string mac;  // empty when the guest has none for it
-  std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
+  std::string mac;  // empty if the agent reports none
+  std::vector<std::string> addresses;  // as the agent reports them, without prefix lengths
 };
 
-// Facts of the guest agent on one topic, or of libvirt on a job: names, such as os.id or data_total, and texts.
+// Facts of the guest agent about a topic, or of libvirt about a job, by name, for example os.id or data_total.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, Facts>;
@@ -43,20 +43,20 @@ struct CallResult {
   Value value;
 };
 
-// One call; runs on the connection's thread, the only one that uses that connection.
+// A call, which runs on the connection's thread, the only one that uses the connection.
 using Job = std::function<CallResult(virConnectPtr)>;
 
-// Limit of an error's text, bytes; a daemon may send 4 MB.
+// Maximum length of an error's text in bytes; a daemon may send 4 MB.
 constexpr size_t kErrorBytesMax = 1000;
 
-// A truncated text from the daemon or the guest; empty if it is null.
+// Returns a text from the daemon or the guest, truncated; empty if it is null.
 std::string textOf(const char *text, size_t bytesMax);
 
-// A decimal integer; empty for other types.
+// Returns an integer in decimal; empty for other types.
 std::string numberOf(const virTypedParameter &item);
 
-// The error of the last call. libvirt stores it per thread, so read it on the calling thread, immediately.
+// Returns the error of the last call. libvirt stores it per thread, so call this immediately, on the calling thread.
 LibvirtError lastError();
 
-// The result of a call that returned `result`, negative on failure.
+// Returns the result of a call that returned `result`, which is negative on failure.
 CallResult outcomeOf(int result);

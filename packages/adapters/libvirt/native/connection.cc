@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to libvirt. Its thread makes one call after the other, so there is never more than one in flight:
-// with several, libvirt 9.0 leaves some waiting for ever when the daemon stops answering (ADR 0006).
+// One connection to libvirt. Its thread makes one call after the other, because with several calls in flight, libvirt
+// 9.0 leaves some waiting forever when the daemon stops answering (ADR 0006).
 #include "connection.h"
 
 #include <libvirt/libvirt.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// Keepalive: a daemon that is silent for 5 s x (3 + 1) has lost the connection.
+// Keepalive: the connection is lost if the daemon is silent for 5 s x (3 + 1).
 constexpr int kKeepaliveSeconds = 5;
 constexpr unsigned int kKeepaliveCount = 3;
 
@@ -68,7 +68,7 @@ Napi::Value toJs(Napi::Env env, const LibvirtError &failure) {
   return error.Value();
 }
 
-// Runs on the connection's thread; the promise is settled on JavaScript's.
+// Settles a promise on JavaScript's thread. Called on the connection's thread.
 void settle(Link &link, const Napi::Promise::Deferred &deferred, const CallResult &outcome) {
   link.post([deferred, outcome](Napi::Env env, Napi::Function) {
     if (outcome.error) {
@@ -95,30 +95,30 @@ CallResult failureOf(const std::string &message) {
   return {LibvirtError{VIR_ERR_INTERNAL_ERROR, VIR_FROM_RPC, VIR_ERR_ERROR, message}, {}};
 }
 
-// Opens and works. SAFETY: `connection` belongs to this thread alone; callbacks hold the link, never the connection.
+// Opens the connection and runs tasks. SAFETY: `connection` belongs to this thread; callbacks hold only the link.
 void run(const Thread &thread) {
   Registrations registrations;
   if (!thread.socket->begin()) {
     settle(*thread.link, thread.opened, failureOf("the connection is closed"));
-    thread.link->failRest();
+    thread.link->failPendingTasks();
     return;
   }
   virConnectPtr connection = virConnectOpen(thread.uri.c_str());
   if (connection == nullptr) {
     settle(*thread.link, thread.opened, outcomeOf(-1));
   } else if (!thread.socket->find()) {
-    settle(*thread.link, thread.opened, failureOf("another process listens than before"));
+    settle(*thread.link, thread.opened, failureOf("the listening process was replaced"));
   } else if (!registrations.add(connection, thread.link)) {
     settle(*thread.link, thread.opened, outcomeOf(-1));
   } else {
-    // Drivers without a daemon reject it; they cannot hang.
+    // Drivers without a daemon, which cannot hang, reject keepalive.
     virConnectSetKeepAlive(connection, kKeepaliveSeconds, kKeepaliveCount);
     settle(*thread.link, thread.opened, {});
     work(*thread.link, connection);
   }
-  thread.link->failRest();
+  thread.link->failPendingTasks();
   if (connection == nullptr) return;
-  // A daemon may never answer a close request; at the end of its stream it cleans up as well.
+  // A daemon may never answer a request to close. It also cleans up when its stream ends.
   thread.socket->disconnect();
   registrations.remove(connection);
   virConnectClose(connection);
@@ -143,7 +143,7 @@ Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connec
   const std::string uri = info[0].As<Napi::String>();
   const int socketFd = info[2].As<Napi::Number>();
   const pid_t listener = socketFd < 0 ? 0 : listenerOf(socketFd);
-  // libvirt would block in connect, where its thread cannot be interrupted.
+  // Fails here, because libvirt would block in connect, where its thread cannot be interrupted.
   if (listener < 0) throw Napi::Error::New(info.Env(), std::string("connect: ") + strerror(-listener));
   const auto socket = std::make_shared<OwnSocket>(listener);
   socket_ = socket;

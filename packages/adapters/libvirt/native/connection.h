@@ -8,9 +8,9 @@
 #include "link.h"
 #include "peer.h"
 
-// new Connection(uri, notify, socketFd): opens; socketFd is the socket that the URI names, or -1. `opened` is a promise;
-// call(operation, ...arguments) gives one; close() ends the call that it is in. `notify("ended")` says that nothing is
-// left of it.
+// new Connection(uri, notify, socketFd) opens a connection; socketFd is the socket that the URI names, or -1. `opened` is a
+// promise. call(operation, ...arguments) returns a promise. close() also ends the running call. `notify("ended")` is
+// called when the connection's thread has ended.
 class Connection : public Napi::ObjectWrap<Connection> {
  public:
   static Napi::Function define(Napi::Env env);
@@ -22,5 +22,5 @@ class Connection : public Napi::ObjectWrap<Connection> {
   Napi::Value close(const Napi::CallbackInfo &info);
 
   std::shared_ptr<Link> link_;
-  std::weak_ptr<OwnSocket> socket_;  // the thread's, as long as it runs
+  std::weak_ptr<OwnSocket> socket_;  // owned by the thread, as long as it runs
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of the hypervisor port. A domain is looked up by name for each call: no virDomainPtr outlives one.
+// The calls of the hypervisor port. Each call looks up the domain by name, so that no virDomainPtr outlives a call.
 #include "domain.h"
 
 #include <libvirt/libvirt-qemu.h>
@@ -15,20 +15,20 @@
 
 namespace {
 
-// Time limit of the guest agent, which delays other calls of this connection.
+// Deadline of the guest agent in seconds; it delays other calls of the connection.
 constexpr int kAgentSeconds = 2;
-// Limit of interfaces per guest, because an agent may report any number.
+// Maximum number of interfaces per guest, because an agent may report any number.
 constexpr int kGuestInterfacesMax = 256;
-// Limit of facts per guest: libvirt has ten about the system and some per file system and user.
+// Maximum number of facts per guest: libvirt has ten about the system and some per file system and user.
 constexpr int kGuestInfoMax = 1024;
-// Limit of their names and MACs, bytes. Linux names have at most 15, Windows names up to 256.
+// Maximum bytes of an interface's name and MAC. Names have at most 15 bytes on Linux, and up to 256 on Windows.
 constexpr size_t kGuestNameBytesMax = 256;
 constexpr size_t kMacBytesMax = 32;
-// Limits of addresses per interface and in total, and of an address's bytes: IPv6 has at most 45.
+// Maximum number of addresses per interface and in total, and of bytes of an address; IPv6 has at most 45.
 constexpr size_t kAddressesMax = 32;
 constexpr size_t kAllAddressesMax = 1024;
 constexpr size_t kAddressBytesMax = 64;
-// Limit of an agent's description, bytes: 60 commands take 4 kB. Truncated text is invalid JSON and is dropped.
+// Maximum bytes of an agent's description; 60 commands take 4 kB. Truncated text is invalid JSON and is dropped.
 constexpr size_t kAgentBytesMax = 64 * 1024;
 
 struct FreeDomain {
@@ -57,15 +57,15 @@ const char *stateName(int state) {
   }
 }
 
-// The migration that explains the state; empty: none.
+// Returns the migration that explains the state; empty if there is none.
 const char *moveName(int state, int reason) {
   if (state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_MIGRATED) return "left";
   if (state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION) return "leaving";
   return "";
 }
 
-// "live", "config" or "both".
-unsigned int affect(const std::string &target) {
+// Converts the target "live", "config" or "both" to libvirt's flags.
+unsigned int affectFlags(const std::string &target) {
   if (target == "both") return VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG;
   return target == "live" ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
 }
@@ -84,8 +84,8 @@ CallResult findDomain(virConnectPtr connection, const Arguments &arguments) {
   if (virDomainGetUUIDString(domain.get(), uuid) < 0) return outcomeOf(-1);
   const int persistent = virDomainIsPersistent(domain.get());
   if (persistent < 0) return outcomeOf(-1);
-  // A guest whose QEMU died is off, for that reason; state "crashed" is another, of a guest that is kept for a look at it.
-  // So is one that libvirt, when it came back, could not make sense of and ended.
+  // If QEMU died, or libvirt ended a domain that it could not reconnect to, the state is shutoff with this reason. libvirt's
+  // state "crashed" means a guest that is preserved for inspection.
   const bool died =
       state == VIR_DOMAIN_SHUTOFF && (reason == VIR_DOMAIN_SHUTOFF_CRASHED || reason == VIR_DOMAIN_SHUTOFF_DAEMON);
   const bool hasDiskError = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
@@ -99,7 +99,7 @@ CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {
   return outcomeOf(domain == nullptr ? -1 : 0);
 }
 
-// "live", "config" or "moving": the XML for another daemon's migration target.
+// Reads the "live" or "config" XML, or with "moving" the XML for the daemon of a migration's target.
 CallResult readXml(virDomainPtr domain, const Arguments &arguments) {
   const unsigned int flags = arguments[1] == "config"   ? VIR_DOMAIN_XML_INACTIVE
                              : arguments[1] == "moving" ? VIR_DOMAIN_XML_MIGRATABLE
@@ -113,31 +113,31 @@ CallResult readXml(virDomainPtr domain, const Arguments &arguments) {
   return {{}, std::string(xml.get(), length)};
 }
 
-// A call that may have been made before: that the domain already is so is success. Asked by state, since drivers
-// give different error numbers.
-CallResult changeTo(bool active, virDomainPtr domain, int result) {
+// Returns success if the domain is already in the wanted state, because calls may be repeated. Reads the state, because
+// drivers return different error numbers.
+CallResult ignoreIfActive(bool active, virDomainPtr domain, int result) {
   if (result >= 0) return {};
   const LibvirtError error = lastError();
   if (virDomainIsActive(domain) == (active ? 1 : 0)) return {};
   return {error, {}};
 }
 
-// "paused" or "running".
+// Starts the domain "paused" or "running".
 CallResult startDomain(virDomainPtr domain, const Arguments &arguments) {
   const unsigned int flags = arguments[1] == "paused" ? VIR_DOMAIN_START_PAUSED : 0;
-  return changeTo(true, domain, virDomainCreateWithFlags(domain, flags));
+  return ignoreIfActive(true, domain, virDomainCreateWithFlags(domain, flags));
 }
 
 CallResult shutdownDomain(virDomainPtr domain, const Arguments &) {
-  return changeTo(false, domain, virDomainShutdown(domain));
+  return ignoreIfActive(false, domain, virDomainShutdown(domain));
 }
 
 CallResult destroyDomain(virDomainPtr domain, const Arguments &) {
-  return changeTo(false, domain, virDomainDestroy(domain));
+  return ignoreIfActive(false, domain, virDomainDestroy(domain));
 }
 
-// The same for an active domain's vCPUs: paused or running.
-CallResult changeToState(virDomainState wanted, virDomainPtr domain, int result) {
+// Returns success if the vCPUs of an active domain are already paused or running, as wanted.
+CallResult ignoreIfInState(virDomainState wanted, virDomainPtr domain, int result) {
   if (result >= 0) return {};
   const LibvirtError error = lastError();
   int state = 0;
@@ -146,28 +146,28 @@ CallResult changeToState(virDomainState wanted, virDomainPtr domain, int result)
 }
 
 CallResult suspendDomain(virDomainPtr domain, const Arguments &) {
-  return changeToState(VIR_DOMAIN_PAUSED, domain, virDomainSuspend(domain));
+  return ignoreIfInState(VIR_DOMAIN_PAUSED, domain, virDomainSuspend(domain));
 }
 
 CallResult resumeDomain(virDomainPtr domain, const Arguments &) {
-  return changeToState(VIR_DOMAIN_RUNNING, domain, virDomainResume(domain));
+  return ignoreIfInState(VIR_DOMAIN_RUNNING, domain, virDomainResume(domain));
 }
 
-// Uses the guest agent if one listens, else the power button.
+// Reboots through the guest agent if it is connected, otherwise with the power button.
 CallResult rebootDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReboot(domain, 0)); }
 
 CallResult resetDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReset(domain, 0)); }
 
 CallResult attachDevice(virDomainPtr domain, const Arguments &arguments) {
-  return outcomeOf(virDomainAttachDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
+  return outcomeOf(virDomainAttachDeviceFlags(domain, arguments[1].c_str(), affectFlags(arguments[2])));
 }
 
 CallResult detachDevice(virDomainPtr domain, const Arguments &arguments) {
-  return outcomeOf(virDomainDetachDeviceAlias(domain, arguments[1].c_str(), affect(arguments[2])));
+  return outcomeOf(virDomainDetachDeviceAlias(domain, arguments[1].c_str(), affectFlags(arguments[2])));
 }
 
 CallResult updateDevice(virDomainPtr domain, const Arguments &arguments) {
-  return outcomeOf(virDomainUpdateDeviceFlags(domain, arguments[1].c_str(), affect(arguments[2])));
+  return outcomeOf(virDomainUpdateDeviceFlags(domain, arguments[1].c_str(), affectFlags(arguments[2])));
 }
 
 struct GuestInterfaces {
@@ -191,7 +191,7 @@ std::vector<std::string> addressesOf(const virDomainInterface &item, size_t addr
   return addresses;
 }
 
-// Agent replies are untrusted: their length is limited here, and the caller validates the content.
+// Reads interfaces from the agent, which is untrusted: this limits the length, and the caller validates the content.
 CallResult readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInterfaces found;
@@ -231,7 +231,7 @@ const std::map<std::string, unsigned int> kGuestTopics = {
     {"filesystems", VIR_DOMAIN_GUEST_INFO_FILESYSTEM},
 };
 
-// Limited like interface names.
+// Reads facts, whose number and length are limited because the agent is untrusted.
 CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
   const auto topic = kGuestTopics.find(arguments[1]);
   if (topic == kGuestTopics.end()) {
@@ -249,10 +249,10 @@ CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
 }
 
 // Agent commands without a libvirt function. Source: QEMU guest agent protocol.
-const std::map<std::string, const char *> kAgentQuestions = {
+const std::map<std::string, const char *> kAgentCommands = {
     {"agent", "{\"execute\":\"guest-info\"}"},
     {"freeze", "{\"execute\":\"guest-fsfreeze-status\"}"},
-    // QEMU 9.1 and later.
+    // Supported by QEMU 9.1 and later.
     {"routes", "{\"execute\":\"guest-network-get-route\"}"},
     // Source: Linux, net/ipv4/fib_trie.c fib_route_seq_show
     {"openRoutes", "{\"execute\":\"guest-file-open\",\"arguments\":{\"path\":\"/proc/net/route\",\"mode\":\"r\"}}"},
@@ -260,19 +260,19 @@ const std::map<std::string, const char *> kAgentQuestions = {
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
-// What is asked about a file that the agent has opened: what stands before and after its number. So much is read that its
-// answer, in base64, is not cut.
-const std::map<std::string, std::pair<const char *, const char *>> kFileQuestions = {
+// Agent commands about a file that the agent has opened: the text before and after its handle. `count` is so small that
+// the answer in base64 is not truncated.
+const std::map<std::string, std::pair<const char *, const char *>> kFileCommands = {
     {"readFile", {"{\"execute\":\"guest-file-read\",\"arguments\":{\"handle\":", ",\"count\":32768}}"}},
     {"closeFile", {"{\"execute\":\"guest-file-close\",\"arguments\":{\"handle\":", "}}"}},
 };
 
-CallResult noQuestion() {
-  return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such question"}, {}};
+CallResult unknownCommand() {
+  return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such agent command"}, {}};
 }
 
-// The agent's reply as JSON.
-CallResult putToAgent(virDomainPtr domain, const char *question) {
+// Sends a command to the agent, and returns its reply as JSON.
+CallResult sendToAgent(virDomainPtr domain, const char *question) {
   const std::unique_ptr<char, decltype(&free)> answer(virDomainQemuAgentCommand(domain, question, kAgentSeconds, 0),
                                                       free);
   if (answer == nullptr) return outcomeOf(-1);
@@ -280,18 +280,18 @@ CallResult putToAgent(virDomainPtr domain, const char *question) {
 }
 
 CallResult askGuestAgent(virDomainPtr domain, const Arguments &arguments) {
-  const auto question = kAgentQuestions.find(arguments[1]);
-  return question == kAgentQuestions.end() ? noQuestion() : putToAgent(domain, question->second);
+  const auto question = kAgentCommands.find(arguments[1]);
+  return question == kAgentCommands.end() ? unknownCommand() : sendToAgent(domain, question->second);
 }
 
-// The file handle comes from the guest: only digits, at most as many as a 64-bit number has.
+// Sends a command with a file handle. The handle comes from the guest, so only digits of a 64-bit number are accepted.
 CallResult askAboutGuestFile(virDomainPtr domain, const Arguments &arguments) {
-  const auto question = kFileQuestions.find(arguments[1]);
+  const auto question = kFileCommands.find(arguments[1]);
   const std::string &file = arguments[2];
   const bool isNumber = !file.empty() && file.size() < 19 && std::all_of(file.begin(), file.end(), isDigit);
-  if (question == kFileQuestions.end() || !isNumber) return noQuestion();
+  if (question == kFileCommands.end() || !isNumber) return unknownCommand();
   const auto &[before, after] = question->second;
-  return putToAgent(domain, (before + file + after).c_str());
+  return sendToAgent(domain, (before + file + after).c_str());
 }
 
 const DomainOperations kDomainOperations = {

@@ -6,8 +6,8 @@
 
 #include "call-result.h"
 
-// Limit of domain XML, bytes; one with all ports and NICs has under 200 000.
+// Maximum bytes of domain XML; a domain with all ports and NICs has under 200 000.
 constexpr size_t kXmlBytesMax = 256 * 1024;
 
-// The job for an operation by its name, or none when there is no such operation with that number of arguments.
+// Returns the job for an operation by its name; none if there is no such operation with that number of arguments.
 std::optional<Job> jobFor(const std::string &operation, const std::vector<std::string> &arguments);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvirt tells unasked. Callbacks run on the event loop's thread: they copy and post, and call nothing of libvirt
-// that would ask the daemon, since this same thread would have to read the answer.
+// Events of libvirt. Callbacks run on the event loop's thread. They only copy and post, and call no libvirt function that
+// waits for the daemon, because this thread would have to read the answer.
 #include "events.h"
 
 #include <libvirt/virterror.h>
@@ -19,10 +19,10 @@
 
 namespace {
 
-// Which link each registration is for, by the number that libvirt hands back. Drivers that know no close callback accept one
-// and never free it: so it does not keep the link. A registration that failed while events were handed out libvirt 9.0 still
-// frees, though it says that it will not, and may call before that: a number is let go of twice, and asked for afterwards,
-// where a pointer is not.
+// Links by the number that libvirt passes to a registration's callbacks. Numbers replace pointers for two reasons. Drivers
+// without close callbacks accept one and never free it, so it must not own its link. libvirt 9.0 frees a registration that
+// failed during a dispatch of events, although it says that it does not, and may call it before. So a number may be removed
+// twice, and looked up afterwards.
 class LinkNumbers {
  public:
   void *add(const std::shared_ptr<Link> &link) {
@@ -31,7 +31,7 @@ class LinkNumbers {
     return reinterpret_cast<void *>(last_);
   }
 
-  // Null after its release.
+  // Returns null if the number was removed or the link is gone.
   std::shared_ptr<Link> find(void *number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = links_.find(reinterpret_cast<uintptr_t>(number));
@@ -49,21 +49,21 @@ class LinkNumbers {
   uintptr_t last_ = 0;
 };
 
-// Never destroyed: the event loop's thread outlives main.
+// Returns an object that is never destroyed, because the event loop's thread outlives main.
 LinkNumbers &linkNumbers() {
   static auto *numbers = new LinkNumbers();
   return *numbers;
 }
 
-// Limit of a domain's name and of an alias, bytes; ours have under 200.
+// Maximum bytes of a domain's name and of an alias; ours have under 200.
 constexpr size_t kNameBytesMax = 512;
 
-void letGo(void *opaque) { linkNumbers().remove(opaque); }
+void removeNumber(void *opaque) { linkNumbers().remove(opaque); }
 
 void post(void *opaque, virDomainPtr domain, Event event) {
   const std::shared_ptr<Link> link = linkNumbers().find(opaque);
   if (link == nullptr) return;
-  const char *name = virDomainGetName(domain);  // owned by the domain; asks nobody
+  const char *name = virDomainGetName(domain);  // owned by the domain; no remote call
   event.domain = textOf(name, kNameBytesMax);
   link->postEvent(std::move(event));
 }
@@ -89,7 +89,7 @@ const char *lifecycleName(int event) {
     case VIR_DOMAIN_EVENT_CRASHED:
       return "crashed";
     default:
-      return nullptr;  // a newer libvirt's
+      return nullptr;  // an event of a newer libvirt
   }
 }
 
@@ -120,12 +120,12 @@ void onIteration(virConnectPtr, virDomainPtr domain, int iteration, void *opaque
   post(opaque, domain, {"migrationIteration", "", "", iteration});
 }
 
-// The guest's downtime if the job reports it; otherwise -1.
+// Posts the guest's downtime in milliseconds if the job reports it; otherwise -1.
 void onJobCompleted(virConnectPtr, virDomainPtr domain, virTypedParameterPtr params, int count, void *opaque) {
   unsigned long long downtimeMs = 0;
-  const bool isTold = virTypedParamsGetULLong(params, count, VIR_DOMAIN_JOB_DOWNTIME, &downtimeMs) == 1;
+  const bool isReported = virTypedParamsGetULLong(params, count, VIR_DOMAIN_JOB_DOWNTIME, &downtimeMs) == 1;
   const auto bounded = static_cast<int>(std::min<unsigned long long>(downtimeMs, INT_MAX));
-  post(opaque, domain, {"jobCompleted", "", "", isTold ? bounded : -1});
+  post(opaque, domain, {"jobCompleted", "", "", isReported ? bounded : -1});
 }
 
 const char *closeReason(int reason) {
@@ -190,13 +190,13 @@ bool startLoop() {
   return true;
 }
 
-// Runs once, on the event loop's thread.
-void pass(int timer, void *opaque) {
+// Removes its timer and fulfills the promise. Runs once, on the event loop's thread.
+void onPassed(int timer, void *opaque) {
   virEventRemoveTimeout(timer);
   static_cast<std::promise<void> *>(opaque)->set_value();
 }
 
-// The event loop frees what a timer was given after the timer was removed: that may be later than the wait.
+// Frees the promise of a timer. The event loop may call this later than the wait ends.
 void freePromise(void *opaque) { delete static_cast<std::promise<void> *>(opaque); }
 
 }  // namespace
@@ -211,7 +211,7 @@ double eventLoopAgeMs() { return static_cast<double>(nowMs() - lastBeatMs.load()
 void awaitEventLoop() {
   auto *passed = new std::promise<void>();
   std::future<void> future = passed->get_future();
-  if (virEventAddTimeout(0, pass, passed, freePromise) < 0) {
+  if (virEventAddTimeout(0, onPassed, passed, freePromise) < 0) {
     delete passed;
     return;
   }
@@ -220,19 +220,19 @@ void awaitEventLoop() {
 
 bool Registrations::add(virConnectPtr connection, const std::shared_ptr<Link> &link) {
   void *closing = linkNumbers().add(link);
-  if (virConnectRegisterCloseCallback(connection, onClose, closing, letGo) == 0) {
+  if (virConnectRegisterCloseCallback(connection, onClose, closing, removeNumber) == 0) {
     hasClose_ = true;
   } else {
-    letGo(closing);
-    // A driver without a daemon, test:///default, cannot be closed by another.
+    removeNumber(closing);
+    // Drivers without a daemon, such as test:///default, have no close callback.
     if (virGetLastErrorCode() != VIR_ERR_NO_SUPPORT) return false;
   }
   for (const Subscription &subscription : kSubscriptions) {
     void *number = linkNumbers().add(link);
     const int id = virConnectDomainEventRegisterAny(connection, nullptr, subscription.id,
-                                                    subscription.callback, number, letGo);
+                                                    subscription.callback, number, removeNumber);
     if (id < 0) {
-      letGo(number);
+      removeNumber(number);
       return false;
     }
     events_.push_back(id);
@@ -245,8 +245,8 @@ void Registrations::remove(virConnectPtr connection) {
   events_.clear();
   if (hasClose_) virConnectUnregisterCloseCallback(connection, onClose);
   hasClose_ = false;
-  // While the event loop hands out events, libvirt 9.0 only marks what is removed and lets go of it afterwards, with the
-  // lock of the events held. Were that the last hold on the connection, it would be closed in there, and an event
-  // that came with the answer would make the event loop wait for the lock that it holds, for ever.
+  // During a dispatch of events, libvirt 9.0 only marks removed callbacks and frees them afterwards, while it holds the lock
+  // of the events. If that freed the last reference, the connection would be closed there, and an event that came with the
+  // answer would make the event loop wait forever for the lock that it holds.
   awaitEventLoop();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvirt tells unasked, and the thread on which it does.
+// Events of libvirt, and the thread that dispatches them.
 #pragma once
 #include <libvirt/libvirt.h>
 
@@ -8,22 +8,22 @@
 
 #include "link.h"
 
-// Starts libvirt's event loop on a thread of its own, once; before any connection is opened. It beats by itself.
+// Starts libvirt's event loop on a thread of its own, once, before any connection is opened. Returns false on failure.
 bool startEventLoop();
 
-// Milliseconds since the last beat of the event loop. Never waits.
+// Returns the milliseconds since the last beat of the event loop, without waiting.
 double eventLoopAgeMs();
 
-// Waits until the callback that the event loop is in, if any, has returned. Not on its own thread.
+// Waits until the running callback of the event loop, if any, has returned. Not to be called on the loop's thread.
 void awaitEventLoop();
 
-// Everything that is registered with one connection. Used on the connection's thread only.
+// Callbacks that are registered with one connection. Used on the connection's thread only.
 class Registrations {
  public:
-  // False when libvirt refused; what was registered is taken back by `remove`.
+  // Registers all callbacks. Returns false if libvirt refuses one; `remove` removes those that were registered.
   bool add(virConnectPtr connection, const std::shared_ptr<Link> &link);
 
-  // When it returns, nothing in libvirt holds the connection on their behalf.
+  // Removes the callbacks. Afterwards nothing in libvirt holds the connection on their behalf.
   void remove(virConnectPtr connection);
 
  private:

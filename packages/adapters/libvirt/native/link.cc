@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connection's thread, libvirt's event loop and JavaScript share.
+// State that a connection's thread, libvirt's event loop and JavaScript share.
 #include "link.h"
 
 #include <libvirt/virterror.h>
@@ -13,7 +13,7 @@ void Link::post(Action action) {
         const std::unique_ptr<Action> action(taken);
         if (static_cast<napi_env>(env) != nullptr) (*action)(env, notify);
       });
-  if (status == napi_ok) static_cast<void>(owned.release());  // JavaScript's now
+  if (status == napi_ok) static_cast<void>(owned.release());  // owned by JavaScript's thread
 }
 
 bool Link::isFlood() {
@@ -73,7 +73,7 @@ std::optional<Task> Link::take() {
   return task;
 }
 
-void Link::failRest() {
+void Link::failPendingTasks() {
   std::deque<Task> rest;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connection's thread, libvirt's event loop and JavaScript share.
+// State that a connection's thread, libvirt's event loop and JavaScript share.
 #pragma once
 #include <napi.h>
 
@@ -14,59 +14,59 @@
 
 #include "call-result.h"
 
-// Events that JavaScript has not taken yet; a daemon that sends more is cut off.
+// Maximum number of events that JavaScript has not received yet. A daemon that sends more is disconnected.
 constexpr int kEventsMax = 1024;
-// Events in one window of time; a guest with all its NICs makes some hundred.
+// Maximum number of events in one window of time; a guest with all its NICs causes some hundred.
 constexpr int kEventsPerWindow = 2048;
 constexpr std::chrono::seconds kEventsWindow{10};
 
 struct Event {
-  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected, migrationIteration,
+  // lifecycle, deviceAdded, deviceRemoved, deviceRemovalFailed, agentConnected, agentDisconnected, migrationIteration, or
   // jobCompleted
   std::string kind;
   std::string domain;
-  std::string what;  // alias, or the lifecycle's event; empty for the others
-  int detail;        // the lifecycle's, the iteration, or the downtime in milliseconds
+  std::string what;  // alias, or the event of a lifecycle; empty for other kinds
+  int detail;        // detail of a lifecycle, number of the iteration, or downtime in milliseconds
 };
 
 struct Task {
   Job job;
-  std::function<void(const CallResult &)> finish;  // runs on the connection's thread; posts
+  std::function<void(const CallResult &)> finish;  // runs on the connection's thread and posts the result
 };
 
-// SAFETY: held by shared pointers of the JavaScript object, of the thread, and of a callback of libvirt while it runs;
-// the thread-safe function is released with the last of them, so that none can call a freed one.
+// SAFETY: Shared pointers of the JavaScript object, of the thread, and of running callbacks own the link. The last one
+// releases the thread-safe function, so that no caller can use a freed one.
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  // JavaScript thread. `notify(kind, value)` is called for "event", "lost" and "ended".
+  // JavaScript thread only. `notify(kind, value)` is called for "event", "lost" and "ended".
   Link(Napi::Env env, Napi::Function notify)
       : notify_(Napi::ThreadSafeFunction::New(env, notify, "libvirt connection", 0, 1)) {}
   ~Link() { notify_.Release(); }
   Link(const Link &) = delete;
   Link &operator=(const Link &) = delete;
 
-  // Any thread: runs `action` on the JavaScript thread.
+  // Any thread. Runs `action` on the JavaScript thread.
   using Action = std::function<void(Napi::Env, Napi::Function)>;
   void post(Action action);
   void postEvent(Event event);
   void postLost(const std::string &reason);
 
-  // JavaScript thread. False when the connection is closing.
+  // JavaScript thread only. Returns false if the connection is closing.
   bool push(Task task);
   void close();
 
-  // The connection's thread: the next task; none when the connection is to be closed.
+  // The connection's thread only. Waits for the next task; none if the connection is to be closed.
   std::optional<Task> take();
 
-  // The connection's thread, at its end: fails what is still queued.
-  void failRest();
+  // The connection's thread only, at its end. Fails all tasks that are still queued.
+  void failPendingTasks();
 
  private:
   bool isFlood();
 
   Napi::ThreadSafeFunction notify_;
-  std::atomic<int> events_{0};  // not taken yet
-  int windowEvents_ = 0;        // the event loop's thread only
+  std::atomic<int> events_{0};  // not received by JavaScript yet
+  int windowEvents_ = 0;        // used by the event loop's thread only
   std::chrono::steady_clock::time_point windowStart_;
   std::atomic<bool> lost_{false};
   std::mutex mutex_;

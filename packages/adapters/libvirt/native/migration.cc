@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A domain's move to another daemon: the call that lasts as long as the move, and those that look at it, steer it and end it,
-// on other connections. Which flags and parameters, TypeScript decides.
+// Migration of a domain: the call that lasts as long as the migration, and calls on other connections that observe, tune
+// and abort it. TypeScript decides on flags and parameters.
 #include <libvirt/virterror.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace {
 
-// Facts of a job that are passed on; libvirt 9.0 knows forty.
+// Maximum number of a job's facts; libvirt 9.0 has forty.
 constexpr int kJobFactsMax = 128;
 
-// Typed parameters of libvirt's own allocation.
+// Typed parameters, which libvirt allocates.
 struct Parameters {
   virTypedParameterPtr items = nullptr;
   int count = 0;
@@ -34,7 +34,7 @@ struct Parameters {
   }
 };
 
-// By libvirt's names. Source: libvirt virDomainMigrateToURI3, VIR_MIGRATE_PARAM_*.
+// Functions that add a parameter, by libvirt's name. Source: libvirt virDomainMigrateToURI3, VIR_MIGRATE_PARAM_*.
 const std::map<std::string, int (Parameters::*)(const char *, const std::string &)> kParameters = {
     {VIR_MIGRATE_PARAM_URI, &Parameters::addText},
     {VIR_MIGRATE_PARAM_DEST_XML, &Parameters::addText},
@@ -48,7 +48,7 @@ CallResult refuse(const char *message) {
   return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, message}, {}};
 }
 
-// NAME, URI of the other daemon, flags as a decimal number, then names and values of parameters.
+// Arguments: name, URI of the target's daemon, flags in decimal, then names and values of parameters.
 CallResult migrateDomain(virDomainPtr domain, const Arguments &arguments) {
   Parameters parameters;
   for (size_t index = 3; index < arguments.size(); index += 2) {
@@ -86,13 +86,13 @@ CallResult readJob(virDomainPtr domain, const Arguments &) {
   Facts facts = {{"type", jobTypeName(type)}};
   for (int index = 0; index < std::min(found.count, kJobFactsMax); index++) {
     const virTypedParameter &item = found.items[index];
-    // Numbers only: what a job tells as text is for people.
+    // Includes numbers only; texts of a job are for people.
     facts.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), numberOf(item));
   }
   return {{}, std::move(facts)};
 }
 
-// One that is over is success; a domain that does not run has none.
+// Aborts the job. Returns success if the job has ended, or the domain does not run and therefore has none.
 CallResult abortJob(virDomainPtr domain, const Arguments &) {
   if (virDomainAbortJob(domain) == 0) return {};
   const LibvirtError error = lastError();

@@ -11,7 +11,7 @@
 using Arguments = std::vector<std::string>;
 
 struct DomainOperation {
-  // How many arguments there are; with `more`, at least.
+  // Number of arguments; with `more`, the minimum.
   size_t arguments;
   std::function<CallResult(virDomainPtr, const Arguments &)> call;
   bool more = false;
@@ -19,5 +19,5 @@ struct DomainOperation {
 
 using DomainOperations = std::map<std::string, DomainOperation>;
 
-// Those of a move to another daemon.
+// Returns the operations of migrations.
 const DomainOperations &migrationOperations();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which socket of this process is a connection's. SO_PEERCRED of a connected socket is the process that called listen.
+// Finds the socket of a connection by SO_PEERCRED, which is the process that called listen.
 #include "peer.h"
 
 #include <dirent.h>
@@ -24,10 +24,10 @@
 
 namespace {
 
-// Until a socket that was not there yet is looked for again: libvirt connects it within a millisecond.
-constexpr std::chrono::milliseconds kAgain{20};
+// Delay before a missing socket is searched again: libvirt connects it within a millisecond.
+constexpr std::chrono::milliseconds kSearchInterval{20};
 
-// Source: unix(7). 0 for whatever is no connected unix socket.
+// Returns the process at the other end; 0 unless this is a connected unix socket. Source: unix(7).
 pid_t peerOf(int fd) {
   int family = AF_UNSPEC;
   socklen_t size = sizeof family;
@@ -50,20 +50,20 @@ std::vector<int> listDescriptors() {
 
 // A connected unix socket of this process.
 struct Socket {
-  int fd;  // a copy, closed after the call
+  int fd;  // a copy, closed after the callback
   ino_t inode;
   pid_t peer;
 };
 
-// libvirt closes a socket some time after its connection: one that was shut down meanwhile is another's.
-bool isEnded(int fd) {
+// Checks whether a socket was shut down. It then belongs to an ended connection, whose socket libvirt closes later.
+bool isShutDown(int fd) {
   struct pollfd entry = {fd, 0, 0};
   return poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP) != 0;
 }
 
 void forEachSocket(const std::function<void(const Socket &)> &take) {
   for (const int descriptor : listDescriptors()) {
-    // A copy: libvirt's own may be closed by its thread, and its number used again, at any moment.
+    // Copies the descriptor, because libvirt may close it and reuse its number at any moment.
     const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     if (copy < 0) continue;
     struct stat status = {};
@@ -73,12 +73,12 @@ void forEachSocket(const std::function<void(const Socket &)> &take) {
   }
 }
 
-// Of the whole process.
+// Sockets of the whole process.
 struct Sockets {
   std::mutex mutex;
   std::condition_variable changed;
-  std::set<ino_t> taken;    // those of open connections, and those that are not libvirt's
-  std::set<pid_t> opening;  // who listens, for the connections that are being opened: one for each
+  std::set<ino_t> taken;    // sockets of open connections, and sockets that do not belong to libvirt
+  std::set<pid_t> opening;  // listeners of the connections that are being opened, at most one per listener
 
   bool isTaken(ino_t inode) const { return taken.count(inode) > 0; }
 
@@ -88,7 +88,7 @@ struct Sockets {
   }
 };
 
-// Never destroyed: threads may outlive the end of main.
+// Returns an object that is never destroyed, because threads may outlive main.
 Sockets &sockets() {
   static Sockets *const all = new Sockets();
   return *all;
@@ -97,7 +97,7 @@ Sockets &sockets() {
 }  // namespace
 
 pid_t listenerOf(int socketFd) {
-  // While it is open, this socket must not be taken for libvirt's.
+  // Holds the lock, so that this socket is not mistaken for libvirt's while it is open.
   const std::lock_guard<std::mutex> lock(sockets().mutex);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -errno;
@@ -137,7 +137,7 @@ bool OwnSocket::find() {
   if (listener_ <= 0) return true;
   const std::lock_guard<std::mutex> lock(sockets().mutex);
   forEachSocket([this](const Socket &socket) {
-    const bool isFree = socket.peer == listener_ && !sockets().isTaken(socket.inode) && !isEnded(socket.fd);
+    const bool isFree = socket.peer == listener_ && !sockets().isTaken(socket.inode) && !isShutDown(socket.fd);
     if (isFree) inode_ = socket.inode;
   });
   if (inode_ == 0) return false;
@@ -154,9 +154,9 @@ bool OwnSocket::disconnect() {
   sockets().changed.notify_all();
   if (inode_ == 0 && !isOpening_) return true;
   forEachSocket([this](const Socket &socket) {
-    // A launcher may have let another process listen meanwhile: then its socket is one that nobody waits for.
-    const bool isWaitedFor = socket.peer != listener_ && sockets().opening.count(socket.peer) > 0;
-    const bool isOurs = inode_ == 0 ? !sockets().isTaken(socket.inode) && !isWaitedFor : socket.inode == inode_;
+    // The listening process of a launcher may have changed meanwhile. No other connection waits for such a socket.
+    const bool isExpected = socket.peer != listener_ && sockets().opening.count(socket.peer) > 0;
+    const bool isOurs = inode_ == 0 ? !sockets().isTaken(socket.inode) && !isExpected : socket.inode == inode_;
     if (isOurs) shutdown(socket.fd, SHUT_RDWR);
   });
   return inode_ != 0;
@@ -164,16 +164,16 @@ bool OwnSocket::disconnect() {
 
 void disconnectForGood(const std::shared_ptr<OwnSocket> &socket) {
   if (socket->disconnect()) return;
-  const auto again = [rest = std::weak_ptr<OwnSocket>(socket)] {
+  const auto retry = [weak = std::weak_ptr<OwnSocket>(socket)] {
     for (bool isDone = false; !isDone;) {
-      std::this_thread::sleep_for(kAgain);
-      const std::shared_ptr<OwnSocket> left = rest.lock();  // none: its thread has ended
-      isDone = left == nullptr || left->disconnect();
+      std::this_thread::sleep_for(kSearchInterval);
+      const std::shared_ptr<OwnSocket> locked = weak.lock();  // null if the thread has ended
+      isDone = locked == nullptr || locked->disconnect();
     }
   };
   try {
-    std::thread(again).detach();
+    std::thread(retry).detach();
   } catch (const std::system_error &) {
-    // No thread to be had: the parent replaces a child in which connections hang.
+    // Without a thread, the connection hangs until the parent replaces this process.
   }
 }

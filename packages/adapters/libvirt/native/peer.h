@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which socket of this process is a connection's, and how a thread that waits for it is set free.
+// Finds the socket of a connection, and interrupts a thread that waits for it.
 #pragma once
 #include <sys/types.h>
 
 #include <memory>
 
-// The process that listens on the socket whose inode is open (O_PATH); 0 when it is in no pid namespace of ours, and
-// minus errno when there is no connection. Never waits: a daemon that does not accept is EAGAIN.
+// Returns the process that listens on a socket whose inode is open (O_PATH): 0 if it is in none of our pid namespaces, and
+// minus errno if connecting fails. Never waits: EAGAIN if a daemon does not accept.
 pid_t listenerOf(int socketFd);
 
-// To be called once, before libvirt opens anything: sockets that are there are not libvirt's.
+// Excludes all existing sockets. Call it once, before libvirt opens any.
 void disownSockets();
 
-// The socket of one connection. libvirt does not give it away, so it is the one that nobody else has, and whose peer is
-// the process that listens. Any thread.
+// The socket of one connection. libvirt does not expose it, so it is the unclaimed socket whose peer is the listening
+// process. May be used on any thread.
 class OwnSocket {
  public:
   // `listener` is 0 for a connection without a socket.
@@ -22,24 +22,24 @@ class OwnSocket {
   OwnSocket(const OwnSocket &) = delete;
   OwnSocket &operator=(const OwnSocket &) = delete;
 
-  // The connection's thread, before libvirt opens it: waits while another to the same daemon is being opened, since their
-  // sockets could not be told apart. False when it was disconnected meanwhile.
+  // Call this on the connection's thread before libvirt opens the connection. Waits while another connection to the same
+  // daemon is opened, because their sockets would be ambiguous. Returns false if it was disconnected meanwhile.
   bool begin();
 
-  // Once libvirt has opened it. False when there is none: another process listens than before.
+  // Call this after libvirt has opened the connection. Returns false without a socket: the listening process was replaced.
   bool find();
 
-  // Shuts it down: who waits for an answer gets an end of file. While it is being opened, the sockets that may be it; false
-  // then, for libvirt may not have connected it yet.
+  // Shuts the socket down, so that waiting reads end. While the connection is opened, shuts down all sockets that may be its
+  // own, and returns false, because libvirt may not have connected it yet.
   bool disconnect();
 
  private:
   const pid_t listener_;
   // Guarded by the mutex of all sockets.
-  ino_t inode_ = 0;  // 0 until found
+  ino_t inode_ = 0;  // 0 until the socket is found
   bool isOpening_ = false;
   bool isDisconnected_ = false;
 };
 
-// Sets the thread free that has this socket, however far it is with opening it.
+// Interrupts the thread of this socket at any stage of opening, and retries if necessary.
 void disconnectForGood(const std::shared_ptr<OwnSocket> &socket);

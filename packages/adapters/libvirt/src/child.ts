@@ -5,31 +5,31 @@ import { messageOf } from "@patchbay/base";
 import type { ChildChannel, HypervisorEvent, ClaimedDescriptor } from "@patchbay/core/interfaces";
 import { OPEN_CALL, type Beat, type NativeError, type Reply, type Request } from "./protocol.ts";
 
-/** Notifications of the addon. `ended` is the last one. */
+/** Callback for notifications of the addon. `ended` is the last one. */
 type Notify = (kind: "event" | "lost" | "ended", value?: unknown) => void;
 
 /** A connection with a thread of its own; calls run one after the other. Rejections are {@link NativeError}. */
 interface NativeConnection {
   readonly opened: Promise<undefined>;
   call(operation: string, ...args: readonly string[]): Promise<unknown>;
-  /** Ends its thread and the running call. */
+  /** Ends the connection's thread and the running call. */
   close(): void;
 }
 
 /** libvirt's event loop runs in its own thread for the life of the process. */
 interface LibvirtNative {
-  /** `socketFd`: the socket that the URI names, or -1. */
+  /** `socketFd` is the socket that the URI names, or -1. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
-  /** Milliseconds since libvirt's event loop last turned, which it does at least once a second. */
+  /** Returns the milliseconds since the last beat of libvirt's event loop, which beats every second. */
   readonly eventLoopAgeMs: () => number;
 }
 
-// native/*.cc defines the addon's shape, and is built with this file. No other file loads it.
-const load = createRequire(import.meta.url) as (path: string) => LibvirtNative;
+// native/*.cc defines the addon's interface, and is built with this file. No other file loads it.
+const loadAddon = createRequire(import.meta.url) as (path: string) => LibvirtNative;
 
-/** Loading starts libvirt's event loop. */
+/** Loads the addon, which starts libvirt's event loop. */
 function loadLibvirt(): LibvirtNative {
-  return load("../build/libvirt.node");
+  return loadAddon("../build/libvirt.node");
 }
 
 // Loaded before privileges are dropped, so that the files may be readable by root only.
@@ -73,13 +73,13 @@ function handle(request: Request, context: Context): void {
 
 interface Target {
   readonly uri: string;
-  /** Not needed after the connection attempt. */
+  /** Socket of the daemon, which is closed after the connection attempt. */
   readonly socket?: ClaimedDescriptor;
 }
 
 function openSocket(id: number, context: Context): void {
   const socket = context.channel.claimDescriptor(id);
-  // `direct`: libvirt tries only this socket.
+  // With `direct`, libvirt tries only this socket.
   const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
   open(id, { uri, socket }, context);
 }
@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: number, value });
   } catch (error) {
-    // Includes results that are too long to send: only their call fails.
+    // A result that is too long to send fails only its own call.
     context.reply({ kind: "failed", connection, call: number, error: toNativeError(error) });
   }
 }
@@ -152,7 +152,7 @@ async function runCall(
   return await connection.call(request.operation, ...request.arguments);
 }
 
-/** JSON cannot carry errors. */
+/** Converts an error to an object, because JSON cannot represent errors. */
 function toNativeError(error: unknown): NativeError {
   const message = messageOf(error);
   if (error instanceof Error && "number" in error && "domain" in error && "level" in error) {

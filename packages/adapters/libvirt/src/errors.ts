@@ -3,7 +3,7 @@
 import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 import type { NativeError } from "./protocol.ts";
 
-/** Source: libvirt virErrorNumber; the test compiles them against virterror.h */
+/** Numbers of errors. Source: libvirt virErrorNumber; a test compares them with virterror.h */
 export const VIR_ERR = {
   INTERNAL_ERROR: 1,
   OPERATION_FAILED: 9,
@@ -22,15 +22,15 @@ export const VIR_ERR = {
   DEVICE_MISSING: 99,
 } as const;
 
-/** Source: libvirt virErrorDomain; the test compiles them against virterror.h */
+/** Parts of libvirt that report errors. Source: libvirt virErrorDomain; a test compares them with virterror.h */
 export const VIR_FROM = { RPC: 7, QEMU: 10, DOMAIN: 20 } as const;
 
-const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
+const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.NO_DOMAIN, "LIBVIRT_NO_DOMAIN"],
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job holds the domain's lock: a save, or a call that waits for the guest.
+  // Another job holds the domain's lock, for example a save, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
@@ -44,8 +44,8 @@ export interface FailedCall {
   readonly device?: string;
 }
 
-/** The call with which a daemon connects to another one. */
-export const MIGRATE = "virDomainMigrateToURI3";
+/** Name of the call by which a daemon connects to another one. */
+export const MIGRATE_CALL = "virDomainMigrateToURI3";
 
 export function toAppError(error: NativeError, failed: FailedCall): AppError {
   const details: Details = {
@@ -60,26 +60,26 @@ export function toAppError(error: NativeError, failed: FailedCall): AppError {
 function codeFor(error: NativeError, failed: FailedCall): ErrorCode {
   if (isConnectionLost(error)) {
     // For this call, the daemon reports the same if its connection to the other daemon breaks.
-    return failed.call === MIGRATE ? "LIBVIRT_PEER_LOST" : "LIBVIRT_CONNECTION_LOST";
+    return failed.call === MIGRATE_CALL ? "LIBVIRT_PEER_LOST" : "LIBVIRT_CONNECTION_LOST";
   }
-  return codeByText(error) ?? BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
+  return codeByText(error) ?? CODE_BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 
-/** Errors of the client itself when the daemon is gone or silent. */
+/** Checks for errors of libvirt's client, which mean that the daemon is gone or silent. */
 function isConnectionLost(error: NativeError): boolean {
   if (error.domain !== VIR_FROM.RPC) return false;
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
-/** Meaning of a text in errors with one of these numbers. */
+/** Error code for a text in errors with one of the numbers. */
 interface TextRule {
   readonly numbers: readonly number[];
   readonly text: RegExp;
   readonly code: ErrorCode;
 }
 
-/** Errors whose numbers are too general, by the texts of libvirt 9.0 and QEMU 7.2; the test has captured samples. */
-const BY_TEXT: readonly TextRule[] = [
+/** Rules for numbers that are too general, by texts of libvirt 9.0 and QEMU 7.2; a test has captured samples. */
+const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],
     text: /no device found with alias /,
@@ -124,7 +124,7 @@ const BY_TEXT: readonly TextRule[] = [
 ];
 
 function codeByText(error: NativeError): ErrorCode | undefined {
-  return BY_TEXT.find(
+  return TEXT_RULES.find(
     ({ numbers, text }) => numbers.includes(error.number) && text.test(error.message),
   )?.code;
 }

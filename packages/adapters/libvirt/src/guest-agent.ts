@@ -15,7 +15,7 @@ export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] 
   }));
 }
 
-/** Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS */
+/** libvirt's names of facts. Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS */
 const SYSTEM_FACTS: Readonly<Record<keyof GuestSystem, string>> = {
   id: "os.id",
   name: "os.name",
@@ -41,10 +41,10 @@ export function parseGuestFacts(value: unknown): GuestFacts {
   return Object.fromEntries(facts.filter(([, text]) => text !== ""));
 }
 
-/** Commands to report; an agent may claim any number. */
+/** Maximum number of reported commands, because an agent may claim any number. */
 const COMMANDS_MAX = 256;
 
-/** The return value in an agent's JSON answer. */
+/** Parses the return value in an agent's JSON answer. */
 function parseAgentReturn(value: unknown): unknown {
   const answer = parseJson(typeof value === "string" ? value : undefined);
   return isJsonObject(answer) ? answer["return"] : undefined;
@@ -75,12 +75,12 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : []; // elements are validated later
 }
 
-/** Sends one of the requests that the addon knows; resolves with the agent's JSON. */
+/** Sends one of the addon's agent commands, and resolves with the agent's JSON. */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
-/** An IPv4 default route of any link: no destination, no mask. Source: Linux, fib_route_seq_show */
+/** Pattern of an IPv4 default route, which has no destination and no mask. Source: Linux, fib_route_seq_show */
 const DEFAULT_ROUTE_LINE = /^\S+\s+0{8}\s+[0-9A-F]{8}\s+([0-9A-F]{4})\s+\d+\s+\d+\s+\d+\s+0{8}\s/;
-/** Source: linux/route.h RTF_UP, RTF_REJECT */
+/** Flags of a route. Source: linux/route.h RTF_UP, RTF_REJECT */
 const [UP, REJECT] = [0x1, 0x200];
 const ROUTE_FILE_HEADER = /^Iface\s+Destination\s+Gateway\s+Flags\s/;
 
@@ -88,7 +88,7 @@ function toFacts(hasDefault: boolean): GuestFacts {
   return { "routes.default.ipv4": String(hasDefault) };
 }
 
-/** Undefined if the answer is invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
+/** Parses the agent's routes; undefined if they are invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
 export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
   const reply = parseAgentReturn(answer);
   if (!Array.isArray(reply)) return undefined;
@@ -103,7 +103,7 @@ function isDefault(line: string): boolean {
   return (flags & UP) !== 0 && (flags & REJECT) === 0;
 }
 
-/** Parses the contents of /proc/net/route; empty if they are invalid. */
+/** Parses the content of /proc/net/route; empty if it is invalid. */
 export function parseRouteFile(answer: unknown): GuestFacts {
   const reply = parseAgentReturn(answer);
   const content = isJsonObject(reply) ? reply["buf-b64"] : undefined;
@@ -112,7 +112,7 @@ export function parseRouteFile(answer: unknown): GuestFacts {
   return ROUTE_FILE_HEADER.test(head) ? toFacts(lines.some(isDefault)) : {};
 }
 
-/** The handle of an opened file, as digits; undefined if it was not opened. */
+/** Returns the handle of an opened file as digits; undefined if it was not opened. */
 export function parseFileNumber(answer: unknown): string | undefined {
   const reply = parseAgentReturn(answer);
   return Number.isSafeInteger(reply) && Number(reply) >= 0 ? String(reply) : undefined;
@@ -129,8 +129,9 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Whether the guest has a default route, as `routes.default.ipv4`; empty if unknown. The agent reports routes since
- * QEMU 9.1; an older one reads /proc/net/route in the guest. The guest is untrusted, so invalid answers are ignored.
+ * Reads whether the guest has a default route, as `routes.default.ipv4`; empty if unknown. The agent reports routes
+ * since QEMU 9.1; older agents read /proc/net/route in the guest. The guest is untrusted, so invalid answers are
+ * ignored.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {

@@ -22,7 +22,7 @@ import type {
   OpenOptions,
   ProcessIdentity,
 } from "@patchbay/core/interfaces";
-import { MIGRATE, toAppError, type FailedCall } from "./errors.ts";
+import { MIGRATE_CALL, toAppError, type FailedCall } from "./errors.ts";
 import {
   readGuestRoutes,
   parseGuestAgent,
@@ -47,29 +47,29 @@ import {
 interface ConnectionLink {
   readonly id: number;
   readonly clock: Clock;
-  /** Deadline of each call, milliseconds. */
+  /** Deadline of each call, in milliseconds. */
   readonly callTimeoutMs: number;
   send(request: Request): void;
-  /** Called once when the connection is lost or closed; the child's half may still be busy. */
+  /** Called once when the connection is lost or closed; its thread in the child may still be busy. */
   onLost(): void;
 }
 
-type Answer =
+type CallAnswer =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "error"; readonly error: NativeError }
   | { readonly kind: "lost" }
   | { readonly kind: "late" };
 
-/** Has no deadline. */
+/** Operation without a deadline. */
 const CALL_WITHOUT_DEADLINE = "migrateDomain";
 
-/** Sends nothing over a lost connection. */
+/** A connection in the child, over which nothing is sent after it is lost. */
 export class LibvirtConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;
   readonly #resolveClosed: (end: ConnectionEnd) => void;
   readonly #listeners = new Set<(event: HypervisorEvent) => void>();
-  readonly #answers = new Map<number, (answer: Answer) => void>();
+  readonly #answers = new Map<number, (answer: CallAnswer) => void>();
   #lastCall = OPEN_CALL;
   #tail: Promise<unknown> = Promise.resolve();
   #lostReason: string | undefined;
@@ -110,7 +110,7 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  /** Abandons the connection: running and queued calls fail. Idempotent. */
+  /** Abandons the connection, so that running and queued calls fail. Idempotent. */
   lose(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
@@ -208,7 +208,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async migrateDomain(name: string, migration: Migration): Promise<void> {
-    const call = { call: MIGRATE, domain: name };
+    const call = { call: MIGRATE_CALL, domain: name };
     await this.#run("migrateDomain", migrationArguments(name, migration), call);
   }
 
@@ -243,7 +243,7 @@ export class LibvirtConnection implements HypervisorConnection {
     return Promise.resolve();
   }
 
-  /** Serializes calls; a failed one does not stop the next. */
+  /** Runs a call after the previous ones, even if they failed. */
   #run(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
     const result = this.#tail.then(() => this.#call(operation, args, failed));
     this.#tail = result.catch(() => undefined);
@@ -273,9 +273,13 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  async #request(call: number, request: Request, timeoutMs: number | undefined): Promise<Answer> {
+  async #request(
+    call: number,
+    request: Request,
+    timeoutMs: number | undefined,
+  ): Promise<CallAnswer> {
     if (this.#lostReason !== undefined) return { kind: "lost" };
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const { promise, resolve } = Promise.withResolvers<CallAnswer>();
     const deadline = new AbortController();
     this.#answers.set(call, resolve);
     if (timeoutMs !== undefined) {
@@ -300,7 +304,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 }
 
-/** The alias in a device's XML, for errors. */
+/** Returns the alias in a device's XML, for errors. */
 function findAlias(xml: string): Pick<FailedCall, "device"> {
   const device = /<alias\s+name=["']([^"']*)["']/.exec(xml)?.[1];
   return device === undefined ? {} : { device };
@@ -310,18 +314,18 @@ function timedOut(call: string, timeoutMs: number): AppError {
   return new AppError("LIBVIRT_TIMED_OUT", { call, timeoutMs });
 }
 
-/** Delay before the second consecutive restart, milliseconds; then doubled. The first restart is immediate. */
+/** Delay before the second consecutive restart in milliseconds, then doubled. The first restart is immediate. */
 const RESTART_DELAY_MS = 500;
-/** Longest delay, because all VMs of the node wait. */
+/** Longest delay of a restart in milliseconds, because all VMs of the node wait. */
 const RESTART_DELAY_MAX_MS = 30_000;
-/** A child that lived this long was healthy, so its end counts as the first. */
+/** Lifetime in milliseconds after which a child was healthy, so that its end counts as the first failure. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
 /** Backoff of restarts, because a guest could otherwise make the child restart endlessly. */
 export class RestartBackoff {
   #failures = 0;
 
-  /** The child has ended or failed to start after `livedMs`. */
+  /** Records that the child ended or failed to start after `livedMs`. */
   recordEnd(livedMs: number): void {
     this.#failures = livedMs >= HEALTHY_LIFETIME_MS ? 1 : this.#failures + 1;
   }
@@ -332,22 +336,21 @@ export class RestartBackoff {
   }
 }
 
-/** Times are in milliseconds. */
 export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** User of the child, without capabilities: that of the launchers. Unset for the parent's. */
+  /** User of the child, without capabilities, as of the launchers; unset for the parent's user. */
   readonly identity?: ProcessIdentity;
-  /** Deadline of each call. Default 40 000, because libvirt abandons a busy domain after 30 s. */
+  /** Deadline of each call, by default 40 s, because libvirt gives up on a busy domain after 30 s. */
   readonly callTimeoutMs?: number;
-  /** Deadline of opening. Default 30 000, because a new daemon first probes QEMU, which took 8 s in a measurement. */
+  /** Deadline of opening, by default 30 s, because a new daemon first probes QEMU, which took 8 s in a measurement. */
   readonly openTimeoutMs?: number;
-  /** Stuck connections before the child is replaced. Default 4. */
+  /** Maximum number of stuck connections, above which the child is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Time after which an abandoned connection counts as stuck. Default 30 000, because libvirt notices silence after 20 s. */
+  /** Time after which an abandoned connection is stuck, by default 30 s, because libvirt notices silence after 20 s. */
   readonly stuckAfterMs?: number;
-  /** Time between heartbeats; a child that misses two is replaced. Default 5000. */
+  /** Interval of heartbeats, by default 5 s. A child that misses two is replaced. */
   readonly beatMs?: number;
 }
 
@@ -359,10 +362,10 @@ const DEFAULTS = {
   beatMs: 5000,
 };
 
-/** Deadline for the child to load libvirt and drop its privileges. */
+/** Deadline for the child to load libvirt and drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** Prevents libvirt from reading configuration and from starting a daemon. */
+/** Environment that prevents libvirt from reading configuration and from starting a daemon. */
 const CHILD_ENV = {
   HOME: "/nonexistent",
   XDG_CACHE_HOME: "/nonexistent",
@@ -376,7 +379,7 @@ const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** Starts the child at the first `open`, and after it died at the next one. */
+/** Creates a hypervisor, which starts its child at the first `open`, and at the next one after the child died. */
 export function createHypervisor(options: HypervisorOptions): Hypervisor {
   return new LibvirtHypervisor({ ...DEFAULTS, ...options });
 }
@@ -384,9 +387,9 @@ export function createHypervisor(options: HypervisorOptions): Hypervisor {
 interface Child {
   readonly process: ChildProcessHandle;
   readonly connections: Map<number, LibvirtConnection>;
-  /** Abandoned by the parent, but not ended in the child. */
+  /** Numbers of connections that the parent abandoned, but whose threads have not ended. */
   readonly ending: Set<number>;
-  /** Those of `ending` that are stuck in libvirt. */
+  /** Numbers in `ending` whose threads are stuck in libvirt. */
   readonly stuck: Set<number>;
   /** Aborted when the child has ended. */
   readonly end: AbortController;
@@ -459,7 +462,7 @@ class LibvirtHypervisor implements Hypervisor {
     }
   }
 
-  /** The next open starts another child. */
+  /** Kills the child, so that the next `open` starts another one. */
   #replace(child: Child, reason: string): void {
     this.#options.logger.warn("replacing the libvirt child", { reason });
     this.#forget(child);

@@ -10,7 +10,7 @@ import type {
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
 
-/** Source: libvirt virError */
+/** An error of libvirt. Source: libvirt virError */
 export interface NativeError {
   readonly number: number;
   readonly domain: number;
@@ -24,7 +24,7 @@ export const OPEN_CALL = 0;
 /** Requests of the parent. Connection numbers are never reused. */
 export type Request =
   | { readonly kind: "open"; readonly connection: number; readonly uri: string }
-  /** The socket is the descriptor whose token is the connection's number. */
+  /** The socket is the descriptor that was sent with the connection's number as its token. */
   | { readonly kind: "openSocket"; readonly connection: number }
   | {
       readonly kind: "call";
@@ -33,7 +33,7 @@ export type Request =
       readonly operation: string;
       readonly arguments: readonly string[];
     }
-  /** Also ends the running call. */
+  /** Closes the connection, and ends its running call. */
   | { readonly kind: "close"; readonly connection: number }
   | { readonly kind: "beat" };
 
@@ -56,7 +56,7 @@ export type Reply =
 
 export interface Beat {
   readonly kind: "beat";
-  /** Milliseconds since libvirt's event loop last turned. */
+  /** Milliseconds since the last beat of libvirt's event loop. */
   readonly eventLoopAgeMs: number;
 }
 
@@ -91,14 +91,14 @@ const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
   "deviceRemovalFailed",
 ]);
 
-/** Undefined if it is not an answer to a heartbeat. */
+/** Parses an answer to a heartbeat; undefined if the message is none. */
 export function parseBeat(message: unknown): Beat | undefined {
   if (!isJsonObject(message) || message["kind"] !== "beat") return undefined;
   const { eventLoopAgeMs } = message;
   return typeof eventLoopAgeMs === "number" ? { kind: "beat", eventLoopAgeMs } : undefined;
 }
 
-/** Undefined if it is invalid. */
+/** Parses a reply; undefined if it is invalid. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isJsonObject(message) || typeof message["connection"] !== "number") return undefined;
   const { connection } = message;
@@ -175,7 +175,7 @@ function toJobEvent(
   return { kind, domain, ...(number >= 0 && { downtimeMs: number }) };
 }
 
-/** The domain of a `findDomain` answer; undefined if there is none or it is invalid. */
+/** Parses the answer to `findDomain`; undefined if there is no domain or the answer is invalid. */
 export function parseDomain(value: unknown): DomainInfo | undefined {
   if (!isJsonObject(value)) return undefined;
   const { name, uuid, state, persistent, move } = value;
@@ -198,17 +198,17 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Unanswered heartbeats; one may be late because this process was busy. */
+/** Maximum number of unanswered heartbeats; one may be late because this process was busy. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Milliseconds between heartbeats; also the longest standstill of libvirt's event loop. */
+  /** Interval of heartbeats in milliseconds, and longest time without a beat of libvirt's event loop. */
   readonly beatMs: number;
   /** Aborted when the child has ended. */
   readonly signal: AbortSignal;
   send(): void;
-  /** Called once with the reason; then the checks end. */
+  /** Called once with the reason, after which the heartbeats end. */
   onSilent(reason: string): void;
 }
 
@@ -216,7 +216,7 @@ export interface Heartbeat {
   accept(beat: Beat): void;
 }
 
-/** Detects a child that is stuck in JavaScript or in libvirt, because neither ends by itself. */
+/** Starts heartbeats, which detect a child that is stuck in JavaScript or in libvirt, because it does not end by itself. */
 export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { clock, beatMs, signal } = options;
   let missed = 0;
@@ -233,7 +233,7 @@ export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   return {
     accept({ eventLoopAgeMs }): void {
       missed = 0;
-      if (eventLoopAgeMs > beatMs) failure = "its libvirt event loop stands still";
+      if (eventLoopAgeMs > beatMs) failure = "its libvirt event loop is stuck";
     },
   };
 }

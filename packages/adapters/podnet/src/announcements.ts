@@ -6,15 +6,15 @@ import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { addressBytes } from "./netlink/rtnetlink.ts";
 import { macBytes } from "./netlink/message.ts";
 
-/** Bytes of the shortest Ethernet frame, without its checksum. Source: IEEE 802.3 */
+/** Minimum length of an Ethernet frame, in bytes, without its checksum. Source: IEEE 802.3 */
 const FRAME_MIN = 60;
-/** Source: IEEE 802 numbers, EtherType. */
+/** EtherTypes. Source: IEEE 802 numbers */
 const [ARP, RARP, IPV6] = [0x0806, 0x8035, 0x86dd];
-/** Source: RFC 826, RFC 903 */
+/** Operations of ARP and RARP. Source: RFC 826, RFC 903 */
 const [ARP_REQUEST, RARP_REQUEST] = [1, 3];
 const BROADCAST_MAC = Buffer.alloc(6, 0xff);
 const ZERO_MAC = Buffer.alloc(6);
-/** All nodes on the link. Source: RFC 4291 2.7.1, RFC 2464 7 */
+/** Multicast address of all nodes on the link. Source: RFC 4291 2.7.1, RFC 2464 7 */
 const ALL_NODES = Buffer.from("ff020000000000000000000000000001", "hex");
 const ALL_NODES_MAC = Buffer.from("333300000001", "hex");
 
@@ -40,14 +40,14 @@ interface ArpRequest {
   readonly targetMac: Uint8Array;
 }
 
-function buildArpRequest(mac: Uint8Array, question: ArpRequest): Uint8Array {
-  const { type, operation, address, targetMac: queriedMac } = question;
+function buildArpRequest(mac: Uint8Array, request: ArpRequest): Uint8Array {
+  const { type, operation, address, targetMac: queriedMac } = request;
   const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
   const ends = [mac, address, queriedMac, address];
   return buildFrame(BROADCAST_MAC, mac, [u16(type), kinds, u16(operation), ...ends]);
 }
 
-/** Source: RFC 1071 */
+/** Computes the Internet checksum of an even number of bytes. Source: RFC 1071 */
 export function internetChecksum(bytes: Buffer): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
@@ -55,7 +55,7 @@ export function internetChecksum(bytes: Buffer): number {
   return ~sum & 0xffff;
 }
 
-/** An unsolicited advertisement; receivers replace the MAC that they had stored. Source: RFC 4861 4.4 */
+/** Builds an unsolicited advertisement; receivers replace the MAC that they had stored. Source: RFC 4861 4.4 */
 function buildAdvertisement(mac: Uint8Array, address: Uint8Array): Uint8Array {
   const [advertisement, overrides, macOption] = [136, 0x20, 2];
   const message = Buffer.concat([
@@ -80,7 +80,7 @@ function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
     : buildAdvertisement(mac, address);
 }
 
-/** Skips strings that are not IP addresses. */
+/** Builds the frames that announce a NIC. Ignores strings that are not IP addresses. */
 export function buildAnnouncements({ mac, addresses }: AnnouncedNic): readonly Uint8Array[] {
   const bytes = macBytes(mac);
   const address = Buffer.alloc(IP_BITS[4] / 8);

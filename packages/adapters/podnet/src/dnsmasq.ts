@@ -31,8 +31,8 @@ const COMMON: readonly string[] = [
   "--dhcp-broadcast",
   "--dhcp-ignore=tag:!known",
 ];
-/** Seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
-const ROUTER_LIFETIME = 9000;
+/** Longest router lifetime, in seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
+const ROUTER_LIFETIME_SECONDS = 9000;
 /** Minimum MTU of IPv6; smaller link MTUs are not advertised. Source: RFC 8200 section 5 */
 const IPV6_MTU_MIN = 1280;
 const HOSTNAME_OPTION = "12";
@@ -58,22 +58,25 @@ function netmaskText(length: number): string {
   return printAddress({ version: 4, value: bits });
 }
 
-/** dnsmasq tags requests with the name of the interface that received them. */
-function option({ bridgeName }: ServedNic, ...values: readonly string[]): string {
+/** Returns a DHCP option for one NIC; dnsmasq tags requests with the interface that received them. */
+function dhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
   return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }
 
-/** All routes in one option, which replaces the router option for clients that know it. Source: RFC 3442 */
+/** Returns the router option, and all routes in another option, which clients prefer if they know it. Source: RFC 3442 */
 function routeOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
   const values = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
   const router = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
   const classless =
-    values.length === 0 ? [] : [option(nic, "option:classless-static-route", ...values)];
-  // A router option without a value sends none. Without the option, dnsmasq would announce itself.
-  return [option(nic, "option:router", ...(router === undefined ? [] : [router])), ...classless];
+    values.length === 0 ? [] : [dhcpOption(nic, "option:classless-static-route", ...values)];
+  // An empty router option announces no router. Without the option, dnsmasq would announce itself.
+  return [
+    dhcpOption(nic, "option:router", ...(router === undefined ? [] : [router])),
+    ...classless,
+  ];
 }
 
-/** As hexadecimal bytes, because dnsmasq would parse text as a number or an address. One byte is written as a number. */
+/** Prints hexadecimal bytes, because dnsmasq would parse text as a number or an address; a single byte as a number. */
 function rawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);
@@ -88,11 +91,11 @@ function requestedOptions(nic: ServedNic): readonly string[] {
     privateOptions = [],
   } = nic.options;
   return [
-    ...(bootFileName === "" ? [] : [option(nic, BOOT_FILE_OPTION, bootFileName)]),
-    ...(tftpServerName === "" ? [] : [option(nic, TFTP_SERVER_OPTION, tftpServerName)]),
-    ...(ntpServers.length === 0 ? [] : [option(nic, "option:ntp-server", ...ntpServers)]),
+    ...(bootFileName === "" ? [] : [dhcpOption(nic, BOOT_FILE_OPTION, bootFileName)]),
+    ...(tftpServerName === "" ? [] : [dhcpOption(nic, TFTP_SERVER_OPTION, tftpServerName)]),
+    ...(ntpServers.length === 0 ? [] : [dhcpOption(nic, "option:ntp-server", ...ntpServers)]),
     ...privateOptions.map(({ option: number, value }) =>
-      option(nic, String(number), rawValue(value)),
+      dhcpOption(nic, String(number), rawValue(value)),
     ),
   ];
 }
@@ -103,8 +106,8 @@ function dnsOptions(nic: ServedNic, version: 4 | 6): readonly string[] {
   const name = version === 4 ? "option" : "option6";
   const search = nic.dns.search.map((domain) => domain.replace(/\.$/, ""));
   return [
-    ...(servers.length === 0 ? [] : [option(nic, `${name}:dns-server`, ...servers)]),
-    ...(search.length === 0 ? [] : [option(nic, `${name}:domain-search`, ...search)]),
+    ...(servers.length === 0 ? [] : [dhcpOption(nic, `${name}:dns-server`, ...servers)]),
+    ...(search.length === 0 ? [] : [dhcpOption(nic, `${name}:domain-search`, ...search)]),
   ];
 }
 
@@ -114,12 +117,14 @@ function ipv4Arguments(nic: ServedNic): readonly string[] {
   const { address, length } = parseCidr(ipv4.address);
   const [domain] = nic.dns.search;
   return [
-    // The bridge's address is in none of the guest's subnets.
+    // Links the range to the bridge, whose own address is in none of the guest's subnets.
     `--shared-network=${nic.bridgeName},${address}`,
     `--dhcp-range=${address},static,${netmaskText(length)},infinite`,
-    option(nic, HOSTNAME_OPTION, nic.hostname),
-    option(nic, "option:mtu", String(nic.mtu)),
-    ...(domain === undefined ? [] : [option(nic, "option:domain-name", domain.replace(/\.$/, ""))]),
+    dhcpOption(nic, HOSTNAME_OPTION, nic.hostname),
+    dhcpOption(nic, "option:mtu", String(nic.mtu)),
+    ...(domain === undefined
+      ? []
+      : [dhcpOption(nic, "option:domain-name", domain.replace(/\.$/, ""))]),
     ...routeOptions(nic, ipv4.routes),
     ...dnsOptions(nic, 4),
     ...requestedOptions(nic),
@@ -135,7 +140,7 @@ function ipv6Arguments(nic: ServedNic): readonly string[] {
     return `--dhcp-range=${[address, "static", ...offLink, String(length), "infinite"].join(",")}`;
   });
   const mtu = nic.mtu < IPV6_MTU_MIN ? "off" : String(nic.mtu);
-  const lifetime = String(ipv6.isRouter ? ROUTER_LIFETIME : 0);
+  const lifetime = String(ipv6.isRouter ? ROUTER_LIFETIME_SECONDS : 0);
   return [
     ...new Set(ranges),
     `--ra-param=${nic.bridgeName},mtu:${mtu},0,${lifetime}`,
@@ -161,9 +166,9 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Arguments of dnsmasq for one NIC; docs/design/guest-addresses.md explains each. With a single interface dnsmasq
- * binds its sockets to that device, so that servers of other NICs in the same namespace do not receive its requests.
- * Source: dnsmasq(8), 2.90
+ * Returns dnsmasq's arguments for one NIC; docs/design/guest-addresses.md explains each. With a single interface
+ * dnsmasq binds its sockets to that device, so that servers of other NICs in the same namespace do not receive its
+ * requests. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function dnsmasqArguments(nic: ServedNic): readonly string[] {
@@ -180,12 +185,12 @@ export function dnsmasqArguments(nic: ServedNic): readonly string[] {
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
-  /** Process family, the same after a restart of this process, so that leftover servers can be ended. */
+  /** Process family, the same after a restart of this process, so that leftover servers can be killed. */
   readonly family: string;
 }
 
-/** The longest timer; afterwards the server is restarted like one that died. Source: Node.js, setTimeout */
-const LIFETIME_MS = 2_147_483_647;
+/** Longest delay of a timer, after which the server is restarted as after a crash. Source: Node.js, setTimeout */
+const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
@@ -222,7 +227,7 @@ class UserPool {
   }
 }
 
-/** Ports below 1024, raw sockets for router advertisements, and neighbor entries, without which dnsmasq does not start. */
+/** Capabilities for ports below 1024, router advertisements, and neighbor entries, which dnsmasq requires to start. */
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
@@ -230,7 +235,7 @@ const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
  * instead of covered: a mount namespace that lives as long as a VM would keep every currently mounted file system in
  * use, and claims of other VMs on them could be neither mounted again nor deleted.
  */
-const ROOT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
+const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
   if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
   elif [ -d "/$place" ]; then mkdir "$place" && mount --bind "/$place" "$place"
@@ -240,11 +245,11 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** AppArmor may forbid mounts to a container; the server then has the mounts of the agent's container. */
-const WITH_ROOT_IF_ALLOWED = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
-exec unshare --mount --mount-proc sh -c '${ROOT}' sh "$@"`;
+/** AppArmor may forbid mounts in a container; the server then uses the mounts of the agent's container. */
+const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
+exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** 12 MiB of address space and a few sockets per NIC. `--nproc` leaves room for a server that is still ending. */
+/** A server needs 12 MiB of address space and a few sockets. `--nproc` leaves room for a server that is still ending. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
@@ -259,7 +264,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     "--kill-child",
     "sh",
     "-c",
-    WITH_ROOT_IF_ALLOWED,
+    ENTER_ROOT_IF_ALLOWED_SCRIPT,
     "sh",
     "prlimit",
     ...LIMITS,
@@ -276,7 +281,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Set again, because a change of user clears the parent-death signal.
+    // A change of user clears the parent-death signal, so this sets it again.
     "--pdeathsig",
     "KILL",
     "dnsmasq",
@@ -292,7 +297,7 @@ function lastLine(output: string): string {
   return output.trim().split("\n").at(-1) ?? "";
 }
 
-interface Assigned {
+interface ServerCommand {
   readonly argv: readonly [string, ...string[]];
   readonly release: () => void;
 }
@@ -300,7 +305,7 @@ interface Assigned {
 async function start(
   { runner, family }: AddressServersOptions,
   netns: NetnsHandle,
-  { argv, release }: Assigned,
+  { argv, release }: ServerCommand,
 ): Promise<AddressServer> {
   const listening = Promise.withResolvers<undefined>();
   const stop = new AbortController();
@@ -309,7 +314,7 @@ async function start(
     output = `${output}${text}`.slice(-OUTPUT_MAX);
     if (output.includes(LISTENING_MESSAGE)) listening.resolve(undefined);
   };
-  const command = { argv, family, inheritFds: [netns], timeoutMs: LIFETIME_MS };
+  const command = { argv, family, inheritFds: [netns], timeoutMs: LIFETIME_MAX_MS };
   const ended = runner.run({ ...command, signal: stop.signal, onOutput }).then(
     ({ exitCode }) => `exit code ${String(exitCode)}: ${lastLine(output)}`,
     (error: unknown) => (stop.signal.aborted ? "it was stopped" : messageOf(error)),

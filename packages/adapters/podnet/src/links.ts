@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of a network namespace, and changes of them as data. Changes print as iproute2 commands, for people only.
+// Links of a network namespace, and their changes as data. Messages show changes as iproute2 commands.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 
-/** Settings of a link to change together; missing ones stay as they are. */
+/** Settings of a link to change together; unset settings stay unchanged. */
 export interface LinkSettings {
   readonly mac?: string;
   readonly mtu?: number;
   readonly master?: string;
   readonly arp?: boolean;
-  /** `none`: the kernel creates no link-local address. */
+  /** With `none`, the kernel creates no link-local address. */
   readonly addressGeneration?: "none";
   readonly up?: boolean;
   readonly learning?: boolean;
-  /** Bridge port: whether it floods broadcast, multicast and unknown-unicast frames. */
+  /** Whether a bridge port floods broadcast, multicast and unknown-unicast frames. */
   readonly flooding?: boolean;
-  /** Bridge port: whether it forwards frames between switches (LLDP, 802.1X, LACP). */
+  /** Whether a bridge port forwards frames between switches (LLDP, 802.1X, LACP). */
   readonly passesSwitchFrames?: boolean;
 }
 
@@ -29,15 +29,15 @@ export const SWITCH_FRAMES_MASK = 0xfffd;
 /** `nodad`: no duplicate address detection. `noprefixroute`: the kernel adds no route. Source: ip-address(8) */
 export type AddressFlag = "nodad" | "noprefixroute";
 
-type OnLink<Op> = Op extends string ? { readonly op: Op; readonly link: string } : never;
-type OnPort<Op> = Op extends string
+type LinkOperation<Op> = Op extends string ? { readonly op: Op; readonly link: string } : never;
+type PortOperation<Op> = Op extends string
   ? { readonly op: Op; readonly link: string; readonly mac: string }
   : never;
 
-/** One change. `makePlain` disables spanning tree, forward delay and multicast snooping, so that a bridge forwards at once. */
+/** A change of one link. `makePlain` disables spanning tree, forward delay and snooping of a bridge. */
 export type LinkChange =
-  | OnLink<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
-  /** `owner`: uid and gid that may open it. `isMultiQueue`: multi-queue, opened once per queue. */
+  | LinkOperation<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
+  /** `owner` is the uid and gid that may open the tap. A multi-queue tap is opened once per queue. */
   | {
       readonly op: "addTap";
       readonly link: string;
@@ -53,7 +53,7 @@ export type LinkChange =
     }
   | { readonly op: "deleteAddress"; readonly link: string; readonly address: string }
   /** A static entry makes a bridge send frames for `mac` through that port only. */
-  | OnPort<"replaceForwarding" | "deleteForwarding">;
+  | PortOperation<"replaceForwarding" | "deleteForwarding">;
 
 const PLAIN = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
 
@@ -98,7 +98,7 @@ type Printers = {
   readonly [Op in LinkChange["op"]]: (change: Extract<LinkChange, { readonly op: Op }>) => string;
 };
 
-/** Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
+/** Functions that print changes as commands. Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
 const PRINTERS: Printers = {
   addBridge: ({ link }) => `ip link add ${link} ${PLAIN}`,
   makePlain: ({ link }) => `ip link set ${link} ${PLAIN}`,
@@ -127,8 +127,8 @@ export function toText(value: unknown): string {
 
 export interface WiredLink extends Link {
   readonly noArp: boolean;
-  /** Bridge: no spanning tree, forward delay or multicast snooping. */
-  readonly plain: boolean;
+  /** Whether a bridge has no spanning tree, forward delay or multicast snooping. */
+  readonly isPlainBridge: boolean;
   readonly learning: boolean;
   readonly flooding: boolean;
   readonly passesSwitchFrames: boolean;

@@ -12,16 +12,16 @@ import type {
 
 interface PacketCapturesOptions {
   readonly runner: ProcessRunner;
-  /** Process family, the same after a restart of this process, so that leftover captures can be ended. */
+  /** Process family, the same after a restart of this process, so that leftover captures can be killed. */
   readonly family: string;
 }
 
-/** The longest timer, because callers end captures sooner. Source: Node.js, setTimeout */
-const LIFETIME_MS = 2_147_483_647;
+/** Longest delay of a timer; callers end captures sooner. Source: Node.js, setTimeout */
+const LIFETIME_MAX_MS = 2_147_483_647;
 /** An unassigned user, so that a tenant's filter cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
 const USER = "1610612736";
 const CAPABILITIES = "-all,+net_raw";
-/** A filter can compile to a large program. tcpdump writes no file and starts no program. */
+/** Limits of tcpdump, which writes no file and starts no program. A filter can compile to a large program. */
 const LIMITS = ["--as=268435456", "--nofile=32", "--nproc=8", "--fsize=0", "--core=0"] as const;
 
 function buildCommand({ link, filter }: CapturedLink): readonly [string, ...string[]] {
@@ -42,7 +42,7 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Set again, because a change of user clears the parent-death signal.
+    // A change of user clears the parent-death signal, so this sets it again.
     "--pdeathsig",
     "KILL",
     // Writes each packet at once, without name lookups. The filter follows `--` because it may begin with a dash.
@@ -65,7 +65,7 @@ function lastMessage(output: string): string {
   return line.replace(/^tcpdump: /, "");
 }
 
-/** Messages of libpcap's filter compiler. Source: libpcap gencode.c, grammar.y */
+/** Pattern of messages of libpcap's filter compiler. Source: libpcap gencode.c, grammar.y */
 const FILTER_ERROR =
   /can't parse filter|syntax error|unknown|illegal|invalid|unsupported|not supported|expression|mask|host|port|qualifier/i;
 
@@ -83,23 +83,28 @@ async function start(
   { netns, what }: { readonly netns: NetnsHandle; readonly what: CapturedLink },
   take: (bytes: Uint8Array) => void | Promise<void>,
 ): Promise<PacketCapture> {
-  const begun = Promise.withResolvers<undefined>();
+  const firstBytes = Promise.withResolvers<undefined>();
   const stop = new AbortController();
   const onBytes = (bytes: Uint8Array): void | Promise<void> => {
-    begun.resolve(undefined);
+    firstBytes.resolve(undefined);
     return take(bytes);
   };
-  const command = { argv: buildCommand(what), family, inheritFds: [netns], timeoutMs: LIFETIME_MS };
+  const command = {
+    argv: buildCommand(what),
+    family,
+    inheritFds: [netns],
+    timeoutMs: LIFETIME_MAX_MS,
+  };
   const ended = runner.run({ ...command, signal: stop.signal, onBytes }).then(
     ({ exitCode, stderr }) => lastMessage(stderr) || `exit code ${String(exitCode)}`,
     (error: unknown) => {
       if (stop.signal.aborted) return "it was stopped";
-      begun.reject(error);
+      firstBytes.reject(error);
       return messageOf(error);
     },
   );
   await Promise.race([
-    begun.promise,
+    firstBytes.promise,
     ended.then((reason) => Promise.reject(toError(what, reason))),
   ]);
   return {

@@ -6,11 +6,11 @@ import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
 import {
   createKernel,
-  LivingKernel,
+  MutableKernel,
   type KernelOptions,
-  type SketchedEntry,
-  type SketchedLink,
-} from "./testing/kernel-words.ts";
+  type EntryOptions,
+  type LinkOptions,
+} from "./testing/fake-kernel.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
@@ -27,10 +27,10 @@ const WIRING: BridgeWiring = {
 // As around a guest that is held to nothing.
 const port = { master: 3, isLearning: false, groupMask: 0xfffd } as const;
 const link = { mtu: 1450, flags: ["up", "carrier"] } as const;
-const NIC: SketchedLink = { ...link, name: "pod1", index: 2, mac: MAC, kind: "veth" };
-const ENSLAVED: SketchedLink = { ...NIC, ...port };
-const TAP: SketchedLink = { ...link, name: "tap1", index: 4, kind: "tun", ...port };
-const BRIDGE: SketchedLink = {
+const NIC: LinkOptions = { ...link, name: "pod1", index: 2, mac: MAC, kind: "veth" };
+const ENSLAVED: LinkOptions = { ...NIC, ...port };
+const TAP: LinkOptions = { ...link, name: "tap1", index: 4, kind: "tun", ...port };
+const BRIDGE: LinkOptions = {
   ...link,
   name: "k6t-1",
   index: 3,
@@ -38,13 +38,13 @@ const BRIDGE: SketchedLink = {
   mac: "5e:00:00:00:00:0a",
   flags: ["up", "carrier", "noArp"],
 };
-const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static" };
+const FORWARDED: EntryOptions = { mac: MAC, index: 4, master: 3, state: "static" };
 
 const RULES = "nft -s -p list ruleset";
 
 function state(
-  links: readonly SketchedLink[],
-  forwarding: readonly SketchedEntry[] = [],
+  links: readonly LinkOptions[],
+  forwarding: readonly EntryOptions[] = [],
   rules?: number,
 ): KernelOptions {
   return { links, forwarding, ...(rules === undefined ? {} : { rules }) };
@@ -67,8 +67,8 @@ function toRan({ argv, stdin }: Command): Ran {
 }
 
 /**
- * What is seen, look by look, and what is answered to a command, first to its first run; the last stays. Nothing is printed
- * by the others.
+ * What is seen, look by look, and what is answered to a command, first to its first run; the last stays. Nothing is
+ * printed by the others.
  */
 function createNetwork(
   states: readonly KernelOptions[],
@@ -107,7 +107,7 @@ function createNetwork(
 
 /** A network in a namespace that changes as it is told. */
 function livingIn(options: KernelOptions, refused: Readonly<Record<string, number>> = {}) {
-  const kernel = new LivingKernel(options, refused);
+  const kernel = new MutableKernel(options, refused);
   const runner = createFakeProcessRunner({}, createFakeClock());
   const network = createPodNetwork({ runner, netlink: kernel.netlink });
   return { network, kernel, commands: runner.commands };
@@ -260,7 +260,7 @@ describe("unwiring a tap", () => {
 
   test("of which nothing could be removed fails", async () => {
     const { network, kernel } = livingIn(all, { "deleteLink 4": 1, "deleteLink 3": 1 });
-    kernel.keeps = true;
+    kernel.ignoresDeletes = true;
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
     expect(kernel.requests).toEqual(["deleteLink 4"]);
   });

@@ -12,7 +12,7 @@ import {
 } from "./links.ts";
 import { queryLinkIndices, queryLinks } from "./netlink/queries.ts";
 import {
-  ACK,
+  REQUEST_ACK,
   attribute,
   macBytes,
   encodeMessage,
@@ -64,7 +64,7 @@ import {
 
 type IndexLookup = (name: string) => number;
 
-/** Changes that take one message. A tap is created through a device of its own, and a flush lists the addresses first. */
+/** Changes by one netlink message. A tap is created through another device, and a flush lists the addresses first. */
 export type SingleMessageChange = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
 
 /** Source: linux/neighbour.h */
@@ -101,7 +101,7 @@ function linkMessage(
   head.writeInt32LE(index, 4);
   head.writeUInt32LE(set, 8);
   head.writeUInt32LE(mask, 12);
-  return encodeMessage({ type, flags: ACK | flags }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([head, ...parts]));
 }
 
 function portParts(types: readonly number[], value: Uint8Array): LinkParts {
@@ -173,7 +173,7 @@ function addressMessage(
     attribute(IFA.address, bytes),
     ...(bits === 0 ? [] : [attribute(IFA_FLAGS, u32(bits))]),
   ];
-  return encodeMessage({ type, flags: ACK | flags }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([head, ...parts]));
 }
 
 function removeAddressMessage(address: string, index: number): Uint8Array {
@@ -192,10 +192,10 @@ function forwardingMessage(
   head[10] = NTF_MASTER;
   const body = Buffer.concat([head, attribute(NDA.mac, macBytes(mac))]);
   const type = isRemoval ? RTM.deleteNeighbour : RTM.newNeighbour;
-  return encodeMessage({ type, flags: ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
+  return encodeMessage({ type, flags: REQUEST_ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
 }
 
-/** @throws AppError with PODNET_ARGUMENT_INVALID if an address cannot be parsed, and errors of `indexOf` */
+/** Encodes a change. @throws AppError with PODNET_ARGUMENT_INVALID if an address is invalid, and errors of `toIndex` */
 export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
   const { link } = change;
   switch (change.op) {
@@ -224,7 +224,7 @@ export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup):
   }
 }
 
-/** The address is already gone, because it depended on another one. Source: errno(3), EADDRNOTAVAIL */
+/** Error number if an address is gone because it depended on another one. Source: errno(3), EADDRNOTAVAIL */
 const ADDRESS_NOT_AVAILABLE = 99;
 
 function indexLookup(
@@ -277,7 +277,7 @@ async function flush(netlink: Netlink, netns: NetnsHandle, change: Flush): Promi
   }
 }
 
-/** Performs changes none of which refers to a link that another of them creates. */
+/** Applies changes that refer to no link that another change of the group creates. */
 async function applyGroup(
   netlink: Netlink,
   netns: NetnsHandle,
@@ -309,7 +309,7 @@ function makesLink({ op }: LinkChange): boolean {
   return op === "addBridge" || op === "addTap";
 }
 
-/** Equivalent to: `ip -batch -` and `bridge -batch -`. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
+/** Applies changes like `ip -batch -` and `bridge -batch -`. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
 async function applyLinkChanges(
   netlink: Netlink,
   netns: NetnsHandle,
@@ -317,7 +317,7 @@ async function applyLinkChanges(
 ): Promise<void> {
   let rest = changes;
   while (rest.length > 0) {
-    // Later changes need the index of a link that was just created.
+    // A created link ends a group, because later changes need its index.
     const last = rest.findIndex(makesLink);
     const count = last < 0 ? rest.length : last + 1;
     await applyGroup(netlink, netns, rest.slice(0, count));
@@ -325,7 +325,7 @@ async function applyLinkChanges(
   }
 }
 
-/** Names and MACs become part of rules and sysctl paths, so other characters are rejected. */
+/** Pattern of names and MACs, which become part of rules and sysctl paths. */
 const VALID_NAME = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
 
 function assertValidNames(names: readonly string[]): void {
@@ -343,7 +343,7 @@ function listNames(wiring: RemovableWiring): readonly string[] {
 }
 
 interface PodNetworkOptions extends StateSources {
-  /** A process whose mounts are the host's; unset if those of this process are. */
+  /** PID of a process with the host's mounts; unset if this process has them. */
   readonly hostProcess?: number;
 }
 

@@ -22,8 +22,8 @@ function parseNeighborMac(text: string): string | undefined {
 }
 
 /**
- * Resolves the MAC of address $2 on link $1, for at most 4 s because the NIC may have just got its own addresses.
- * Requests it again each time, because the kernel gives up after three unanswered solicitations.
+ * Script that resolves the MAC of address $2 on link $1, for at most 4 s because the NIC may have just got its
+ * addresses. It requests the MAC again each time, because the kernel gives up after three unanswered solicitations.
  */
 const RESOLVE_GATEWAY = [
   "try=0",
@@ -51,7 +51,7 @@ export async function readAddresses(
   return { ...known, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
 }
 
-function isSame(one: string, other: string): boolean {
+function isSameAddress(one: string, other: string): boolean {
   const [first, second] = [one, other].map(parseIp);
   return (
     first?.version === second?.version &&
@@ -60,7 +60,7 @@ function isSame(one: string, other: string): boolean {
   );
 }
 
-/** The MAC changes while the link is down, because not every kind allows it otherwise. */
+/** Plans how to restore a NIC. Not every kind can change its MAC while up, so the link is down then. */
 export function planNicRestore(
   link: Link,
   { name, mac, addresses }: BorrowedNic,
@@ -68,7 +68,7 @@ export function planNicRestore(
   const hasOtherMac = mac !== undefined && normalizeMac(mac) !== normalizeMac(link.mac);
   const missing = addresses.filter(
     (address) =>
-      parseIp(address) !== undefined && !link.addresses.some((has) => isSame(address, has)),
+      parseIp(address) !== undefined && !link.addresses.some((has) => isSameAddress(address, has)),
   );
   return [
     ...(hasOtherMac ? [{ op: "setLink", link: name, settings: { up: false, mac } } as const] : []),
@@ -76,7 +76,7 @@ export function planNicRestore(
   ];
 }
 
-/** Continues after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
+/** Restores a NIC, continuing after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
 export async function restoreNic(pod: Pod, borrowed: BorrowedNic): Promise<void> {
   const link = (await pod.listLinks()).find(({ name }) => name === borrowed.name);
   if (link === undefined) return;
@@ -92,7 +92,7 @@ interface NamespaceAccess {
   readonly netlink: Netlink;
 }
 
-/** A process in the machine's own network namespace. In a container that shares it, this is the container's first process. */
+/** PID of a process in the machine's own network namespace, or of the first process of a container that shares it. */
 const INIT_PID = "1";
 
 async function ipLink(
@@ -111,7 +111,7 @@ async function linkExists(
   return (await queryLinks(netlink, netns)).some((link) => link.name === name);
 }
 
-/** Equivalent to: `ip link delete dev NAME`; for hardware, `ip link set dev NAME netns 1`. */
+/** Runs `ip link delete dev NAME`, or for hardware `ip link set dev NAME netns 1`. */
 export async function removeLink(
   access: NamespaceAccess,
   netns: NetnsHandle,
@@ -128,7 +128,7 @@ export async function removeLink(
   }
 }
 
-/** Equivalent to: `ip link set dev NAME nomaster down [address MAC]`, `ip link delete dev BEFORE`, `ip link set dev NAME name BEFORE`. */
+/** Runs `ip link set dev NAME nomaster down [address MAC]`, deletes link BEFORE, and renames NAME to BEFORE. */
 export async function restoreName(
   access: NamespaceAccess,
   netns: NetnsHandle,

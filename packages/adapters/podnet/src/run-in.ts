@@ -9,7 +9,7 @@ const TIMEOUT_MS = 10_000;
 /** Programs of iproute2 and nftables. `sh` runs only constant scripts. */
 type Program = "ip" | "bridge" | "nft" | "sh";
 
-interface Run {
+interface ProgramCall {
   readonly program: Program;
   readonly args: readonly string[];
   readonly stdin?: string;
@@ -19,7 +19,7 @@ interface Run {
 export async function runIn(
   runner: ProcessRunner,
   netns: NetnsHandle,
-  { program, args, stdin = "" }: Run,
+  { program, args, stdin = "" }: ProgramCall,
 ): Promise<string> {
   const { exitCode, stdout, stderr } = await runner.run({
     argv: ["nsenter", "--net=/proc/self/fd/3", program, ...args],

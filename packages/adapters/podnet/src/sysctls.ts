@@ -2,7 +2,7 @@
 // Sysctls below /proc/sys/net, where each process sees those of its own network namespace.
 
 export interface Sysctl {
-  /** Below /proc/sys/net, for example `ipv4/conf/eth0/forwarding`. */
+  /** Path below /proc/sys/net, for example `ipv4/conf/eth0/forwarding`. */
   readonly path: string;
   readonly value: string;
 }
@@ -20,7 +20,7 @@ export const SYSCTL_PATTERNS: readonly string[] = [
 
 const SYSCTL_ROOT = "/proc/sys/net";
 
-/** A container's own /proc/sys is read-only. The writer's network namespace decides whose sysctls change. */
+/** Lists directories to write to. A container's own is read-only; the writer's network namespace selects the sysctls. */
 export function sysctlDirectories(hostProcess: number | undefined): readonly string[] {
   return hostProcess === undefined
     ? [SYSCTL_ROOT]

@@ -39,8 +39,8 @@ function fail(
   ...[thrown, network]: readonly [unknown, string?]
 ): { readonly error: AttachmentError; readonly pauseMs: number } {
   const explained = failures.explain(step, thrown, network);
-  const pauseMs = failures.fail(step, { ...explained, atLeastMs: minRetryDelayMs(thrown) });
-  return { error: explained.shown, pauseMs };
+  const pauseMs = failures.fail(step, { ...explained, minDelayMs: minRetryDelayMs(thrown) });
+  return { error: explained.summary, pauseMs };
 }
 
 test.each([
@@ -67,7 +67,7 @@ test("backs off from a failed step and holds it with the reported message", () =
   const { failures } = new Scene();
   const { error, pauseMs } = fail(failures, STEP, REFUSED);
   expect(pauseMs).toBeLessThanOrEqual(1000);
-  expect(failures.findHeld(STEP)).toMatchObject({ shown: error, pauseMs });
+  expect(failures.findHeld(STEP)).toMatchObject({ summary: error, pauseMs });
   expect(failures.findHeld(OTHER)).toBeUndefined();
 });
 

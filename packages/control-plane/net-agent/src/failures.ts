@@ -63,7 +63,10 @@ class StepFailures implements Failures {
 
   explain(step: Step, thrown: unknown, network?: string): Explanation<AttachmentError> {
     const code = describeErrorKind(thrown);
-    return { code, shown: this.#storeReport(step, code, toAttachmentError(thrown, network)).error };
+    return {
+      code,
+      summary: this.#storeReport(step, code, toAttachmentError(thrown, network)).error,
+    };
   }
 
   fail(...failed: Parameters<StepBackoff<AttachmentError>["fail"]>): number {

@@ -21,7 +21,7 @@ import { hasVm } from "@patchbay/core/vm";
 import { listLauncherNames } from "@patchbay/core/migration";
 import { listMacs, findSharedLink, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
+import { createCache, parseKey, type CachedKind, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 
 function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
@@ -119,7 +119,7 @@ export function createCaches({ client, log }: DaemonContext): Caches {
   };
 }
 
-export function listCachedKinds({ vms, vmis, nads }: Caches): readonly Known[] {
+export function listCachedKinds({ vms, vmis, nads }: Caches): readonly CachedKind[] {
   return [
     { type: VIRTUAL_MACHINES, cache: vms },
     { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },

@@ -16,7 +16,7 @@ import type { ControllerRevision, KubeObject } from "@patchbay/api/kubernetes";
 import { findMatcher, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
-import { createCache, type KubeClient, type Known, type StartableCache } from "@patchbay/kube";
+import { createCache, type KubeClient, type CachedKind, type StartableCache } from "@patchbay/kube";
 
 export interface PartCaches {
   readonly instancetypes: StartableCache<Instancetype>;
@@ -64,7 +64,7 @@ function namedCaches(caches: PartCaches): readonly NamedCache[] {
   ];
 }
 
-export function knownParts(caches: PartCaches): readonly Known[] {
+export function knownParts(caches: PartCaches): readonly CachedKind[] {
   return [...namedCaches(caches), { type: CONTROLLER_REVISIONS, cache: caches.revisions }];
 }
 

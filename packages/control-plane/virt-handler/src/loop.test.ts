@@ -109,10 +109,10 @@ describe("metrics report", () => {
     await node.clock.advance(1_000);
     const all = await Promise.all(Array.from({ length: 50 }, samples));
     expect(new Set(all.map((lines) => lines.join())).size).toBe(1);
-    expect(node.linkCounters.readings).toBe(1);
+    expect(node.linkCounters.readCount).toBe(1);
     await node.clock.advance(1_000);
     await samples();
-    expect(node.linkCounters.readings).toBe(2);
+    expect(node.linkCounters.readCount).toBe(2);
   });
 
   test("nothing for unreadable links, and everything else", async () => {
@@ -150,7 +150,7 @@ describe("a running VM with its NIC", () => {
     const passes = await rest();
     await node.clock.advance(24 * 3600 * 1000);
     expect(node.results).toHaveLength(passes);
-    expect(node.linkWatch.count(NETNS)).toBe(1);
+    expect(node.linkWatch.countWatches(NETNS)).toBe(1);
   });
 
   test.each([
@@ -221,6 +221,6 @@ describe("a running VM with its NIC", () => {
     await node.clock.advance(1_000);
     await eventually(() => node.results.includes("failed"), SOON);
     await node.clock.advance(3_000);
-    await eventually(() => node.linkWatch.count(NETNS) === 1, SOON);
+    await eventually(() => node.linkWatch.countWatches(NETNS) === 1, SOON);
   });
 });

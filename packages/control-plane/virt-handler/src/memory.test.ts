@@ -18,8 +18,8 @@ function vmiOf(uid: string): ReturnType<typeof aScheduledVmi> {
 
 /** Creates all state that can exist for a VMI. */
 function live(uid: string, memory: Memory): void {
-  const shown = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
-  memory.stepBackoff.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
+  const summary = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
+  memory.stepBackoff.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", summary });
   while (memory.passBudget.take(vmiOf(uid)));
   while (memory.writeBudget.take(vmiOf(uid)));
   while (memory.wiringBudget.take(vmiOf(uid), "one"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Where Kubernetes mounts token and certificate. Source: Kubernetes "Accessing the API from within a Pod" */
+/** Directory in which Kubernetes mounts token and certificate. Source: "Accessing the Kubernetes API from a Pod" */
 export const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** The URL of the API server from the pod's environment; undefined outside a cluster. */
+/** Returns the URL of the API server from the pod's environment; undefined outside a cluster. */
 export function findClusterServer(): string | undefined {
   const host = process.env["KUBERNETES_SERVICE_HOST"];
   const port = process.env["KUBERNETES_SERVICE_PORT"];

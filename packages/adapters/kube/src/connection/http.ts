@@ -8,14 +8,14 @@ import { createTokenBuckets } from "../pace/backoff.ts";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { ConnectionPool } from "./pool.ts";
 
-/** Contains no names of objects, so there are few. Source: Kubernetes endpoints/request RequestInfo */
+/** Kind of a request, without names of objects, so that there are few. Source: Kubernetes endpoints/request RequestInfo */
 interface RequestKind {
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
-  /** Plural with its subresource, for example `pods/status`; `none` if the path is not a resource's. */
+  /** Plural with the subresource, for example `pods/status`; `none` for other paths. */
   readonly resource: string;
 }
 
-interface KindSource {
+interface ClassifiableRequest {
   readonly method: "GET" | keyof typeof VERBS;
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
@@ -23,7 +23,7 @@ interface KindSource {
 
 const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
 
-/** Path segments after group and version; none for other paths. */
+/** Returns the path segments after group and version; none for other paths. */
 function resourceSegments(path: string): readonly string[] {
   const [, root, ...rest] = path.split("/");
   if (root === "api") return rest.slice(1);
@@ -36,7 +36,7 @@ function isInNamespace([first, , third]: readonly string[]): boolean {
   );
 }
 
-export function classifyRequest(request: KindSource): RequestKind {
+export function classifyRequest(request: ClassifiableRequest): RequestKind {
   const parts = resourceSegments(request.path);
   const [plural = "none", name, subresource] = isInNamespace(parts) ? parts.slice(2) : parts;
   const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
@@ -45,10 +45,10 @@ export function classifyRequest(request: KindSource): RequestKind {
   return { verb: name === undefined && plural !== "none" ? "list" : "get", resource };
 }
 
-/** The same text is logged once an hour. */
+/** Limit per text of a warning: one log line an hour. */
 const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
 
-/** One warning; a header may contain several. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
+/** Pattern of one warning in a header. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
 const WARNING_HEADER = /299 \S+ "((?:[^"\\]|\\.)*)"/g;
 
 export function parseWarnings(header: string | readonly string[] | undefined): readonly string[] {
@@ -85,7 +85,7 @@ export interface HttpRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Default: `application/json`. */
+  /** Content type of the body, by default `application/json`. */
   readonly contentType?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -119,11 +119,11 @@ function buildHeaders(request: HttpRequest, userAgent: string): Record<string, s
   return headers;
 }
 
-/** `clock` is for the age of credentials, `logger` for warnings of the server. */
+/** `clock` measures the age of credentials, and `logger` receives warnings of the server. */
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Name of the program in the user agent. Default: none. */
+  /** Name of the program in the user agent, by default none. */
   readonly component?: string;
   /** Called for each request that is sent, including retries. */
   readonly onRequest?: (kind: RequestKind) => void;
@@ -153,21 +153,21 @@ export class HttpClient {
     });
   }
 
-  /** The deadline applies to the headers; the body never times out. @throws AppError with KUBE_UNREACHABLE */
+  /** Sends a request whose deadline applies to the headers only. @throws AppError with KUBE_UNREACHABLE */
   async stream(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpStream> {
-    const headersLate = new AbortController();
-    const late = AbortSignal.timeout(request.timeoutMs);
-    late.onabort = () => {
-      headersLate.abort(late.reason);
+    const responseTimeout = new AbortController();
+    const deadline = AbortSignal.timeout(request.timeoutMs);
+    deadline.onabort = () => {
+      responseTimeout.abort(deadline.reason);
     };
     try {
-      const signal = AbortSignal.any([request.signal, headersLate.signal]);
+      const signal = AbortSignal.any([request.signal, responseTimeout.signal]);
       const response = await this.#send(request, signal);
       return { status: response.statusCode, body: response.body };
     } catch (error) {
-      throw this.toError(error, request, late);
+      throw this.toError(error, request, deadline);
     } finally {
-      late.onabort = null;
+      deadline.onabort = null;
     }
   }
 
@@ -175,33 +175,34 @@ export class HttpClient {
     return this.#pool.destroy();
   }
 
-  /** Converts a connection failure. Returns the signal's reason if the caller aborted. */
-  toError(error: unknown, request: HttpRequest, deadline?: AbortSignal): unknown {
+  /** Converts a connection failure to an AppError. Returns the signal's reason if the caller aborted. */
+  toError(error: unknown, request: HttpRequest, timeout?: AbortSignal): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof AppError) return error;
-    const isLate = deadline?.aborted === true;
+    const isLate = timeout?.aborted === true;
     const message = isLate ? `no answer within ${String(request.timeoutMs)} ms` : messageOf(error);
     return new AppError("KUBE_UNREACHABLE", { server: this.server, message }, { cause: error });
   }
 
   async #withRetry<T>(request: HttpRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const late = AbortSignal.timeout(request.timeoutMs);
-    const signal = request.signal === undefined ? late : AbortSignal.any([late, request.signal]);
+    const deadline = AbortSignal.timeout(request.timeoutMs);
+    const signal =
+      request.signal === undefined ? deadline : AbortSignal.any([deadline, request.signal]);
     try {
       return await run(signal);
     } catch (error) {
       if (request.method !== "GET" || signal.aborted || error instanceof AppError) {
-        throw this.toError(error, request, late);
+        throw this.toError(error, request, deadline);
       }
     }
     try {
       return await run(signal);
     } catch (error) {
-      throw this.toError(error, request, late);
+      throw this.toError(error, request, deadline);
     }
   }
 
-  /** If the server rejects the credentials, reads them again and retries once. */
+  /** Sends a request. If the server rejects the credentials, reads them again and retries once. */
   async #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const response = await this.#sendOnce(request, signal);
     if (response.statusCode !== 401) return response;

@@ -4,9 +4,9 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 
 export interface Cluster {
   readonly name: string;
-  /** Without a trailing slash. */
+  /** URL of the server, without a trailing slash. */
   readonly server: string;
-  /** Base64. */
+  /** CA certificates, PEM in base64. */
   readonly caData: string | undefined;
   readonly caFile: string | undefined;
   readonly skipTlsVerify: boolean;
@@ -16,10 +16,10 @@ export interface Cluster {
 
 export interface User {
   readonly name: string;
-  /** Base64. */
+  /** Client certificate, PEM in base64. */
   readonly certData: string | undefined;
   readonly certFile: string | undefined;
-  /** Base64. */
+  /** Private key, PEM in base64. */
   readonly keyData: string | undefined;
   readonly keyFile: string | undefined;
   readonly token: string | undefined;
@@ -41,18 +41,18 @@ interface Context {
 export interface ParsedKubeConfig {
   readonly cluster: Cluster;
   readonly context: Context;
-  /** Unset if the file has no user of that name, which is anonymous access. */
+  /** Undefined if the context names no user of the file, for anonymous access. */
   readonly user: User | undefined;
 }
 
-/** Accepts numbers, because YAML reads a password of digits as one. */
+/** Returns a text field. Accepts numbers, because YAML reads a password of digits as one. */
 function findText(fields: JsonObject, name: string): string | undefined {
   const value = fields[name];
   if (typeof value === "number") return String(value);
   return typeof value === "string" ? value : undefined;
 }
 
-/** `path` leads to the fields, for the error. */
+/** Returns a required text field; `path` is the path of `fields`, for the error. */
 function requireText(fields: JsonObject, name: string, path: string): string {
   const text = findText(fields, name);
   if (text === undefined || text === "") throw new Error(`${path}.${name} is missing`);
@@ -110,8 +110,8 @@ function toUser(entry: JsonObject, path: string): User {
   };
 }
 
-/** Checks all entries, because a malformed one may be the one that was meant. */
-function findNamed<T extends { readonly name: string }>(
+/** Returns a lookup by name. Checks all entries, because a malformed one may be the one that was meant. */
+function createLookup<T extends { readonly name: string }>(
   document: JsonObject,
   list: "clusters" | "contexts" | "users",
   convert: (entry: JsonObject, path: string) => T,
@@ -124,7 +124,7 @@ function findNamed<T extends { readonly name: string }>(
   return (name) => converted.find((one) => one.name === name);
 }
 
-/** Patchbay writes JSON, which is YAML. It needs no YAML library, which takes 10 MB. */
+/** Parses JSON or YAML. Patchbay itself writes JSON, so that it does not load the YAML library, which takes 10 MB. */
 async function parseText(text: string): Promise<unknown> {
   try {
     return JSON.parse(text);
@@ -134,7 +134,7 @@ async function parseText(text: string): Promise<unknown> {
   }
 }
 
-/** @throws Error with the reason */
+/** Parses the current context of a kubeconfig. @throws Error with the reason */
 export async function parseKubeConfig(text: string): Promise<ParsedKubeConfig> {
   const document = await parseText(text);
   if (!isJsonObject(document)) throw new Error("it is not a mapping");
@@ -142,9 +142,9 @@ export async function parseKubeConfig(text: string): Promise<ParsedKubeConfig> {
   if (contextName === undefined || contextName === "") {
     throw new Error("it names no current-context");
   }
-  const context = findNamed(document, "contexts", toContext)(contextName);
+  const context = createLookup(document, "contexts", toContext)(contextName);
   if (context === undefined) throw new Error(`there is no context ${contextName}`);
-  const cluster = findNamed(document, "clusters", toCluster)(context.cluster);
+  const cluster = createLookup(document, "clusters", toCluster)(context.cluster);
   if (cluster === undefined) throw new Error(`there is no cluster ${context.cluster}`);
-  return { context, cluster, user: findNamed(document, "users", toUser)(context.user) };
+  return { context, cluster, user: createLookup(document, "users", toUser)(context.user) };
 }

@@ -9,11 +9,11 @@ import { ExecPlugin, type PluginCredentials } from "./exec-plugin.ts";
 import { parseKubeConfig, type ParsedKubeConfig, type User } from "./kubeconfig-file.ts";
 
 export interface Credentials {
-  /** PEM. */
+  /** CA certificates, PEM. */
   readonly ca?: string;
   /** Client certificate, PEM. */
   readonly cert?: string;
-  /** PEM. */
+  /** Private key, PEM. */
   readonly key?: string;
   readonly token?: string;
   readonly password?: string;
@@ -21,21 +21,21 @@ export interface Credentials {
 }
 
 export interface KubeConfig {
-  /** For example `https://127.0.0.1:6443`, without a trailing slash. */
+  /** URL without a trailing slash, for example `https://127.0.0.1:6443`. */
   readonly server: string;
   readonly namespace?: string;
   readonly tlsServerName?: string;
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** `isRefused`: the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads credentials, new ones if the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
 interface KubeConfigSource {
   /** File to read; unset for the cluster that this process runs in. */
   readonly kubeconfig?: string;
-  /** Where that cluster mounts the service account of this process. Default: the path that Kubernetes uses. */
+  /** Directory with this process's service account, by default the one that Kubernetes uses. */
   readonly accountDirectory?: string;
 }
 
@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Returns embedded base64 text, otherwise the file's, whose path is relative to the kubeconfig. */
+/** Decodes embedded base64 text, otherwise reads the file, whose path is relative to the kubeconfig. */
 async function readMaterial(
   path: string,
   data: string | undefined,
@@ -83,7 +83,7 @@ function readPassword(user: User | undefined): Pick<Credentials, "username" | "p
 
 type OptionalCredentials = { readonly [K in keyof Credentials]?: string | undefined };
 
-function compact(fields: OptionalCredentials): Credentials {
+function omitEmpty(fields: OptionalCredentials): Credentials {
   const present = Object.entries(fields).filter(([, value]) => value !== undefined && value !== "");
   return Object.fromEntries(present);
 }
@@ -93,7 +93,7 @@ async function readCredentials(
   { cluster, user }: ParsedKubeConfig,
   plugin: Partial<PluginCredentials>,
 ): Promise<Credentials> {
-  return compact({
+  return omitEmpty({
     ca: await readMaterial(path, cluster.caData, cluster.caFile),
     cert: plugin.cert ?? (await readMaterial(path, user?.certData, user?.certFile)),
     key: plugin.key ?? (await readMaterial(path, user?.keyData, user?.keyFile)),

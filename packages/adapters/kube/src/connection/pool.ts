@@ -4,25 +4,25 @@ import type { Clock } from "@patchbay/base";
 import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 
-/** Milliseconds. Source: client-go rest/token_source.go */
+/** Longest use of credentials before they are read again, in milliseconds. Source: client-go rest/token_source.go */
 const CREDENTIALS_TTL_MS = 60_000;
-/** Each watch holds one connection. */
+/** Maximum number of connections; each watch holds one. */
 const CONNECTIONS_MAX = 128;
 /**
- * Milliseconds that an idle connection is kept if the server announces no limit: less than kube-apiserver's 90 s, so
+ * Lifetime of an idle connection in milliseconds, if the server announces none: less than kube-apiserver's 90 s, so
  * that a request after a minute needs no handshake. Source: Kubernetes apiserver/pkg/server/secure_serving.go,
  * IdleTimeout
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Deadline of connecting and the TLS handshake together, milliseconds. More than 5 s were observed at a load of 20 on
- * two cores. Source: client-go and net/http, TLSHandshakeTimeout of 10 s
+ * Deadline of connecting and the TLS handshake together, in milliseconds. More than 5 s were observed at a load of 20
+ * on two cores. Source: client-go and net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Milliseconds without traffic before the kernel probes a connection. It closes the connection 10 s later if the peer
- * is gone (libuv probes ten times, a second apart). Source: client-go, keep-alive of 30 s
+ * Milliseconds without traffic before the kernel probes a connection, which it closes 10 s later if the peer is gone
+ * (libuv probes ten times, a second apart). Source: client-go, keep-alive of 30 s
  */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 
@@ -73,8 +73,8 @@ export class ConnectionPool {
   #readAtMs = 0;
   #fingerprint = "";
   #transport: Promise<Transport> | undefined;
-  /** The last transport that was created; used while credentials cannot be read. */
-  #last: Transport | undefined;
+  /** Last created transport, used while credentials cannot be read. */
+  #lastTransport: Transport | undefined;
   #isRefused = false;
   #dispatcher: Dispatcher | undefined;
 
@@ -83,7 +83,7 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** A transport with credentials no older than a minute. */
+  /** Returns a transport with credentials no older than a minute. */
   transport(): Promise<Transport> {
     const nowMs = this.#clock.monotonicMs();
     const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;
@@ -97,7 +97,7 @@ export class ConnectionPool {
     return transport;
   }
 
-  /** The server rejected the credentials, so the next request reads them again. */
+  /** Makes the next request read the credentials again, after the server rejected them. */
   expire(): void {
     this.#transport = undefined;
     this.#isRefused = true;
@@ -107,14 +107,14 @@ export class ConnectionPool {
     await this.#dispatcher?.destroy();
   }
 
-  /** Ignores a file that is missing while it is replaced. */
+  /** Reads the credentials. Uses the last transport if a file is missing while it is replaced. */
   async #readOrReuse(): Promise<Transport> {
     try {
-      this.#last = await this.#read();
+      this.#lastTransport = await this.#read();
     } catch (error) {
-      if (this.#last === undefined) throw error;
+      if (this.#lastTransport === undefined) throw error;
     }
-    return this.#last;
+    return this.#lastTransport;
   }
 
   async #read(): Promise<Transport> {

@@ -5,18 +5,18 @@ import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 
 export interface RequestDescription {
   readonly verb: string;
-  /** Plural name, or the path of a raw request. */
+  /** Plural name of the resource, or the path of a raw request. */
   readonly resource: string;
-  /** `namespace/name`, or empty. */
+  /** Key `namespace/name` of the object, or empty. */
   readonly object: string;
   readonly hasTest?: boolean;
 }
 
 const TEXT_MAX = 300;
 
-/** Undefined if the text is not a Status. */
+/** Parses a Status; undefined if the text is none. */
 export function parseStatus(text: string): StatusBody | undefined {
-  const body = parseJson(text); // undefined for a proxy's page, or for the plain text of an unknown path
+  const body = parseJson(text);
   const isStatus = isJsonObject(body) && body["kind"] === "Status";
   return isStatus ? (body as unknown as StatusBody) : undefined; // its kind says so
 }
@@ -26,7 +26,7 @@ function printCause(cause: Partial<Cause>): string {
   return cause.field === undefined || cause.field === "" ? message : `${cause.field}: ${message}`;
 }
 
-/** The reason that all causes share; undefined if they differ. Source: Kubernetes metav1.CauseType */
+/** Returns the reason that all causes share; undefined if they differ. Source: Kubernetes metav1.CauseType */
 function findCauseType(status: StatusBody | undefined): string | undefined {
   const types = new Set((status?.details?.causes ?? []).map(({ reason }) => reason));
   return types.size === 1 ? [...types][0] : undefined;
@@ -36,7 +36,7 @@ function printCauses(status: StatusBody | undefined): readonly string[] {
   return (status?.details?.causes ?? []).map(printCause);
 }
 
-/** Source: Kubernetes apimachinery, metav1.StatusReason and its HTTP status codes */
+/** Error codes by HTTP status. Source: Kubernetes apimachinery, metav1.StatusReason */
 const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   401: "KUBE_UNAUTHORIZED",
   403: "KUBE_FORBIDDEN",
@@ -45,12 +45,12 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   410: "KUBE_EXPIRED",
 };
 
-/** The server answers a JSON patch that does not apply with 422 without causes. */
+/** Checks for a JSON patch that does not apply, which the server answers with 422 without causes. */
 function isTestFailure(status: StatusBody | undefined, request: RequestDescription): boolean {
   return request.hasTest === true && printCauses(status).length === 0;
 }
 
-/** A denial may have any code. Source: Kubernetes apiserver admission/plugin/webhook/errors ToStatusErr */
+/** Checks for a webhook's denial, which may have any code. Source: Kubernetes admission/plugin/webhook/errors ToStatusErr */
 function isDenied(status: StatusBody | undefined): boolean {
   return /^admission webhook ".*" denied the request/.test(status?.message ?? "");
 }
@@ -81,7 +81,7 @@ function findCode(
   return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
-/** Its details contain `status` (HTTP), `message`, `causes` (a line each), and `causeType` if all causes share one. */
+/** Converts a response; details are `status` (HTTP), `message`, `causes` (a line each), and a common `causeType`. */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
   request: RequestDescription,

@@ -15,7 +15,7 @@ import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { type RequestDescription, parseStatus, toStatusError } from "../connection/status-error.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./object-metadata.ts";
 
-/** Milliseconds. Source: ports, CallOptions */
+/** Default deadline of a call, in milliseconds. */
 export const CALL_TIMEOUT_MS = 10_000;
 
 interface Call {
@@ -32,12 +32,12 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Distinguishes a missing object from a missing kind: only then the response names the object. */
+/** Distinguishes a missing object, which the response names, from a missing kind. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
 
-/** Items of a typed list carry neither apiVersion nor kind. Source: Kubernetes API conventions, "Lists" */
+/** Adds apiVersion and kind to the items of a list, which lack them. Source: Kubernetes API conventions, "Lists" */
 function withKinds<T extends KubeObject>(type: ResourceType<T>, list: KubeList<T>): KubeList<T> {
   const apiVersion = apiVersionOf(type);
   const items = list.items.map((item) => ({ ...item, apiVersion, kind: type.kind }));
@@ -51,7 +51,7 @@ interface Page {
 
 export class HttpStore implements Store {
   readonly #http: HttpClient;
-  readonly #conflicts = new ConflictCounter();
+  readonly #conflictCounter = new ConflictCounter();
 
   constructor(http: HttpClient) {
     this.#http = http;
@@ -80,7 +80,7 @@ export class HttpStore implements Store {
     return this.listPage(type, options, {});
   }
 
-  /** `metadata.continue` of the result names the next page. */
+  /** Lists one page; `metadata.continue` of the result names the next. */
   async listPage<T extends KubeObject>(
     type: ResourceType<T>,
     options: ListOptions,
@@ -188,10 +188,10 @@ export class HttpStore implements Store {
     const { path } = call.request;
     try {
       const written = await this.#call<T>(call, options);
-      this.#conflicts.reset(path);
+      this.#conflictCounter.reset(path);
       return written;
     } catch (error) {
-      throw this.#conflicts.toThrow(path, error);
+      throw this.#conflictCounter.toThrow(path, error);
     }
   }
 
@@ -216,42 +216,42 @@ export class HttpStore implements Store {
   }
 }
 
-/** Consecutive conflicts that count as a fault. One or two are normal. */
+/** Number of consecutive conflicts that count as a fault; one or two are normal. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 
-/** Whether another writer was faster. */
+/** Checks whether a write failed because another writer was faster. */
 export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
 
 /** Counts consecutive conflicts by the path of the object or its subresource. */
 export class ConflictCounter {
-  readonly #losses = new Map<string, number>();
+  readonly #conflicts = new Map<string, number>();
 
-  /** Returns the error to throw: KUBE_WRITES_LOST from the fifth consecutive conflict on. */
+  /** Returns the error to throw: KUBE_WRITES_LOST from the fifth consecutive conflict on, otherwise the given error. */
   toThrow(path: string, error: unknown): unknown {
     if (!isAppError(error, "KUBE_CONFLICT")) return error;
-    const count = (this.#losses.get(path) ?? 0) + 1;
-    this.#losses.set(path, count);
-    const [first] = this.#losses.keys();
-    if (this.#losses.size > OBJECTS_MAX && first !== undefined) this.#losses.delete(first);
+    const count = (this.#conflicts.get(path) ?? 0) + 1;
+    this.#conflicts.set(path, count);
+    const [first] = this.#conflicts.keys();
+    if (this.#conflicts.size > OBJECTS_MAX && first !== undefined) this.#conflicts.delete(first);
     if (count < CONFLICTS_MAX) return error;
     return new AppError("KUBE_WRITES_LOST", { ...error.details, count }, { cause: error });
   }
 
   reset(path: string): void {
-    this.#losses.delete(path);
+    this.#conflicts.delete(path);
   }
 }
 
-/** An update applies to the resourceVersion of the object. */
+/** A write whose update applies only to the resourceVersion of the object. */
 interface PlannedWrite<T extends KubeObject> {
   readonly kind: "create" | "update" | "delete";
   readonly object: T;
 }
 
-/** Idempotent: stale objects are refused and observed again. */
+/** Performs a write. It can be repeated, because the server refuses stale objects. */
 export async function performWrite<T extends KubeObject>(
   store: Pick<Store, "create" | "update" | "delete">,
   type: ResourceType<T>,

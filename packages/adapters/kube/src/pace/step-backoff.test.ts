@@ -53,33 +53,33 @@ describe("pauses of a step", () => {
   test.each(cases)("$name", ({ attempts, want }) => {
     const { backoff } = setUp();
     const delays = attempts.map(([code, inputs]) =>
-      backoff.fail({ ...step, inputs }, { code, shown: "" }),
+      backoff.fail({ ...step, inputs }, { code, summary: "" }),
     );
     expect(seconds(delays)).toEqual(want);
   });
 
   test("are random by a fifth", () => {
-    expect(setUp(1).backoff.fail(step, { code: "A", shown: "" })).toBe(800);
+    expect(setUp(1).backoff.fail(step, { code: "A", summary: "" })).toBe(800);
   });
 
   test("are as long as asked for where only a change helps", () => {
-    expect(setUp().backoff.fail(step, { code: "A", shown: "", atLeastMs: 5000 })).toBe(5000);
+    expect(setUp().backoff.fail(step, { code: "A", summary: "", minDelayMs: 5000 })).toBe(5000);
   });
 
   test("hold the step, with the words of the last failure, until they are over", async () => {
     const { clock, backoff } = setUp();
     expect(backoff.findHeld(step)).toBeUndefined();
-    backoff.fail(step, { code: "A", shown: "MAC 02:00" });
-    backoff.fail(step, { code: "A", shown: "MAC 02:01" });
+    backoff.fail(step, { code: "A", summary: "MAC 02:00" });
+    backoff.fail(step, { code: "A", summary: "MAC 02:01" });
     await clock.advance(1500);
-    expect(backoff.findHeld(step)).toEqual({ shown: "MAC 02:01", pauseMs: 500, failures: 2 });
+    expect(backoff.findHeld(step)).toEqual({ summary: "MAC 02:01", pauseMs: 500, failures: 2 });
     await clock.advance(500);
     expect(backoff.findHeld(step)).toBeUndefined();
   });
 
   test("end when the inputs change, and hold no other step", () => {
     const { backoff } = setUp();
-    backoff.fail(step, { code: "A", shown: "" });
+    backoff.fail(step, { code: "A", summary: "" });
     expect(backoff.findHeld({ ...step, inputs: "generation 2" })).toBeUndefined();
     expect(backoff.findHeld({ ...step, name: "attach:net2" })).toBeUndefined();
     expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeUndefined();
@@ -93,7 +93,7 @@ describe("pauses of a step", () => {
       const now = { ...step, inputs: String(attempt) };
       if (backoff.findHeld(now) === undefined) {
         attempts += 1;
-        backoff.fail(now, { code: "A", shown: "" });
+        backoff.fail(now, { code: "A", summary: "" });
       }
       await clock.advance(100);
     }
@@ -102,18 +102,18 @@ describe("pauses of a step", () => {
 
   test("begin anew after a success", () => {
     const { backoff } = setUp();
-    backoff.fail(step, { code: "A", shown: "" });
-    backoff.fail(step, { code: "A", shown: "" });
+    backoff.fail(step, { code: "A", summary: "" });
+    backoff.fail(step, { code: "A", summary: "" });
     backoff.succeed(step);
     expect(backoff.findHeld(step)).toBeUndefined();
-    expect(backoff.fail(step, { code: "A", shown: "" })).toBe(1000);
+    expect(backoff.fail(step, { code: "A", summary: "" })).toBe(1000);
   });
 
   test("are forgotten with their scope, or with their names", () => {
     const { backoff } = setUp();
     const other = { ...step, name: "attach:net2" };
     for (const one of [step, other, { ...step, scope: "uid-2" }]) {
-      backoff.fail(one, { code: "A", shown: "" });
+      backoff.fail(one, { code: "A", summary: "" });
     }
     backoff.retain("uid-1", ["attach:net2"]);
     expect(backoff.findHeld(step)).toBeUndefined();
@@ -126,7 +126,7 @@ describe("pauses of a step", () => {
   test("are news again after their scope was forgotten", () => {
     const { backoff } = setUp();
     const fail = (at: number): number =>
-      backoff.fail({ ...step, inputs: String(at) }, { code: "A", shown: "" });
+      backoff.fail({ ...step, inputs: String(at) }, { code: "A", summary: "" });
     for (let at = 0; at < 8; at += 1) fail(at);
     expect(fail(8)).toBeGreaterThan(1000);
     backoff.forget("uid-1");
@@ -137,7 +137,7 @@ describe("pauses of a step", () => {
   test("of the step that failed again last are remembered the longest", () => {
     const { backoff } = setUp();
     const fail = (scope: string): number =>
-      backoff.fail({ ...step, scope }, { code: "A", shown: "" });
+      backoff.fail({ ...step, scope }, { code: "A", summary: "" });
     for (let i = 0; i < 10_000; i += 1) fail(`uid ${String(i)}`);
     fail("uid 0");
     fail("one more"); // in place of uid 1
@@ -147,9 +147,9 @@ describe("pauses of a step", () => {
 
   test("are remembered for so many steps only", () => {
     const { backoff } = setUp();
-    backoff.fail(step, { code: "A", shown: "" });
+    backoff.fail(step, { code: "A", summary: "" });
     for (let i = 0; i < 10_000; i += 1) {
-      backoff.fail({ ...step, scope: `uid ${String(i)}` }, { code: "A", shown: "" });
+      backoff.fail({ ...step, scope: `uid ${String(i)}` }, { code: "A", summary: "" });
     }
     expect(backoff.findHeld(step)).toBeUndefined();
     expect(backoff.findHeld({ ...step, scope: "uid 9999" })).toBeDefined();

@@ -12,7 +12,7 @@ import {
 } from "./backoff.ts";
 
 export interface Step {
-  /** What the step is done to, for example the uid of a VMI. All steps of a scope can be forgotten together. */
+  /** Object of the step, for example the uid of a VMI. All steps of a scope can be forgotten together. */
   readonly scope: string;
   /** Name of the step, the same at each attempt, for example `attachDevice` and the iface's name. */
   readonly name: string;
@@ -21,25 +21,25 @@ export interface Step {
 }
 
 export interface Failure<T> {
-  /** The error's code. Its message is ignored, because it may contain a time or a MAC that differs each time. */
+  /** The error's code. Its message is not compared, because it may contain a time or a MAC that differs each time. */
   readonly code: string;
-  readonly shown: T;
-  /** Shortest delay, milliseconds, for failures that only a change can resolve. Default: none. */
-  readonly atLeastMs?: number;
+  readonly summary: T;
+  /** Minimum delay in milliseconds, for failures that only a change can resolve. By default none. */
+  readonly minDelayMs?: number;
 }
 
 export interface Held<T> {
-  readonly shown: T;
-  /** Remaining delay, milliseconds. */
+  readonly summary: T;
+  /** Remaining delay, in milliseconds. */
   readonly pauseMs: number;
   readonly failures: number;
 }
 
-/** Delays of failed steps. A restart of the process loses them, and all steps are tried at once. */
+/** Delays of failed steps. A restart of the process forgets them, so that all steps are tried at once. */
 export interface StepBackoff<T> {
-  /** Records a failure, and returns the delay before the next attempt, milliseconds. */
+  /** Records a failure, and returns the delay before the next attempt, in milliseconds. */
   fail(step: Step, failure: Failure<T>): number;
-  /** Undefined if the step may be tried. */
+  /** Returns the remaining delay of the step; undefined if it may be tried. */
   findHeld(step: Step): Held<T> | undefined;
   /** Resets the step, so that its next failure counts as the first. */
   succeed(step: Pick<Step, "scope" | "name">): void;
@@ -49,15 +49,14 @@ export interface StepBackoff<T> {
 
 export interface PauseOptions {
   readonly clock: Clock;
-  /** Default: 1 s, doubled at each failure up to a minute, with 20 % jitter. */
+  /** Range of delays, by default from 1 s, doubled at each failure, up to a minute, with 20 % jitter. */
   readonly range?: BackoffRange;
   readonly random?: Random;
 }
 
 const DEFAULT_RANGE: BackoffRange = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
 /**
- * How often a changed input or error code restarts the backoff of a step; afterwards delays grow regardless. People
- * who correct a spec never reach the limit; a daemon that answers differently each time soon does.
+ * Limit of changed inputs or error codes that restart the backoff of a step; afterwards delays grow regardless. People
  */
 const CHANGE_LIMIT = { burst: 5, refillMs: 300_000 };
 const STEPS_MAX = 10_000;
@@ -67,7 +66,7 @@ interface Entry<T> {
   readonly inputsHash: string;
   readonly failures: number;
   readonly untilMs: number;
-  readonly shown: T;
+  readonly summary: T;
 }
 
 class ScopedStepBackoff<T> implements StepBackoff<T> {
@@ -85,15 +84,15 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
     this.#changeLimit = createTokenBuckets(options.clock, CHANGE_LIMIT);
   }
 
-  fail(step: Step, { code, shown, atLeastMs = 0 }: Failure<T>): number {
+  fail(step: Step, { code, summary, minDelayMs = 0 }: Failure<T>): number {
     const inputsHash = hashInputs(step);
     const last = this.#entries.get(stepId(step));
     const hasChanged = last?.code !== code || last.inputsHash !== inputsHash;
     const isRestarted = last === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
     const failures = isRestarted ? 1 : last.failures + 1;
-    const pauseMs = Math.max(atLeastMs, backoffMs(failures, this.#range, this.#random));
+    const pauseMs = Math.max(minDelayMs, backoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
-    this.#set(step, { code, inputsHash, failures, untilMs, shown });
+    this.#set(step, { code, inputsHash, failures, untilMs, summary });
     return pauseMs;
   }
 
@@ -103,7 +102,7 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
     const pauseMs = entry.untilMs - this.#clock.monotonicMs();
     const hasChanged = entry.inputsHash !== hashInputs(step) && this.#changeLimit.has(stepId(step));
     if (pauseMs <= 0 || hasChanged) return undefined;
-    return { shown: entry.shown, pauseMs, failures: entry.failures };
+    return { summary: entry.summary, pauseMs, failures: entry.failures };
   }
 
   succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
@@ -145,12 +144,12 @@ function stepId({ scope, name }: Pick<Step, "scope" | "name">): string {
   return JSON.stringify([scope, name]);
 }
 
-/** Hashed, because the inputs may be as long as a spec. */
+/** Hashes the inputs, because they may be as long as a spec. */
 function hashInputs({ inputs }: Step): string {
   return hash("sha256", inputs, "base64");
 }
 
-/** Delays grow with repeated failures. Another code or other inputs restart the backoff, but only a few times. */
+/** Creates delays that grow with failures. Another code or other inputs restart the backoff, but only a few times. */
 export function createStepBackoff<T>(options: PauseOptions): StepBackoff<T> {
   return new ScopedStepBackoff<T>(options);
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records the calls of a store.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 
-/** Wraps the store; `note` gets verb and resource of each call, for example `patch virtualmachines/status`. */
+/** Wraps the store to report verb and resource of each call, for example `patch virtualmachines/status`. */
 export function noteCalls(store: Store, note: (call: string) => void): Store {
   const noteCall = (
     verb: string,
     { resource }: ResourceType<KubeObject>,
-    on?: WriteOptions,
+    options?: WriteOptions,
   ): void => {
-    note(`${verb} ${resource}${on?.subresource === undefined ? "" : "/status"}`);
+    note(`${verb} ${resource}${options?.subresource === undefined ? "" : "/status"}`);
   };
   return {
     find: (type, ...rest) => {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deep copy of JSON, as one that was sent and read again. structuredClone takes seven times as long: it would keep
-// what no JSON has.
 import { isJsonObject } from "@patchbay/api/json";
 
 function copy(value: unknown): unknown {
@@ -11,8 +9,7 @@ function copy(value: unknown): unknown {
   return members;
 }
 
-/** The same value, of which no part is shared. */
+/** Copies a JSON value deeply. structuredClone takes seven times as long, because it supports more than JSON. */
 export function copyJson<T>(value: T): T {
-  // A copy is of the value's type.
   return copy(value) as T;
 }

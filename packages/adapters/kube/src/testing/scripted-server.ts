@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP server for tests that answers as a test scripts it, and records what it was asked.
+// An HTTP server for tests, which answers by a script and records requests.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
@@ -7,7 +7,6 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { KubeConfig } from "../connection/kubeconfig.ts";
 
-/** What was asked. */
 export interface RecordedRequest {
   readonly method: string;
   readonly path: string;
@@ -16,27 +15,23 @@ export interface RecordedRequest {
   readonly body: string;
 }
 
-/** Answers one request. */
 export type Answer = (response: ServerResponse, request: RecordedRequest) => void;
 
-/** A running server. */
 export interface ScriptedServer extends AsyncDisposable {
   readonly config: KubeConfig;
   readonly requests: readonly RecordedRequest[];
-  /** How many connections were made. */
+  /** Number of accepted connections. */
   readonly connections: () => number;
   /** Breaks all connections. */
   readonly cut: () => void;
   /** Breaks all connections and refuses new ones. */
   readonly stop: () => Promise<void>;
-  /** Takes connections again, at the same address. */
+  /** Accepts connections again, at the same address. */
   readonly restart: () => Promise<void>;
 }
 
-/** The key of `pod`. */
 export const key = { namespace: "ns", name: "one" };
 
-/** An object that a server may answer with. */
 export const pod: Pod = {
   apiVersion: "v1",
   kind: "Pod",
@@ -44,7 +39,6 @@ export const pod: Pod = {
   spec: { containers: [] },
 };
 
-/** Answers with JSON. */
 export function json(status: number, body: unknown): Answer {
   return (response) => {
     response.writeHead(status, { "content-type": "application/json" });
@@ -52,7 +46,6 @@ export function json(status: number, body: unknown): Answer {
   };
 }
 
-/** Answers with a Status. */
 export function failure(code: number, reason: string, more: object = {}): Answer {
   return json(code, {
     kind: "Status",
@@ -81,7 +74,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return body;
 }
 
-/** Starts a server that gives every request to `answer`. */
+/** Starts a server that passes every request to `answer`. */
 export async function startScriptedServer(answer: Answer): Promise<ScriptedServer> {
   const requests: RecordedRequest[] = [];
   const sockets = new Set<Socket>();
@@ -127,7 +120,6 @@ export async function startScriptedServer(answer: Answer): Promise<ScriptedServe
   };
 }
 
-/** The machine's clock. */
 export const clock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   monotonicMs: () => performance.now(),
@@ -141,7 +133,7 @@ export const clock: Clock = {
     }),
 };
 
-/** Waits until `condition` holds, at most half a minute: a busy machine takes longer than an idle one. */
+/** Waits until `condition` holds, for at most 30 s, which is enough for a busy machine. */
 export async function eventually(condition: () => boolean): Promise<void> {
   const end = performance.now() + 30_000;
   while (!condition()) {

@@ -12,9 +12,9 @@ type IndexFunctions<T> = Readonly<Record<string, (object: T) => readonly string[
 export class ObjectIndex<T> {
   readonly #functions: IndexFunctions<T>;
   readonly #objects = new Map<string, T>();
-  /** Keys by index and value; see `postingKey`. */
+  /** Keys of objects by posting key, which is an index with a value. */
   readonly #postings = new Map<string, Set<string>>();
-  /** Sorted keys; undefined after keys were added or removed. */
+  /** Sorted keys; undefined after a key was added or removed. */
   #sorted: readonly string[] | undefined;
 
   constructor(functions: IndexFunctions<T>) {
@@ -34,7 +34,7 @@ export class ObjectIndex<T> {
     this.#removePostings(key);
     if (!this.#objects.has(key)) this.#sorted = undefined;
     this.#objects.set(key, object);
-    for (const place of this.#postingKeys(object)) this.#addPosting(place, key);
+    for (const posting of this.#postingKeys(object)) this.#addPosting(posting, key);
   }
 
   delete(key: string): void {
@@ -56,22 +56,22 @@ export class ObjectIndex<T> {
     return keys.flatMap((key) => this.#objects.get(key) ?? []);
   }
 
-  #addPosting(place: string, key: string): void {
-    const keys = this.#postings.get(place) ?? new Set();
-    this.#postings.set(place, keys.add(key));
+  #addPosting(posting: string, key: string): void {
+    const keys = this.#postings.get(posting) ?? new Set();
+    this.#postings.set(posting, keys.add(key));
   }
 
   #removePostings(key: string): void {
     const object = this.#objects.get(key);
     if (object === undefined) return;
-    for (const place of this.#postingKeys(object)) this.#removePosting(place, key);
+    for (const posting of this.#postingKeys(object)) this.#removePosting(posting, key);
   }
 
-  #removePosting(place: string, key: string): void {
-    const keys = this.#postings.get(place);
+  #removePosting(posting: string, key: string): void {
+    const keys = this.#postings.get(posting);
     keys?.delete(key);
     // Stryker disable next-line all: frees memory only
-    if (keys?.size === 0) this.#postings.delete(place);
+    if (keys?.size === 0) this.#postings.delete(posting);
   }
 
   #postingKeys(object: T): readonly string[] {
@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** The states before and after a change, as far as they exist. */
+/** Returns the states of the object before and after a change, as far as they exist. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),
@@ -109,18 +109,18 @@ export async function waitForCaches(
 }
 
 interface CacheOptions<T extends KubeObject> {
-  /** Index functions by name, which return the values under which `listBy` finds an object. */
+  /** Functions by name of the index, which return the values under which `listBy` finds an object. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   readonly logger: Logger;
 }
 
 /** A cache that is empty until it is started. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Feeds the cache until `signal` is aborted. Listeners that were added before receive every object. */
+  /** Feeds the cache until `signal` is aborted. Listeners that were added earlier receive every object. */
   start(signal: AbortSignal): void;
 }
 
-/** Reuses the spec of an unchanged generation, by whose identity results are memoized. Source: "metadata.generation" */
+/** Reuses the spec object if the generation is unchanged, because results are memoized by its identity. */
 function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
   const isSame = generation !== undefined && generation === previous.metadata.generation;

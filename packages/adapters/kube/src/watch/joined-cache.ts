@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Milliseconds. An object that moves between the watches may leave one before it appears in the other. */
+/** Delay of a deletion in milliseconds: an object that moves may leave one watch before it appears in the other. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -20,12 +20,12 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     this.#caches = caches;
     this.#clock = clock;
     this.#signal = signal;
-    const [lasting, passing] = caches;
-    lasting.onChange((change) => {
-      this.#update(keyOf(changedObject(change)), "gone");
+    const [first, second] = caches;
+    first.onChange((change) => {
+      this.#update(keyOf(changedObject(change)), "remove");
     });
-    passing.onChange((change) => {
-      this.#update(keyOf(changedObject(change)), "lingers");
+    second.onChange((change) => {
+      this.#update(keyOf(changedObject(change)), "removeLater");
     });
   }
 
@@ -64,12 +64,12 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     );
   }
 
-  #update(key: ObjectKey, without: "gone" | "lingers"): void {
+  #update(key: ObjectKey, whenMissing: "remove" | "removeLater"): void {
     const name = printKey(key);
     const current = this.#newest(key);
     const previous = this.#objects.get(name);
     if (current !== undefined) this.#accept(name, current);
-    else if (previous !== undefined && without === "gone") this.#remove(name, previous);
+    else if (previous !== undefined && whenMissing === "remove") this.#remove(name, previous);
     else if (previous !== undefined) void this.#removeLater(key, previous);
   }
 
@@ -94,7 +94,7 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
       return; // aborted
     }
     const isUnchanged = this.#objects.get(printKey(key))?.metadata.uid === removed.metadata.uid;
-    if (isUnchanged) this.#update(key, "gone");
+    if (isUnchanged) this.#update(key, "remove");
   }
 
   #remove(name: string, previous: T): void {
@@ -112,12 +112,12 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Contains the objects of both caches, in their newest version. An object that leaves the first cache is deleted
- * unless it is in the second. An object that leaves the second cache is deleted after a delay, unless it appears in
- * the first.
+ * Creates a cache with the objects of both caches, in their newest version. An object that leaves the first cache is
+ * deleted unless it is in the second. An object that leaves the second cache is deleted after a delay, unless it
+ * appears in the first.
  */
 export function joinCaches<T extends KubeObject>(
-  caches: readonly [lasting: Cache<T>, passing: Cache<T>],
+  caches: readonly [first: Cache<T>, second: Cache<T>],
   clock: Clock,
   signal: AbortSignal,
 ): Cache<T> {

@@ -8,9 +8,9 @@ import { parseVersion } from "../objects/object-metadata.ts";
 /** Remembers the last written version of each object until the cache is as new. */
 export interface MutationCache {
   note(written: KubeObject): void;
-  /** Whether `cached` is older than the last write of the object. */
+  /** Checks whether `cached` is older than the last write of the object. */
   isBehind(cached: KubeObject): boolean;
-  /** The last written version if `cached` is older, otherwise `cached`. */
+  /** Returns the last written version if `cached` is older, otherwise `cached`. */
   newest<T extends KubeObject>(cached: T): T;
 }
 
@@ -19,7 +19,7 @@ function findUid({ metadata }: KubeObject): string {
 }
 
 class ObjectMutationCache implements MutationCache {
-  readonly #written = new Map<string, KubeObject>();
+  readonly #writtenByUid = new Map<string, KubeObject>();
   readonly #caches: readonly Cache<KubeObject>[];
 
   constructor(caches: readonly Cache<KubeObject>[]) {
@@ -27,18 +27,17 @@ class ObjectMutationCache implements MutationCache {
     for (const cache of caches) this.#follow(cache);
   }
 
-  /** Forgets what a cache has received or deleted. */
+  /** Forgets objects that a cache has received or deleted. */
   #follow(cache: Cache<KubeObject>): void {
     cache.onChange((change) => {
-      if (change.kind === "deleted") this.#written.delete(findUid(change.previous));
+      if (change.kind === "deleted") this.#writtenByUid.delete(findUid(change.previous));
       else this.isBehind(change.current);
     });
   }
 
   note(written: KubeObject): void {
-    this.#written.set(findUid(written), written);
-    // The watch may have been faster than the response. Without another change, the write would be remembered
-    // forever.
+    this.#writtenByUid.set(findUid(written), written);
+    // Forgets the write if the watch was faster than the response, because no other change may follow.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -50,22 +49,22 @@ class ObjectMutationCache implements MutationCache {
   }
 
   newest<T extends KubeObject>(cached: T): T {
-    const written = this.#written.get(findUid(cached));
-    // An object that this returned earlier proves nothing about the cache.
+    const written = this.#writtenByUid.get(findUid(cached));
+    // A returned written version says nothing about the cache.
     if (written === undefined || written === cached) return cached;
-    // A uid identifies one kind.
+    // Both have the same kind, because they have the same uid.
     if (parseVersion(cached) < parseVersion(written)) return written as T;
-    this.#written.delete(findUid(cached));
+    this.#writtenByUid.delete(findUid(cached));
     return cached;
   }
 }
 
-/** A restart loses all writes. Deleted objects are forgotten when one of the caches reports it. */
+/** Creates an empty cache of writes. Deleted objects are forgotten when one of `caches` reports the deletion. */
 export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
   return new ObjectMutationCache(caches);
 }
 
-export interface Known {
+export interface CachedKind {
   readonly type: ResourceType<KubeObject>;
   readonly cache: Cache<KubeObject>;
 }
@@ -73,20 +72,19 @@ export interface Known {
 export type Reader = Pick<Store, "find">;
 
 /**
- * Reads from caches, at least as new as this process's own writes, for decisions that are revalidated. Objects that
- * no cache contains are read from the server, because a cache may be incomplete.
+ * Creates a reader of caches whose objects are at least as new as this process's writes. Decisions must be revalidated.
+ * Objects that no cache contains are read from the server, because a cache may be incomplete.
  */
 export function createCachedReader(
   store: Reader,
   ownWrites: Pick<MutationCache, "newest">,
-  known: readonly Known[],
+  known: readonly CachedKind[],
 ): Reader {
   return {
     find: async (type, key, options) => {
       const cache = known.find((each) => each.type === type)?.cache;
       const cached = cache?.find(key);
       if (cached === undefined) return store.find(type, key, options);
-      // The cache has this type.
       return ownWrites.newest(cached) as NonNullable<typeof type.objectType>;
     },
   };

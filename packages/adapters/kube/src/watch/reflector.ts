@@ -11,24 +11,23 @@ import type { HttpStore } from "../objects/object-store.ts";
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
-/** Source: Kubernetes metav1.ObjectMeta, and kubectl apply, client-side */
+/** Fields that only apply uses. Source: Kubernetes metav1.ObjectMeta, and kubectl apply, client-side */
 const MANAGED_FIELDS = "managedFields";
 const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 
-function without<T extends object>(object: T, name: string): T {
+function omitField<T extends object>(object: T, name: string): T {
   if (!(name in object)) return object;
-  // No type requires these fields.
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name)) as T;
 }
 
 /** Removes managed fields and kubectl's last-applied configuration, which are more than half of a VMI. */
 export function withoutBookkeeping<T extends KubeObject>(object: T): T {
-  const metadata: ObjectMeta = without(object.metadata, MANAGED_FIELDS);
+  const metadata: ObjectMeta = omitField(object.metadata, MANAGED_FIELDS);
   const { annotations } = metadata;
   const retained =
     annotations === undefined
       ? metadata
-      : { ...metadata, annotations: without(annotations, LAST_APPLIED_ANNOTATION) };
+      : { ...metadata, annotations: omitField(annotations, LAST_APPLIED_ANNOTATION) };
   return { ...object, metadata: retained };
 }
 
@@ -44,13 +43,13 @@ interface Selection {
 }
 
 export interface ReflectOptions<T extends KubeObject> extends Selection {
-  /** Drops unused fields of each object as it arrives, before the whole list is there. Default: none. */
+  /** Removes unused fields of each object on arrival, before the list is complete. By default none. */
   readonly trim?: (object: T) => T;
-  /** If the kind is missing or may not be read, reports an empty list and retries every five minutes. Default: waits. */
+  /** Whether an empty list is reported if the kind is missing or forbidden; retries every five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 
-/** `random` spreads reconnects of clients whose connections broke together. */
+/** `random` spreads the reconnects of clients whose connections broke together. */
 interface ReflectorDeps {
   readonly store: HttpStore;
   readonly watches: WatchConnection;
@@ -60,15 +59,15 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
-/** Source: client-go tools/cache/reflector.go (0.8 s). Its maximum of 30 s would delay recovery. */
+/** Delays after failures. Source: client-go tools/cache/reflector.go, whose maximum of 30 s would delay recovery */
 const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
-/** For kinds that may never exist. */
+/** Delays for optional kinds that are missing. */
 const BACKOFF_OPTIONAL: BackoffRange = { ...BACKOFF, maxMs: 300_000 };
-/** For optional kinds before the first answer, because startup waits for it. */
+/** Delays for optional kinds before the first list, because startup waits for it. */
 const BACKOFF_UNKNOWN: BackoffRange = { ...BACKOFF, firstMs: 50 };
-/** A shorter watch without an event was useless; milliseconds. */
+/** Duration in milliseconds below which a watch without an event was useless. */
 const SHORT_WATCH_MS = 1000;
-/** Consecutive failures before the first warning; doubled for each further one. */
+/** Number of consecutive failures at the first warning; doubled for each further warning. */
 const WARN_FROM_FAILURES = 3;
 
 interface ListResult<T> {
@@ -84,15 +83,15 @@ class Subscription<T extends KubeObject> {
   readonly #deps: ReflectorDeps;
   readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
-  /** Consecutive useless watches without an error. The first is normal; more are a fault. */
+  /** Number of consecutive useless watches without an error. The first is normal; more are a fault. */
   #uselessWatches = 0;
-  /** Where the next watch begins; undefined to list first. */
+  /** Version from which the next watch continues; undefined to list first. */
   #resourceVersion: string | undefined;
-  /** Set if the resource version expired during the last list; the next list is unpaged. */
+  /** Whether the next list is unpaged, because the resource version expired during the last one. */
   #isUnpaged = false;
   /** Whether the last request failed because the kind is missing or may not be read. */
   #isRefused = false;
-  /** What is known about the objects of an optional kind. */
+  /** Result of the first lists of an optional kind. */
   #answer: "none" | "missing" | "listed" = "none";
 
   constructor(
@@ -151,7 +150,7 @@ class Subscription<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends it, and records whether the watch was useful: it had an event or lasted. */
+  /** Watches until the server ends the watch. Records whether it was useful: it had an event, or it was not short. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -168,8 +167,8 @@ class Subscription<T extends KubeObject> {
       throw error;
     } finally {
       const isShort = clock.monotonicMs() - startMs < SHORT_WATCH_MS;
-      const isFruitless = isServed && isShort && this.#resourceVersion === resourceVersion;
-      this.#uselessWatches = isFruitless ? this.#uselessWatches + 1 : 0;
+      const isUseless = isServed && isShort && this.#resourceVersion === resourceVersion;
+      this.#uselessWatches = isUseless ? this.#uselessWatches + 1 : 0;
     }
   }
 
@@ -205,7 +204,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(withoutBookkeeping(object));
   }
 
-  /** An expired resource version is no failure; a new list follows at once. */
+  /** Counts and logs a failure. An expired resource version is none; a new list follows at once. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;
@@ -227,13 +226,13 @@ class Subscription<T extends KubeObject> {
     else logger.debug("watch broken", fields);
   }
 
-  /** A kind that was listed before is not treated as missing if a later request fails. */
+  /** Checks whether an optional kind is missing. A kind that was listed before is not, even if a later request fails. */
   #isMissing(error: unknown): boolean {
     if (!this.#isOptional || this.#answer === "listed") return false;
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** A starting server may report this wrongly, so only the third report counts. */
+  /** Reports an empty list after the third failure, because a starting server may wrongly report a kind as missing. */
   #onMissing(): void {
     if (this.#answer === "missing" || this.#failures < WARN_FROM_FAILURES) return;
     this.#answer = "missing";
@@ -257,8 +256,8 @@ class Subscription<T extends KubeObject> {
 }
 
 /**
- * Emits `listed` first, then each change. Never ends and never fails by itself. Each subscription has its own list
- * and watch. Omits managed fields and kubectl's last-applied configuration.
+ * Creates a stream that emits `listed`, then each change, and never ends or fails by itself. Each subscription has its
+ * own list and watch. Omits managed fields and kubectl's last-applied configuration.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,

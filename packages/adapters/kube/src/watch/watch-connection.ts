@@ -10,10 +10,10 @@ import type { Random } from "../pace/backoff.ts";
 
 const NEWLINE = 0x0a;
 
-/** Longest line; an object of etcd has at most 1.5 MiB. */
+/** Maximum length of a line in bytes. An object of etcd has at most 1.5 MiB. */
 const LINE_MAX_BYTES = 32 * 1024 * 1024;
 
-/** Splits bytes, not text, so that multi-byte characters stay intact. */
+/** Splits bytes into lines before decoding, so that multi-byte characters stay intact. */
 export class LineSplitter {
   #pending: Buffer[] = [];
   #pendingBytes = 0;
@@ -32,7 +32,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Whether an unfinished line remains. */
+  /** Whether there is an unfinished line. */
   get hasPending(): boolean {
     return this.#pendingBytes > 0;
   }
@@ -53,7 +53,7 @@ export class LineSplitter {
   }
 }
 
-/** Source: Kubernetes API concepts, "Efficient detection of changes" */
+/** Event of a watch. Source: Kubernetes API concepts, "Efficient detection of changes" */
 interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly object: KubeObject;
@@ -64,17 +64,17 @@ interface WatchTarget {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** There is no idle timeout, because a server may be silent for any time. */
+/** Durations of a watch. There is no idle timeout, because a server may be silent for any time. */
 export interface WatchTimes {
-  /** Deadline of the response headers, milliseconds. */
+  /** Deadline of the response headers, in milliseconds. */
   readonly headersMs: number;
-  /** The server is asked to end the watch after one to two times this, seconds. */
+  /** Minimum watch timeout requested from the server, in seconds; the maximum is twice as long. */
   readonly serverSeconds: number;
-  /** Milliseconds past the requested end, reached only behind a proxy that acknowledges for a dead server. */
+  /** Tolerance after the requested end, in milliseconds, exceeded only if a proxy acknowledges for a dead server. */
   readonly overdueMs: number;
 }
 
-/** Source: client-go reflector minWatchTimeout (5 to 10 minutes) */
+/** Default durations. Source: client-go reflector minWatchTimeout (5 to 10 minutes) */
 export const WATCH_TIMES: WatchTimes = {
   headersMs: 15_000,
   serverSeconds: 300,
@@ -83,14 +83,22 @@ export const WATCH_TIMES: WatchTimes = {
 
 type WatchRequest = HttpRequest & { readonly signal: AbortSignal };
 
-const TYPES: ReadonlySet<string> = new Set(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
+const EVENT_TYPES: ReadonlySet<string> = new Set([
+  "ADDED",
+  "MODIFIED",
+  "DELETED",
+  "BOOKMARK",
+  "ERROR",
+]);
 
 function malformedEvent(reason: string, cause?: unknown): AppError {
   return new AppError("API_MALFORMED", { what: "a watch event", reason }, { cause });
 }
 
 function isEvent(event: unknown): event is { type: string; object: KubeObject } {
-  return isJsonObject(event) && TYPES.has(String(event["type"])) && isJsonObject(event["object"]);
+  return (
+    isJsonObject(event) && EVENT_TYPES.has(String(event["type"])) && isJsonObject(event["object"])
+  );
 }
 
 function parseEvent(line: string): { readonly type: string; readonly object: KubeObject } {
@@ -139,7 +147,7 @@ export class WatchConnection {
   }
 
   /**
-   * Yields the events of one watch, including bookmarks, until the server ends it. Calls `onOpen` when the server has
+   * Yields the events of one watch, including bookmarks, until the server ends it. Calls `onOpen` when the server
    * accepted it, which may be long before the first event.
    * @throws AppError with KUBE_EXPIRED if the resource version is too old, KUBE_UNREACHABLE if the connection breaks,
    * API_MALFORMED if a line is not an event, or the code of the server's status

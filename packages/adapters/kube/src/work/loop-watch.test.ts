@@ -64,7 +64,7 @@ describe("a loop is stuck", () => {
     const pass = watch.begin("a");
     for (let step = 0; step < 3; step += 1) {
       await clock.advance(LIMIT_MS);
-      pass.progressed();
+      pass.recordProgress();
     }
     expect(watch.findStandstill()).toBeUndefined();
   });

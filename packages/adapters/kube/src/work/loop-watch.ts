@@ -3,7 +3,7 @@
 import type { Clock } from "@patchbay/base";
 
 /**
- * Milliseconds without progress of a pass, more than its longest step. The longest is a chain of four CNI plugins
+ * Milliseconds without progress after which a pass is stuck: more than its longest step, a chain of four CNI plugins
  * that all time out and are rolled back: 4 × (60 s + 30 s), and some requests of 10 s each.
  */
 const STUCK_AFTER_MS = 600_000;
@@ -11,13 +11,13 @@ const STUCK_AFTER_MS = 600_000;
 export interface Standstill {
   readonly loop: string;
   readonly key: string;
-  /** Milliseconds since its last progress. */
+  /** Time since the last progress, in milliseconds. */
   readonly forMs: number;
 }
 
 export interface WatchedPass {
   /** Restarts the time limit after a step. */
-  readonly progressed: () => void;
+  readonly recordProgress: () => void;
   readonly end: (hasWorked: boolean) => void;
 }
 
@@ -25,9 +25,9 @@ export class LoopWatch {
   readonly #name: string;
   readonly #clock: Clock;
   readonly #limitMs: number;
-  readonly #passes = new Set<{ readonly key: string; progressedMs: number }>();
-  /** Keys of the first listing without a pass yet; undefined before the loop starts. */
-  #first: Set<string> | undefined;
+  readonly #passes = new Set<{ readonly key: string; lastProgressMs: number }>();
+  /** Keys of the first listing that had no pass yet; undefined before the loop starts. */
+  #keysWithoutPass: Set<string> | undefined;
   #hasWorked = false;
 
   constructor(name: string, clock: Clock, limitMs: number = STUCK_AFTER_MS) {
@@ -37,35 +37,35 @@ export class LoopWatch {
   }
 
   start(keys: Iterable<string>): void {
-    this.#first = new Set(keys);
-    this.#hasWorked = this.#first.size === 0;
+    this.#keysWithoutPass = new Set(keys);
+    this.#hasWorked = this.#keysWithoutPass.size === 0;
   }
 
   begin(key: string): WatchedPass {
-    const pass = { key, progressedMs: this.#clock.monotonicMs() };
+    const pass = { key, lastProgressMs: this.#clock.monotonicMs() };
     this.#passes.add(pass);
     return {
-      progressed: () => {
-        pass.progressedMs = this.#clock.monotonicMs();
+      recordProgress: () => {
+        pass.lastProgressMs = this.#clock.monotonicMs();
       },
       end: (hasWorked) => {
         this.#passes.delete(pass);
-        this.#first?.delete(key);
+        this.#keysWithoutPass?.delete(key);
         this.#hasWorked ||= hasWorked;
       },
     };
   }
 
-  /** Whether each key of the first listing has had a pass and one succeeded. A single failing object does not matter. */
+  /** Checks whether each key of the first listing had a pass and any pass succeeded, because one object may always fail. */
   isStarted(): boolean {
-    return this.#first?.size === 0 && this.#hasWorked;
+    return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }
 
-  /** The longest stuck pass; undefined if none exceeds the limit. */
+  /** Returns the pass that is stuck longest; undefined if none exceeds the limit. */
   findStandstill(): Standstill | undefined {
     const nowMs = this.#clock.monotonicMs();
     const [longest] = [...this.#passes]
-      .map(({ key, progressedMs }) => ({ loop: this.#name, key, forMs: nowMs - progressedMs }))
+      .map(({ key, lastProgressMs }) => ({ loop: this.#name, key, forMs: nowMs - lastProgressMs }))
       .sort((a, b) => b.forMs - a.forMs);
     return longest !== undefined && longest.forMs > this.#limitMs ? longest : undefined;
   }

@@ -20,7 +20,7 @@ import type { LoopWatch } from "./loop-watch.ts";
 /** A queue whose groups take turns, so that a group with many keys does not delay the others. */
 export class FairQueue {
   readonly #toGroup: (key: string) => string;
-  /** In the order of their turns; none is empty. */
+  /** Keys by group, in the order in which groups take turns; no group is empty. */
   readonly #groups = new Map<string, Set<string>>();
   #size = 0;
 
@@ -46,14 +46,14 @@ export class FairQueue {
     this.#size += 1;
   }
 
-  /** Undefined if the queue is empty. */
+  /** Removes and returns the next key; undefined if the queue is empty. */
   take(): string | undefined {
     for (const [group, keys] of this.#groups) {
       this.#groups.delete(group);
       for (const key of keys) {
         keys.delete(key);
         this.#size -= 1;
-        // Moves the group to the end.
+        // Appends the group after the others.
         if (keys.size > 0) this.#groups.set(group, keys);
         return key;
       }
@@ -77,18 +77,18 @@ export class FairQueue {
 
 interface QueueOptions {
   readonly clock: Clock;
-  /** Keys to process at once; default 1. */
+  /** Number of keys to process at once, by default 1. */
   readonly concurrency?: number;
-  /** Delay after failures of a key; default 100 ms, doubled up to 60 s, with 50 % jitter. */
+  /** Delays of failed keys, by default from 100 ms, doubled up to 60 s, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. Default: none. */
+  /** Returns inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. */
   readonly readInputs?: (key: string) => string;
-  /** Group of a key; groups take turns, so that the many keys of one owner do not delay others. Default: one group. */
+  /** Returns the group of a key. Groups take turns, so that the many keys of one owner do not delay others. */
   readonly toGroup?: (key: string) => string;
 }
 
-/** Identifies the wanted state of an object: its uid, its generation and its deletion. */
+/** Identifies the specification of an object: its uid, its generation and its deletion. */
 export function specVersionOf(object: KubeObject | undefined): string {
   const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
   return JSON.stringify([uid, generation, deletionTimestamp]);
@@ -96,17 +96,17 @@ export function specVersionOf(object: KubeObject | undefined): string {
 
 interface KeyFailure {
   readonly code: string;
-  /** Shortest delay before an automatic retry, milliseconds; an event may still trigger one. Default: none. */
-  readonly retryAtLeastMs?: number;
+  /** Minimum delay before an automatic retry, in milliseconds. An event may trigger an earlier one. By default none. */
+  readonly minRetryMs?: number;
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Events that end the delay of a failed key early. A loop that wakes itself soon uses them up. */
+/** Limit of events that end the delay of a failed key early. A loop that wakes itself soon uses them up. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {
   readonly sinceMs: number;
-  /** Milliseconds that it was queued. */
+  /** Time in the queue, in milliseconds. */
   readonly waitedMs: number;
 }
 
@@ -118,8 +118,8 @@ interface KeyTimer {
 }
 
 /**
- * Keys are first in, first out within a group. Keys that were queued before the first `take` are a backlog: all
- * objects at a start. The backlog and later changes alternate, so that a change waits for one pass instead of
+ * Keys are first in, first out within a group. Keys that are queued before the first `take` are a backlog, which has
+ * all objects at a start. The backlog and later changes alternate, so that a change waits for one pass instead of
  * thousands.
  */
 export class Queue {
@@ -130,10 +130,10 @@ export class Queue {
   readonly #earlyWakes: TokenBuckets;
   readonly #waiting: FairQueue;
   readonly #backlog: FairQueue;
-  /** When each key was queued, milliseconds. */
+  /** Times at which keys were queued, in milliseconds of the monotonic clock. */
   readonly #waitingSince = new Map<string, number>();
   readonly #working = new Map<string, WorkInProgress>();
-  /** Added while being processed. */
+  /** Keys that were added while they were processed. */
   readonly #dirty = new Set<string>();
   readonly #delayed = new Map<string, KeyTimer>();
   readonly #retries = new Map<string, KeyTimer>();
@@ -160,7 +160,7 @@ export class Queue {
     return this.#waiting.size + this.#backlog.size;
   }
 
-  figures(): QueueStats {
+  readStats(): QueueStats {
     const nowMs = this.#clock.monotonicMs();
     const seconds = [...this.#working.values()].map(
       ({ sinceMs }) => (nowMs - sinceMs) / MS_PER_SECOND,
@@ -174,16 +174,16 @@ export class Queue {
     };
   }
 
-  /** Milliseconds that a key in process was queued. */
+  /** Returns the milliseconds for which a key in process was queued. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }
 
-  waiting(): readonly string[] {
+  listWaiting(): readonly string[] {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /** A failed key waits for its delay, except for a few early wakes or if its inputs have changed. */
+  /** Queues the key. A failed key waits for its delay, except for a few early wakes or if its inputs have changed. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
@@ -195,22 +195,22 @@ export class Queue {
     else this.#delay(this.#retries, key, held.pauseMs);
   }
 
-  /** Queues the key after `ms`; the earliest of several times applies. */
+  /** Queues the key after `ms`. The earliest of several times applies. */
   addAfter(key: string, ms: number): void {
     this.#delay(this.#delayed, key, ms);
   }
 
-  /** Queues the key after a delay that grows with consecutive failures of the same code. Returns the delay in milliseconds. */
-  retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
-    const pauseMs = this.#backoff.fail(this.#toStep(key), { code, shown: undefined });
-    const waitMs = Math.max(pauseMs, retryAtLeastMs);
+  /** Queues the key after a delay that grows with consecutive failures of one code. Returns the delay in milliseconds. */
+  retry(key: string, { code, minRetryMs = 0 }: KeyFailure): number {
+    const pauseMs = this.#backoff.fail(this.#toStep(key), { code, summary: undefined });
+    const waitMs = Math.max(pauseMs, minRetryMs);
     this.#retryCount += 1;
     this.#cancel(this.#retries, key);
     this.#delay(this.#retries, key, waitMs);
     return waitMs;
   }
 
-  /** Consecutive failures of a key that waits for a retry. */
+  /** Returns the number of consecutive failures of a key that waits for a retry. */
   countFailures(key: string): number {
     return this.#backoff.findHeld(this.#toStep(key))?.failures ?? 0;
   }
@@ -221,7 +221,7 @@ export class Queue {
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, which is in process until `done`. Rejects with the signal's reason. */
+  /** Returns the next key, which is in process until `done` is called. Rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
@@ -246,7 +246,7 @@ export class Queue {
     }
   }
 
-  /** The key's pass, as a step with backoff. */
+  /** Returns the key's pass as a step with backoff. */
   #toStep(key: string): Step {
     return { scope: key, name: "pass", inputs: this.#readInputs(key) };
   }
@@ -310,7 +310,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // The timer ends the delay, even if the clock is a fraction of a millisecond behind.
+        // The end of the timer ends the delay, even if the clock is a fraction of a millisecond behind.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -328,20 +328,20 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** When to process the key again: on a change only, or also after a time. */
+/** When to process the key again: at a change only, or also after a time. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
   return { kind: "done" };
 }
 
-/** Processes the key again after `ms` at the latest. */
+/** Requests that the key is processed again after `ms` at the latest. */
 export function after(ms: number): Next {
   return { kind: "after", ms };
 }
 
 export interface ReconcileMetrics {
-  /** `waitedSeconds`: time in the queue. */
+  /** Records a pass; `waitedSeconds` is its time in the queue. */
   observeReconcile(pass: {
     readonly name: string;
     readonly result: "done" | "after" | "failed";
@@ -355,39 +355,39 @@ export interface ReconcileMetrics {
 /** Reports repeatedly lost writes to users. */
 export interface LostWriteReporter {
   readonly events: EventRecorder;
-  /** The cached object; `resource` is plural. */
+  /** Returns the cached object; `resource` is the plural name. */
   readonly find: (resource: string, key: ObjectKey) => KubeObject | undefined;
 }
 
 export interface Reconciler {
   readonly name: string;
   readonly queue: Queue;
-  /** One pass over one key; must be idempotent. Calls `progressed` between slow steps. */
-  readonly reconcile: (key: string, signal: AbortSignal, progressed: () => void) => Promise<Next>;
+  /** Runs one pass over one key; must be idempotent. Calls `onProgress` between slow steps. */
+  readonly reconcile: (key: string, signal: AbortSignal, onProgress: () => void) => Promise<Next>;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
-  /** If unset, lost writes are only logged. */
+  /** Reporter of lost writes, which are only logged if it is unset. */
   readonly lostWrites?: LostWriteReporter;
 }
 
 type Level = "debug" | "warn" | "error";
 
-/** Conflicts are normal. An error without a code is a bug and needs a person. */
+/** Returns the log level. Conflicts are normal. An error without a code is a bug and needs a person. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
 }
 
-/** Errors of other libraries have no code, but a stable class. */
+/** Returns the error's code, or its class for errors of other libraries. */
 function errorCode(error: unknown): string {
   if (isAppError(error)) return error.code;
   return error instanceof Error ? error.name : typeof error;
 }
 
 function requeue(reconciler: Reconciler, key: string, error: unknown): number {
-  const failure = { code: errorCode(error), retryAtLeastMs: minRetryDelayMs(error) };
+  const failure = { code: errorCode(error), minRetryMs: minRetryDelayMs(error) };
   return reconciler.queue.retry(key, failure);
 }
 
@@ -426,7 +426,7 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
     metrics?.observeReconcile({ name, result, seconds, waitedSeconds });
   };
   try {
-    const next = await reconciler.reconcile(key, signal, () => watched?.progressed());
+    const next = await reconciler.reconcile(key, signal, () => watched?.recordProgress());
     hasWorked = true;
     queue.forget(key);
     if (next.kind === "after") queue.addAfter(key, next.ms);
@@ -444,10 +444,10 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
   }
 }
 
-/** Milliseconds of uninterrupted work. */
+/** Maximum time of uninterrupted work, in milliseconds. */
 const UNINTERRUPTED_MS = 10;
 
-/** Without this, thousands of passes without work would block watches, responses and Lease renewals. */
+/** Yields to the event loop, because thousands of short passes would block watches, responses and Lease renewals. */
 class EventLoopYielder {
   readonly #clock: Clock;
   #sinceMs: number;
@@ -457,12 +457,12 @@ class EventLoopYielder {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** Call it after the loop was idle. */
+  /** Restarts the time of uninterrupted work, after the loop was idle. */
   restart(): void {
     this.#sinceMs = this.#clock.monotonicMs();
   }
 
-  /** Resolves at once unless the loop has run for long; otherwise after pending events were handled. */
+  /** Resolves at once, or after pending events were handled if the work was uninterrupted for too long. */
   async yieldIfNeeded(): Promise<void> {
     if (this.#clock.monotonicMs() - this.#sinceMs < UNINTERRUPTED_MS) return;
     await new Promise<void>((resolve) => {
@@ -487,11 +487,11 @@ async function work(
   }
 }
 
-/** Resolves after `signal`, when running passes have ended. Failed keys are retried by their error's retry rule. */
+/** Runs the loop. Resolves after `signal`, when running passes have ended. Failed keys are retried by their error's rule. */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
-  metrics?.addQueue(name, () => queue.figures());
-  reconciler.watch?.start(queue.waiting());
+  metrics?.addQueue(name, () => queue.readStats());
+  reconciler.watch?.start(queue.listWaiting());
   const yielder = new EventLoopYielder(clock);
   const workers = Array.from({ length: queue.concurrency }, () =>
     work(reconciler, yielder, signal),

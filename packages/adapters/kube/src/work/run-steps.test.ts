@@ -40,9 +40,9 @@ function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> =
   return runSteps(plan, perform, {
     backoff,
     toStep: ({ name }) => ({ scope: "uid", name, inputs: "" }),
-    explain: ({ name }) => ({ code: "CODE", shown: `${name} failed` }),
-    report: ({ shown }) => {
-      reports.push(shown);
+    explain: ({ name }) => ({ code: "CODE", summary: `${name} failed` }),
+    report: ({ summary }) => {
+      reports.push(summary);
     },
     ...more,
   });
@@ -54,7 +54,7 @@ test("a step that fails keeps no other from being done, and is told once", async
   failing.set("two", BUSY);
   const { done, failed, retryInMs, thrown } = await run([ONE, TWO, THREE]);
   expect(done).toEqual([ONE, THREE]);
-  expect(failed).toEqual([{ action: TWO, shown: "two failed", pauseMs: 1000, error: BUSY }]);
+  expect(failed).toEqual([{ action: TWO, summary: "two failed", pauseMs: 1000, error: BUSY }]);
   expect([retryInMs, thrown, reports]).toEqual([1000, [], ["two failed"]]);
 });
 
@@ -63,7 +63,7 @@ test("it is left alone and shown meanwhile, and is tried again afterwards", asyn
   await run([ONE]);
   await clock.advance(400);
   const held = await run([ONE]);
-  expect(held.failed).toEqual([{ action: ONE, shown: "one failed", pauseMs: 600 }]);
+  expect(held.failed).toEqual([{ action: ONE, summary: "one failed", pauseMs: 600 }]);
   expect([held.retryInMs, attempts, reports]).toEqual([600, ["one"], ["one failed"]]);
   await clock.advance(600);
   failing.clear();
@@ -78,9 +78,9 @@ test("what only a change can mend is left alone for a minute, also when it is th
 
 test("what rests on a step that failed is skipped, and told by that step alone", async () => {
   failing.set("one", BUSY);
-  const wait = ({ on }: Action, before: readonly FailedStep<Action, string>[]) =>
+  const findWaitReason = ({ on }: Action, before: readonly FailedStep<Action, string>[]) =>
     before.some(({ action }) => action.name === on) ? ("skip" as const) : undefined;
-  const { done, failed } = await run([ONE, { name: "two", on: "one" }, THREE], { wait });
+  const { done, failed } = await run([ONE, { name: "two", on: "one" }, THREE], { findWaitReason });
   expect(done).toEqual([THREE]);
   expect(failed.map(({ action }) => action.name)).toEqual(["one"]);
   expect(attempts).toEqual(["one", "three"]);
@@ -92,10 +92,10 @@ test.each([
 ])(
   "what waits for something else is shown untried, pause $pauseMs",
   async ({ pauseMs, retryInMs }) => {
-    const result = await run([ONE], { wait: () => ({ shown: "waits", pauseMs }) });
+    const result = await run([ONE], { findWaitReason: () => ({ summary: "waits", pauseMs }) });
     expect(result).toEqual({
       done: [],
-      failed: [{ action: ONE, shown: "waits", pauseMs }],
+      failed: [{ action: ONE, summary: "waits", pauseMs }],
       retryInMs,
       thrown: [],
     });

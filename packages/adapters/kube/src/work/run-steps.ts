@@ -9,45 +9,48 @@ import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 
 export interface FailedStep<A, T> {
   readonly action: A;
-  readonly shown: T;
-  /** Milliseconds until the next attempt; undefined if only a change helps. */
+  readonly summary: T;
+  /** Time until the next attempt, in milliseconds; undefined if only a change helps. */
   readonly pauseMs: number | undefined;
   /** Unset if the step was not tried. */
   readonly error?: unknown;
 }
 
 export interface Explanation<T> {
-  /** Identifies the failure; messages may differ each time. */
+  /** Code that identifies the failure, because messages may differ each time. */
   readonly code: string;
-  readonly shown: T;
+  readonly summary: T;
 }
 
-/** Why an action is not tried. `skip`: it depends on a failed step that is reported already. */
+/** Why an action is not tried; `skip` if it depends on a failed step that is already reported. */
 export type Waiting<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** The step whose backoff applies; undefined if the action has none, so that its failure ends the plan. */
+  /** Returns the step whose backoff applies; undefined for an action without one, whose failure ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
-  /** Undefined for errors unrelated to the step, which are thrown at the end. Errors of this function end the plan. */
+  /** Explains an error; undefined if it is unrelated to the step and thrown at the end. Its own errors end the plan. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
-  /** Whether the action must wait because of failures in this run. Default: actions are independent. */
-  readonly wait?: (action: A, failed: readonly FailedStep<A, T>[]) => Waiting<A, T> | undefined;
+  /** Returns why the action must wait for failed steps; undefined if it need not. By default actions never wait. */
+  readonly findWaitReason?: (
+    action: A,
+    failed: readonly FailedStep<A, T>[],
+  ) => Waiting<A, T> | undefined;
   /** Called at each failure, for logs and events. */
   readonly report?: (failed: FailedStep<A, T>) => void;
 }
 
 export interface StepsResult<A, T> {
   readonly done: readonly A[];
-  /** Includes steps that wait for a retry or for other steps. */
+  /** Failed steps, and steps that wait for a retry or for other steps. */
   readonly failed: readonly FailedStep<A, T>[];
-  /** Milliseconds until the first retry; undefined if none is due. */
+  /** Time until the first retry, in milliseconds; undefined if none is due. */
   readonly retryInMs: number | undefined;
-  /** Errors unrelated to the steps, to throw after the report. */
+  /** Errors unrelated to the steps, which the caller throws after its report. */
   readonly thrown: readonly unknown[];
 }
 
-/** The first of several errors determines the failure. */
+/** Returns the first of several errors, which determines the failure. */
 export function findFirstError(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error;
 }
@@ -65,7 +68,7 @@ class Run<A, T> {
   }
 
   async perform(action: A): Promise<void> {
-    const waiting = this.#rules.wait?.(action, this.failed) ?? this.#findWaiting(action);
+    const waiting = this.#rules.findWaitReason?.(action, this.failed) ?? this.#findWaiting(action);
     if (waiting === "skip") return;
     if (waiting === undefined) await this.#try(action);
     else this.failed.push({ action, ...waiting });
@@ -74,7 +77,7 @@ class Run<A, T> {
   #findWaiting(action: A): Waiting<A, T> | undefined {
     const step = this.#rules.toStep(action);
     const held = step && this.#rules.backoff.findHeld(step);
-    return held && { shown: held.shown, pauseMs: held.pauseMs };
+    return held && { summary: held.summary, pauseMs: held.pauseMs };
   }
 
   async #try(action: A): Promise<void> {
@@ -98,15 +101,15 @@ class Run<A, T> {
       this.thrown.push(error);
       return;
     }
-    const atLeastMs = minRetryDelayMs(findFirstError(error));
-    const pauseMs = backoff.fail(step, { ...explained, atLeastMs });
-    const failed = { action, shown: explained.shown, pauseMs, error };
+    const minDelayMs = minRetryDelayMs(findFirstError(error));
+    const pauseMs = backoff.fail(step, { ...explained, minDelayMs });
+    const failed = { action, summary: explained.summary, pauseMs, error };
     this.failed.push(failed);
     report?.(failed);
   }
 }
 
-/** @throws errors of actions without a step, and errors of `explain`, at once */
+/** Performs a plan. @throws errors of actions without a step, and errors of `explain`, at once */
 export async function runSteps<A, T>(
   plan: readonly A[],
   perform: (action: A) => Promise<void>,
@@ -119,7 +122,7 @@ export async function runSteps<A, T>(
   return { done, failed, retryInMs, thrown };
 }
 
-/** Undefined if all times are. */
+/** Returns the earliest time; undefined if there is none. */
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((ms) => ms !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
@@ -139,12 +142,12 @@ export interface ObjectStepsResult extends Pick<
   StepsResult<ObjectAction, StepFailure>,
   "retryInMs" | "thrown"
 > {
-  /** Includes steps that back off. */
+  /** Failures of steps, including steps that back off. */
   readonly failures: readonly StepFailure[];
 }
 
-/** Errors that say nothing about the step, so that it is retried soon. */
-const TRANSIENT: readonly ErrorCode[] = [
+/** Codes of errors unrelated to the step, which is retried soon. */
+const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",
   "KUBE_EXPIRED",
@@ -155,11 +158,11 @@ const TRANSIENT: readonly ErrorCode[] = [
 function explainFailure(
   { kind }: ObjectAction,
   error: unknown,
-): { code: string; shown: StepFailure } | undefined {
+): { code: string; summary: StepFailure } | undefined {
   const first = findFirstError(error);
-  if (!isAppError(first) || TRANSIENT.includes(first.code)) return undefined;
+  if (!isAppError(first) || TRANSIENT_CODES.includes(first.code)) return undefined;
   const { code } = first;
-  return { code, shown: { step: kind, code, message: describeError(error) } };
+  return { code, summary: { step: kind, code, message: describeError(error) } };
 }
 
 /** Runs the steps of a plan for one object, except those that back off. A failed step does not block the others. */
@@ -173,8 +176,8 @@ export async function runObjectSteps<A extends ObjectAction>(
     name: action.kind,
     inputs: `${inputs} ${JSON.stringify(action)}`,
   });
-  const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
-    log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
+  const logFailure = ({ summary }: FailedStep<A, StepFailure>): void => {
+    log.warn("step failed", { object: printKey(keyOf(object)), ...summary });
   };
   stepBackoff.retain(
     scope,
@@ -187,10 +190,10 @@ export async function runObjectSteps<A extends ObjectAction>(
     report: logFailure,
   });
   const { failed, retryInMs, thrown } = result;
-  return { failures: failed.map(({ shown }) => shown), retryInMs, thrown };
+  return { failures: failed.map(({ summary }) => summary), retryInMs, thrown };
 }
 
-/** @throws the first collected error */
+/** Throws the first collected error, if any. */
 export function rethrowFirst({ thrown }: ObjectStepsResult): void {
   if (thrown.length > 0) throw thrown[0];
 }

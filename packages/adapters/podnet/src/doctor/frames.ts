@@ -9,7 +9,7 @@ import { macBytes } from "../netlink/message.ts";
 
 export interface ProbeFrame {
   readonly frame: Uint8Array;
-  /** Checksum that a link computes on the way; unset if the frame already has it. */
+  /** Checksum that a link must still compute; unset if the frame already has it. */
   readonly checksum?: FrameChecksum;
   readonly probeTests: readonly FrameTest[];
   readonly answerTests: readonly FrameTest[];
@@ -23,10 +23,10 @@ export interface ProbeEnds {
 
 export const BROADCAST_MAC = "ff:ff:ff:ff:ff:ff";
 
-/** Source: IEEE 802 numbers, EtherType. */
+/** EtherTypes. Source: IEEE 802 numbers */
 const [ARP, IPV4, IPV6] = [0x0806, 0x0800, 0x86dd];
-const ETHERNET = 14;
-const IPV4_HEAD = 20;
+const ETHERNET_HEADER_BYTES = 14;
+const IPV4_HEADER_BYTES = 20;
 const [ICMP, TCP, UDP, ICMPV6] = [1, 6, 17, 58];
 const TTL = 64;
 
@@ -36,7 +36,7 @@ function u32(value: number): Buffer {
   return bytes;
 }
 
-function tests(
+function frameTests(
   size: FrameTest["size"],
   ...pairs: readonly (readonly [number, number])[]
 ): FrameTest[] {
@@ -45,10 +45,10 @@ function tests(
 
 function bytesAt(offset: number, bytes: Buffer): readonly FrameTest[] {
   const offsets = Array.from({ length: bytes.length / 4 }, (_none, at) => at * 4);
-  return tests(4, ...offsets.map((at) => [offset + at, bytes.readUInt32BE(at)] as const));
+  return frameTests(4, ...offsets.map((at) => [offset + at, bytes.readUInt32BE(at)] as const));
 }
 
-function toMac(mac: string): readonly FrameTest[] {
+function destinationMacTests(mac: string): readonly FrameTest[] {
   return bytesAt(2, Buffer.from(macBytes(mac)).subarray(2));
 }
 
@@ -56,29 +56,32 @@ function toMac(mac: string): readonly FrameTest[] {
 export function padToMtu({ frame, ...known }: ProbeFrame, mtu: number): ProbeFrame {
   return {
     ...known,
-    frame: Buffer.concat([frame, Buffer.alloc(Math.max(0, ETHERNET + mtu - frame.length))]),
+    frame: Buffer.concat([
+      frame,
+      Buffer.alloc(Math.max(0, ETHERNET_HEADER_BYTES + mtu - frame.length)),
+    ]),
   };
 }
 
-function arpRequest({ from, to, id }: ProbeEnds, address: Buffer, sender: Buffer): ProbeFrame {
+function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buffer): ProbeFrame {
   const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
   const ends = [macBytes(from), sender, Buffer.alloc(6), address];
   const fields = [u16(ARP), kinds, u16(1), ...ends, u32(id)];
   const operationAt = 20;
   return {
     frame: buildFrame(macBytes(to), macBytes(from), fields),
-    probeTests: tests(2, [12, ARP], [operationAt, 1]).concat(tests(4, [42, id])),
+    probeTests: frameTests(2, [12, ARP], [operationAt, 1]).concat(frameTests(4, [42, id])),
     answerTests: [
-      ...tests(2, [12, ARP], [operationAt, 2]),
+      ...frameTests(2, [12, ARP], [operationAt, 2]),
       ...bytesAt(28, address),
       ...bytesAt(38, sender),
-      ...toMac(from),
+      ...destinationMacTests(from),
     ],
   };
 }
 
-/** Sent from the unspecified address, like duplicate address detection, so the answer is multicast. */
-function solicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame {
+/** Builds a solicitation from the unspecified address, as in duplicate address detection, so the answer is multicast. */
+function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame {
   const [solicits, advertises, nonce] = [135, 136, 14];
   const group = Buffer.concat([
     Buffer.from("ff0200000000000000000001ff", "hex"),
@@ -99,8 +102,8 @@ function solicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame 
   const summed = [unspecified, group, u32(message.length), u32(ICMPV6), message];
   message.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 2);
   const head = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([ICMPV6, 255])];
-  const type = ETHERNET + 40;
-  const ofIcmp = [...tests(2, [12, IPV6]), ...tests(1, [20, ICMPV6])];
+  const type = ETHERNET_HEADER_BYTES + 40;
+  const ofIcmp = [...frameTests(2, [12, IPV6]), ...frameTests(1, [20, ICMPV6])];
   return {
     frame: buildFrame(destination, macBytes(from), [
       u16(IPV6),
@@ -109,26 +112,30 @@ function solicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame 
       group,
       message,
     ]),
-    probeTests: [...ofIcmp, ...tests(1, [type, solicits]), ...tests(4, [type + 26, id])],
-    answerTests: [...ofIcmp, ...tests(1, [type, advertises]), ...bytesAt(type + 8, address)],
+    probeTests: [...ofIcmp, ...frameTests(1, [type, solicits]), ...frameTests(4, [type + 26, id])],
+    answerTests: [...ofIcmp, ...frameTests(1, [type, advertises]), ...bytesAt(type + 8, address)],
   };
 }
 
-/** Resolves an address. `sender`: the IPv4 sender, for hosts that ignore requests without one. */
-export function resolve(ends: ProbeEnds, address: string, sender = "0.0.0.0"): ProbeFrame {
+/** Builds a probe that resolves an address. `sender` is for hosts that ignore ARP requests without one. */
+export function buildAddressProbe(
+  ends: ProbeEnds,
+  address: string,
+  sender = "0.0.0.0",
+): ProbeFrame {
   const [targetIp, own] = [address, sender].map(parseIp);
   if (targetIp === undefined || own === undefined)
     throw new Error(`${address} is not an IP address`);
   const bytes = Buffer.from(addressBytes(targetIp));
   return targetIp.version === 4
-    ? arpRequest(ends, bytes, Buffer.from(addressBytes(own)))
-    : solicitation(ends, bytes);
+    ? buildArpProbe(ends, bytes, Buffer.from(addressBytes(own)))
+    : buildSolicitation(ends, bytes);
 }
 
 function ipv4Head(protocol: number, length: number, ends: readonly Buffer[]): Buffer {
   const head = Buffer.concat([
     Buffer.from([0x45, 0]),
-    u16(IPV4_HEAD + length),
+    u16(IPV4_HEADER_BYTES + length),
     Buffer.from([0, 0, 0x40, 0, TTL, protocol, 0, 0]),
     ...ends,
   ]);
@@ -137,7 +144,7 @@ function ipv4Head(protocol: number, length: number, ends: readonly Buffer[]): Bu
 }
 
 function ipv4Tests(protocol: number): readonly FrameTest[] {
-  return [...tests(2, [12, IPV4]), ...tests(1, [14, 0x45], [23, protocol])];
+  return [...frameTests(2, [12, IPV4]), ...frameTests(1, [14, 0x45], [23, protocol])];
 }
 
 const PING_BYTES = 56;
@@ -150,7 +157,7 @@ function parseEnds(addresses: readonly [string, string]): readonly Buffer[] {
   });
 }
 
-export function ping(
+export function buildPing(
   { from, to, id }: ProbeEnds,
   addresses: readonly [string, string],
   bytes: number = PING_BYTES,
@@ -159,20 +166,20 @@ export function ping(
   const message = Buffer.concat([Buffer.from([8, 0, 0, 0]), u32(id), Buffer.alloc(bytes - 28)]);
   message.writeUInt16BE(internetChecksum(message), 2);
   const head = ipv4Head(ICMP, message.length, ends);
-  const type = ETHERNET + IPV4_HEAD;
-  const known = [...ipv4Tests(ICMP), ...tests(4, [type + 4, id])];
+  const type = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
+  const known = [...ipv4Tests(ICMP), ...frameTests(4, [type + 4, id])];
   return {
     frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), head, message]),
-    probeTests: [...known, ...tests(1, [type, 8])],
-    answerTests: [...known, ...tests(1, [type, 0])],
+    probeTests: [...known, ...frameTests(1, [type, 8])],
+    answerTests: [...known, ...frameTests(1, [type, 0])],
   };
 }
 
-/** A port without a listener (tcpmux), so that a host without a firewall refuses the connection. */
+/** Port without a listener (tcpmux), so that a host without a firewall refuses the connection. */
 const UNUSED_PORT = 1;
 
-/** A TCP SYN by IPv4; a refusal also counts as an answer. */
-export function connection(
+/** Builds a TCP SYN over IPv4; a refusal also counts as an answer. */
+export function buildTcpProbe(
   { from, to, id }: ProbeEnds,
   addresses: readonly [string, string],
 ): ProbeFrame {
@@ -191,31 +198,35 @@ export function connection(
   const summed = [...ends, Buffer.from([0, TCP]), u16(segment.length), segment];
   segment.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 16);
   const head = ipv4Head(TCP, segment.length, ends);
-  const at = ETHERNET + IPV4_HEAD;
+  const at = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const portTests = (first: number, second: number): readonly FrameTest[] =>
-    tests(2, [at, first], [at + 2, second]);
+    frameTests(2, [at, first], [at + 2, second]);
   return {
     frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), head, segment]),
-    probeTests: [...ipv4Tests(TCP), ...portTests(port, UNUSED_PORT), ...tests(4, [at + 4, id])],
+    probeTests: [
+      ...ipv4Tests(TCP),
+      ...portTests(port, UNUSED_PORT),
+      ...frameTests(4, [at + 4, id]),
+    ],
     answerTests: [
       ...ipv4Tests(TCP),
       ...portTests(UNUSED_PORT, port),
-      ...tests(4, [at + 8, (id + 1) >>> 0]),
+      ...frameTests(4, [at + 8, (id + 1) >>> 0]),
     ],
   };
 }
 
-/** The same ping, whose checksum a link computes, as with TCP of a guest. Source: RFC 792 */
+/** Leaves the checksum of a ping to the link, as guests do with TCP. Source: RFC 792 */
 export function withoutChecksum({ frame, ...known }: ProbeFrame): ProbeFrame {
-  const from = ETHERNET + IPV4_HEAD;
+  const from = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const at = from + 2;
   const unsummed = Buffer.from(frame);
   unsummed.writeUInt16BE(0, at);
   return { ...known, frame: unsummed, checksum: { from, at } };
 }
 
-/** A DHCPDISCOVER; an offer that is not accepted reserves nothing. */
-export function dhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
+/** Builds a DHCPDISCOVER; an offer that is not accepted reserves nothing. */
+export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const mac = macBytes(from);
   const isBroadcast = 0x80;
   const options = Buffer.from("6382536335010137030103061aff", "hex");
@@ -234,16 +245,24 @@ export function dhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const [portAt, idAt] = [36, 46];
   return {
     frame: buildFrame(macBytes(BROADCAST_MAC), mac, [u16(IPV4), head, datagram]),
-    probeTests: [...ipv4Tests(UDP), ...tests(2, [portAt, server]), ...tests(4, [idAt, id])],
-    answerTests: [...ipv4Tests(UDP), ...tests(2, [portAt, client]), ...tests(4, [idAt, id])],
+    probeTests: [
+      ...ipv4Tests(UDP),
+      ...frameTests(2, [portAt, server]),
+      ...frameTests(4, [idAt, id]),
+    ],
+    answerTests: [
+      ...ipv4Tests(UDP),
+      ...frameTests(2, [portAt, client]),
+      ...frameTests(4, [idAt, id]),
+    ],
   };
 }
 
 export function isArp(frame: Uint8Array): boolean {
-  return matches(frame, tests(2, [12, ARP]));
+  return matchesFrame(frame, frameTests(2, [12, ARP]));
 }
 
-export function matches(frame: Uint8Array, all: readonly FrameTest[]): boolean {
+export function matchesFrame(frame: Uint8Array, all: readonly FrameTest[]): boolean {
   const bytes = Buffer.from(frame);
   return all.every(
     ({ offset, size, value }) =>

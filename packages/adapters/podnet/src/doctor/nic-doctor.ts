@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains only where frames were captured
-// and which MAC answered.
+// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains no content of frames, only where
+// they were captured and which MAC answered.
 import { randomBytes } from "node:crypto";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type {
@@ -55,12 +55,12 @@ import {
 } from "./surroundings.ts";
 import { readPathLinks } from "./path-links.ts";
 
-/** Milliseconds reserved for the later probes. */
+/** Time reserved for the later probes, in milliseconds. */
 const LATER_PROBES_MS = 3 * EXCHANGE_MS;
-/** Longest duration of a ping through the node, milliseconds. */
+/** Longest duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Most ports of the node's bridge to listen at. */
+/** Maximum number of ports of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
 
 function listCapturePoints(links: PathLinks, { pod, node }: ExaminedNic): readonly CapturePoint[] {
@@ -106,8 +106,8 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
   );
 }
 
-/** Without an address of the guest only DHCP is probed, which may take all the time. */
-function reservedForLater({ addresses }: ExaminedNic, reservedMs: number): number {
+/** Reserves nothing for a guest without an address: only DHCP is probed, which may take all the time. */
+function laterReserveMs({ addresses }: ExaminedNic, reservedMs: number): number {
   return addresses.length === 0 ? 0 : reservedMs;
 }
 
@@ -132,7 +132,7 @@ async function guessTarget(
   return { address: known, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
 }
 
-/** If the node translates for the guest, a gateway beyond a bridge without uplinks must be the node's own. */
+/** Finds the target. If the node translates for the guest, a gateway behind a bridge without uplinks is the node's own. */
 async function findTarget(
   sources: StateSources,
   nic: ExaminedNic,
@@ -142,8 +142,8 @@ async function findTarget(
   const source = findSourceIpv4({ nic, links });
   const isLocal = links.nodeBridge !== undefined && links.uplinks.length === 0;
   if (target?.at !== "beyond" || !isLocal || source === undefined) return target;
-  const isNodes = await hasRulesForSource(sources.runner, nic.node, source);
-  return isNodes ? { ...target, at: "bridge", isMissing: true } : target;
+  const isOwnGateway = await hasRulesForSource(sources.runner, nic.node, source);
+  return isOwnGateway ? { ...target, at: "bridge", isMissing: true } : target;
 }
 
 async function listRefusals(
@@ -157,7 +157,7 @@ async function listRefusals(
   return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
 }
 
-/** The table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
+/** Finds the table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
 function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
   if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
   const isAnswered = wiring.kind === "bridge" && wiring.replies !== undefined;
@@ -175,7 +175,7 @@ async function countDhcpRequests(
   return { dhcpRequests: parseDhcpRequests(await runIn(runner, pod, { program: "nft", args })) };
 }
 
-function refusedSince(
+function addRecentFrames(
   before: readonly Refusal[],
   after: readonly Refusal[],
 ): readonly RefusedFrames[] {
@@ -186,7 +186,7 @@ function refusedSince(
   });
 }
 
-function isWhole({ probe, replySeenAt: answered }: FrameTrace): boolean {
+function isAnsweredAtEnd({ probe, replySeenAt: answered }: FrameTrace): boolean {
   const isOfGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
   const ends: readonly HopName[] = isOfGuest ? ["nodePeer", "podBridge"] : ["podNic"];
   return ends.some((hop) => answered.includes(hop));
@@ -194,7 +194,7 @@ function isWhole({ probe, replySeenAt: answered }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Ignores failures, because these lists only refine a report, and a guest can make a forwarding table too large. */
+/** Returns no entries after a failure: these lists only refine a report, and guests can overfill a forwarding table. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -203,14 +203,14 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
   }
 }
 
-/** Whether the entry sends frames for the guest or its gateway to a port off the path. */
-function leadsAway({ at, mac, port }: FixedEntry, grounds: ProbeFacts): boolean {
-  const { podNic, nodePeer, uplinks } = grounds.links;
-  const isGuests = mac === outsideMac(grounds);
-  // The guest's entries in the pod are compared with its wiring.
-  if (at === "pod") return !isGuests && port !== podNic?.name;
-  if (isGuests) return port !== nodePeer?.name;
-  return grounds.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
+/** Checks whether the entry sends frames for the guest or its gateway to a port off the path. */
+function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
+  const { podNic, nodePeer, uplinks } = facts.links;
+  const isGuestMac = mac === outsideMac(facts);
+  // `findWiringFaults` checks the guest's entries in the pod.
+  if (at === "pod") return !isGuestMac && port !== podNic?.name;
+  if (isGuestMac) return port !== nodePeer?.name;
+  return facts.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
 }
 
 async function peerRoute(
@@ -231,31 +231,31 @@ interface ProbeResults {
 function hasLosses({ traces, losses }: ProbeResults): boolean {
   return (
     losses.some((each) => !isWholeSeries(each)) ||
-    traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !isWhole(trace))
+    traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !isAnsweredAtEnd(trace))
   );
 }
 
 async function readCauses(
   sources: DoctorSources,
-  grounds: ProbeFacts,
+  facts: ProbeFacts,
   { traces, losses }: ProbeResults,
 ): Promise<Pick<ObservedPath, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
-  const { links, nic, target } = grounds;
+  const { links, nic, target } = facts;
   const { netlink } = sources;
   const by = traces.find(({ probe }) => probe === "outward")?.repliedFrom ?? [];
-  const addresses = [...nic.addresses, findSourceIpv4(grounds) ?? "", target?.address ?? ""];
+  const addresses = [...nic.addresses, findSourceIpv4(facts) ?? "", target?.address ?? ""];
   const neighbors = await listOrEmpty(readNeighbors(netlink, nic, addresses));
-  const all = await listOrEmpty(readEntries(netlink, nic, [outsideMac(grounds), ...by]));
-  const entries = all.filter((entry) => leadsAway(entry, grounds));
+  const all = await listOrEmpty(readEntries(netlink, nic, [outsideMac(facts), ...by]));
+  const entries = all.filter((entry) => leadsOffPath(entry, facts));
   const peer = links.nodePeer;
-  const isLoose = peer !== undefined && peer.master === undefined;
+  const isDetached = peer !== undefined && peer.master === undefined;
   return {
     neighbors,
     entries,
-    ...((isLoose || hasLosses({ traces, losses })) && {
+    ...((isDetached || hasLosses({ traces, losses })) && {
       filters: await listOrEmpty(readFilters(sources, nic)),
     }),
-    ...(isLoose && (await peerRoute(netlink, nic, peer.name))),
+    ...(isDetached && (await peerRoute(netlink, nic, peer.name))),
   };
 }
 
@@ -263,7 +263,7 @@ function isRoutedByNode({ target }: ProbeFacts): boolean {
   return target?.at === "bridge" && target.isDefault === true && target.isMissing !== true;
 }
 
-/** The node's default route, unless it leads back to the guest's network. */
+/** Finds the node's default route; undefined if it leads back to the guest's network. */
 async function findDefaultRoute(
   netlink: DoctorSources["netlink"],
   { nic, links }: ProbeFacts,
@@ -276,51 +276,54 @@ async function findDefaultRoute(
 
 async function tryForwarding(
   { netlink, clock }: DoctorSources,
-  grounds: ProbeFacts,
+  facts: ProbeFacts,
   { by, endMs }: { readonly by: string | undefined; readonly endMs: number },
 ): Promise<Pick<ObservedPath, "forwarded">> {
-  const { nic, newId } = grounds;
-  const source = findSourceIpv4(grounds);
-  if (!isRoutedByNode(grounds) || by === undefined || source === undefined) return {};
-  const route = await findDefaultRoute(netlink, grounds);
+  const { nic, newId } = facts;
+  const source = findSourceIpv4(facts);
+  if (!isRoutedByNode(facts) || by === undefined || source === undefined) return {};
+  const route = await findDefaultRoute(netlink, facts);
   if (route === undefined || clock.monotonicMs() + FORWARDED_MS > endMs) return {};
   const ends = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
-  const from = { mac: outsideMac(grounds), source, via: by, newId };
+  const from = { mac: outsideMac(facts), source, via: by, newId };
   return { forwarded: await pingThroughNode(netlink, { ...ends, ...from }, route) };
 }
 
 async function examine(
   sources: DoctorSources,
-  see: ReturnType<typeof createStateReader>,
+  readState: ReturnType<typeof createStateReader>,
   nic: ExaminedNic,
 ): Promise<ObservedPath> {
   const { netlink, clock } = sources;
   const endMs = clock.monotonicMs() + nic.withinMs;
   const links = await readPathLinks(netlink, nic, nic.wiring);
-  const state = await see(nic.pod);
+  const state = await readState(nic.pod);
   const before = await listRefusals(sources, nic, state);
   const target = await findTarget(sources, nic, links);
   const found = target === undefined ? {} : { target };
   const newId = (): number => randomBytes(4).readUInt32BE();
-  const grounds: ProbeFacts = { nic, links, newId, ...found };
-  const ears = listCapturePoints(links, nic);
-  const probes = firstProbes(grounds);
+  const facts: ProbeFacts = { nic, links, newId, ...found };
+  const capturePoints = listCapturePoints(links, nic);
+  const probes = firstProbes(facts);
   const reservedMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
-  const first = await sendProbes(sources, ears, {
+  const first = await sendProbes(sources, capturePoints, {
     probes,
-    untilMs: endMs - LATER_PROBES_MS - reservedForLater(nic, reservedMs),
+    untilMs: endMs - LATER_PROBES_MS - laterReserveMs(nic, reservedMs),
   });
-  const more = laterProbes(grounds, first);
-  const later = await sendProbes(sources, ears, { probes: more, untilMs: endMs - reservedMs });
+  const more = laterProbes(facts, first);
+  const later = await sendProbes(sources, capturePoints, {
+    probes: more,
+    untilMs: endMs - reservedMs,
+  });
   const traces = [...first, ...later];
   const by = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
-  const forwarded = await tryForwarding(sources, grounds, { by, endMs });
-  const losses = await countLosses(sources, ears, {
-    probes: () => seriesProbes(grounds, traces),
+  const forwarded = await tryForwarding(sources, facts, { by, endMs });
+  const losses = await countLosses(sources, capturePoints, {
+    probes: () => seriesProbes(facts, traces),
     untilMs: endMs,
   });
-  const causes = await readCauses(sources, grounds, { traces, losses });
-  const source = findSourceIpv4(grounds);
+  const causes = await readCauses(sources, facts, { traces, losses });
+  const source = findSourceIpv4(facts);
   return {
     isBridged: nic.wiring.kind === "bridge",
     links,
@@ -331,12 +334,12 @@ async function examine(
     ...forwarded,
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),
-    refused: refusedSince(before, await listRefusals(sources, nic, state)),
+    refused: addRecentFrames(before, await listRefusals(sources, nic, state)),
     ...found,
   };
 }
 
 export function createNicDoctor(sources: DoctorSources): NicDoctor {
-  const see = createStateReader(sources);
-  return { examine: (nic) => examine(sources, see, nic) };
+  const readState = createStateReader(sources);
+  return { examine: (nic) => examine(sources, readState, nic) };
 }

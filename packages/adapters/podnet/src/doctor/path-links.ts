@@ -3,11 +3,11 @@
 import type { ObservedWiring } from "@patchbay/core/nics";
 import type { PathLink, PathLinks } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
-import { dump, dumpRequest, LINKS } from "../netlink/queries.ts";
+import { dump, dumpRequest, LINK_REQUESTS } from "../netlink/queries.ts";
 import {
   attribute,
   decodeAttributes,
-  DUMP,
+  REQUEST_DUMP,
   encodeMessage,
   findNumber,
   findValues,
@@ -28,18 +28,18 @@ interface LinkWithIndices extends PathLink {
   readonly index: number;
   readonly masterIndex: number;
   readonly partnerIndex: number;
-  /** The veth peer or the parent is in another network namespace. */
-  readonly isAcross: boolean;
+  /** Whether the veth peer or the parent is in another network namespace. */
+  readonly isPartnerElsewhere: boolean;
 }
 
 const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
-/** Bridge port state, of which 3 is forwarding; and whether a bridge filters VLANs. */
+/** Attribute with the state of a bridge port, its value for forwarding, and whether a bridge filters VLANs. */
 const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 
-/** Requests the VLANs of each port. Source: RTEXT_FILTER_BRVLAN */
-const VLANS = encodeMessage(
-  { type: RTM.getLink, flags: DUMP },
+/** Request for the VLANs of each port. Source: RTEXT_FILTER_BRVLAN */
+const VLANS_REQUEST = encodeMessage(
+  { type: RTM.getLink, flags: REQUEST_DUMP },
   Buffer.concat([dumpRequest(0, HEAD.link, AF_BRIDGE).subarray(16), attribute(29, u32(2))]),
 );
 
@@ -83,7 +83,7 @@ function decodeLinkWithIndices(
       filtersVlans: findNumber(data, VLAN_FILTERING) === 1,
       masterIndex: findNumber(attributes, IFLA.master) ?? 0,
       partnerIndex: findNumber(attributes, IFLA_LINK) ?? 0,
-      isAcross: attributes.has(IFLA_LINK_NETNSID),
+      isPartnerElsewhere: attributes.has(IFLA_LINK_NETNSID),
     },
   ];
 }
@@ -92,8 +92,8 @@ async function listLinks(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly LinkWithIndices[]> {
-  const messages = await dump(netlink, netns, LINKS);
-  const vlans = decodeVlans(await dump(netlink, netns, [VLANS]));
+  const messages = await dump(netlink, netns, LINK_REQUESTS);
+  const vlans = decodeVlans(await dump(netlink, netns, [VLANS_REQUEST]));
   const links = messages.flatMap(decodeLinkWithIndices);
   const addresses = messages.flatMap((message) => decodeAddress(message) ?? []);
   return links.map((link) => {
@@ -108,21 +108,21 @@ async function listLinks(
   });
 }
 
-/** Uplinks are neither veths of other pods nor guests' taps. */
-function isUplink({ kind, isAcross }: LinkWithIndices): boolean {
-  return !(kind === "veth" && isAcross) && kind !== "tun";
+/** Checks that a port is neither a veth of another pod nor a guest's tap. */
+function isUplink({ kind, isPartnerElsewhere }: LinkWithIndices): boolean {
+  return !(kind === "veth" && isPartnerElsewhere) && kind !== "tun";
 }
 
 function locateOnNode(
   nic: LinkWithIndices | undefined,
   links: readonly LinkWithIndices[],
 ): Omit<PathLinks, "tap"> {
-  const unseen = { uplinks: [], onNode: "unseen" } as const;
+  const unseenPath = { uplinks: [], onNode: "unseen" } as const;
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
-  if (nic === undefined || partner === undefined || !nic.isAcross) return unseen;
+  if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unseenPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
   // Links of two namespaces may have the same index.
-  if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unseen;
+  if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unseenPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(
     ({ index, masterIndex }) => masterIndex === bridge?.index && index !== partner.index,
@@ -140,14 +140,17 @@ export async function readPathLinks(
   { pod, node }: { readonly pod: NetnsHandle; readonly node: NetnsHandle },
   wiring: ObservedWiring,
 ): Promise<PathLinks> {
-  const [inPod, onNode] = await Promise.all([listLinks(netlink, pod), listLinks(netlink, node)]);
-  const named = (name: string): LinkWithIndices | undefined =>
-    inPod.find((link) => link.name === name);
-  const nic = named(wiring.podInterfaceName);
-  const tap = named(wiring.tapName);
-  const bridge = wiring.kind === "tap" ? undefined : named(wiring.bridgeName);
+  const [podLinks, nodeLinks] = await Promise.all([
+    listLinks(netlink, pod),
+    listLinks(netlink, node),
+  ]);
+  const findInPod = (name: string): LinkWithIndices | undefined =>
+    podLinks.find((link) => link.name === name);
+  const nic = findInPod(wiring.podInterfaceName);
+  const tap = findInPod(wiring.tapName);
+  const bridge = wiring.kind === "tap" ? undefined : findInPod(wiring.bridgeName);
   return {
-    ...locateOnNode(nic, onNode),
+    ...locateOnNode(nic, nodeLinks),
     ...(tap === undefined ? {} : { tap }),
     ...(bridge === undefined ? {} : { podBridge: bridge }),
     ...(nic === undefined ? {} : { podNic: nic }),

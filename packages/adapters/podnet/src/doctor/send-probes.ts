@@ -12,15 +12,15 @@ import type { ReceivedFrames, Netlink, NetnsHandle } from "@patchbay/core/interf
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";
 import { addressBytes, macText } from "../netlink/rtnetlink.ts";
-import { isArp, matches, ping } from "./frames.ts";
+import { isArp, matchesFrame, buildPing } from "./frames.ts";
 import type { Probe } from "./probes.ts";
 import type { NodeRoute } from "./surroundings.ts";
 
-/** Milliseconds of one exchange. */
+/** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
 /** Attempts after which an unanswered frame counts as lost. */
 const LOST_ATTEMPTS_MIN = 2;
-/** Milliseconds of one series, and the most series. */
+/** Duration of one series, in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
 
 export interface DoctorSources extends StateSources {
@@ -34,29 +34,29 @@ export interface CapturePoint {
 }
 
 interface ProbeTrail {
-  readonly asked: Set<HopName>;
-  readonly answered: Set<HopName>;
-  readonly by: Set<string>;
-  readonly to: Set<string>;
-  refused: string | undefined;
-  times: number;
+  readonly probeSeenAt: Set<HopName>;
+  readonly replySeenAt: Set<HopName>;
+  readonly repliedFrom: Set<string>;
+  readonly repliedTo: Set<string>;
+  refusal: string | undefined;
+  attempts: number;
 }
 
-/** Probes with the same name share one entry. */
+/** Trails by name of the probe; probes with the same name share one. */
 type Trails = Map<ProbeName, ProbeTrail>;
 
 function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
-  const hops = { asked: new Set<HopName>(), answered: new Set<HopName>() };
-  const made = { ...hops, by: new Set<string>(), to: new Set<string>() };
-  const trail = trails.get(probe) ?? { ...made, refused: undefined, times: 0 };
+  const hops = { probeSeenAt: new Set<HopName>(), replySeenAt: new Set<HopName>() };
+  const made = { ...hops, repliedFrom: new Set<string>(), repliedTo: new Set<string>() };
+  const trail = trails.get(probe) ?? { ...made, refusal: undefined, attempts: 0 };
   trails.set(probe, trail);
   return trail;
 }
 
-/** Source: RFC 826, ar$sha */
+/** Offset of the sender's MAC in an ARP frame. Source: RFC 826, ar$sha */
 const ARP_SENDER_AT = 22;
 
-/** The MAC that answered. For a gateway, the one in its ARP answer, because a virtual router sends from another. */
+/** Returns the MAC that answered: of a gateway the one in its ARP answer, because a virtual router sends from another. */
 function answeringMac(probe: ProbeName, frame: Uint8Array): string {
   const at = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
   return macText(frame.subarray(at, at + 6));
@@ -64,58 +64,61 @@ function answeringMac(probe: ProbeName, frame: Uint8Array): string {
 
 function recordFrames(
   trails: Trails,
-  { probes, ears }: { readonly probes: readonly Probe[]; readonly ears: readonly CapturePoint[] },
+  {
+    probes,
+    capturePoints,
+  }: { readonly probes: readonly Probe[]; readonly capturePoints: readonly CapturePoint[] },
   captured: ReceivedFrames,
 ): void {
   for (const { port, frame } of captured.frames) {
-    const hop = ears[port]?.hop;
+    const hop = capturePoints[port]?.hop;
     if (hop === undefined) continue;
     for (const { probe, frame: sent } of probes) {
       const trail = getTrail(trails, probe);
-      if (matches(frame, sent.probeTests)) trail.asked.add(hop);
-      if (!matches(frame, sent.answerTests)) continue;
-      trail.answered.add(hop);
-      trail.by.add(answeringMac(probe, frame));
-      trail.to.add(macText(frame.subarray(0, 6)));
+      if (matchesFrame(frame, sent.probeTests)) trail.probeSeenAt.add(hop);
+      if (!matchesFrame(frame, sent.answerTests)) continue;
+      trail.replySeenAt.add(hop);
+      trail.repliedFrom.add(answeringMac(probe, frame));
+      trail.repliedTo.add(macText(frame.subarray(0, 6)));
     }
   }
   for (const [at, { probe }] of probes.entries()) {
     const errno = captured.unsent[at] ?? 0;
     const trail = getTrail(trails, probe);
-    trail.times += 1;
-    if (errno !== 0) trail.refused = describeErrno(errno);
+    trail.attempts += 1;
+    if (errno !== 0) trail.refusal = describeErrno(errno);
   }
 }
 
-/** One lost frame proves nothing, so a probe without time for a second attempt has no result. */
+/** Returns no trace of a single attempt without an answer, because one lost frame proves nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
-  const { asked, answered, by, to, refused, times } = trail;
-  if (answered.size === 0 && times < LOST_ATTEMPTS_MIN) return [];
+  const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, attempts } = trail;
+  if (replySeenAt.size === 0 && attempts < LOST_ATTEMPTS_MIN) return [];
   return [
     {
       probe,
-      probeSeenAt: [...asked],
-      replySeenAt: [...answered],
-      repliedFrom: [...by],
-      repliedTo: [...to],
-      ...(refused === undefined ? {} : { refused }),
+      probeSeenAt: [...probeSeenAt],
+      replySeenAt: [...replySeenAt],
+      repliedFrom: [...repliedFrom],
+      repliedTo: [...repliedTo],
+      ...(refusal === undefined ? {} : { refused: refusal }),
     },
   ];
 }
 
 export async function sendProbes(
   { netlink, clock }: DoctorSources,
-  ears: readonly CapturePoint[],
+  capturePoints: readonly CapturePoint[],
   { probes, untilMs }: { readonly probes: readonly Probe[]; readonly untilMs: number },
 ): Promise<readonly FrameTrace[]> {
   const trails: Trails = new Map();
   for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
     const open = probes.filter(
-      ({ probe, attempts }) => round <= attempts && getTrail(trails, probe).answered.size === 0,
+      ({ probe, attempts }) => round <= attempts && getTrail(trails, probe).replySeenAt.size === 0,
     );
     if (open.length === 0) break;
     const sends = open.map(({ from, frame: probeFrame }) => {
-      const port = ears.findIndex(({ hop }) => hop === from);
+      const port = capturePoints.findIndex(({ hop }) => hop === from);
       const { frame, checksum } = probeFrame;
       return { port, frame, ...(checksum !== undefined && { checksum }) };
     });
@@ -123,8 +126,13 @@ export async function sendProbes(
       answerTests,
       probeTests,
     ]);
-    const captured = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: EXCHANGE_MS });
-    recordFrames(trails, { probes: open, ears }, captured);
+    const captured = await netlink.exchangeFrames({
+      ports: capturePoints,
+      sends,
+      tests,
+      ms: EXCHANGE_MS,
+    });
+    recordFrames(trails, { probes: open, capturePoints }, captured);
   }
   return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
 }
@@ -132,7 +140,7 @@ export async function sendProbes(
 /** Sends a series, and a second one if frames of the first were lost. */
 export async function countLosses(
   { netlink, clock }: DoctorSources,
-  ears: readonly CapturePoint[],
+  capturePoints: readonly CapturePoint[],
   next: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
 ): Promise<readonly LossCount[]> {
   let counted: readonly LossCount[] = [];
@@ -140,14 +148,14 @@ export async function countLosses(
     const probes = next.probes();
     if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > next.untilMs) break;
     const captured = await netlink.exchangeFrames({
-      ports: ears,
+      ports: capturePoints,
       sends: probes.map(({ from, frame: { frame } }) => {
-        return { port: ears.findIndex(({ hop }) => hop === from), frame };
+        return { port: capturePoints.findIndex(({ hop }) => hop === from), frame };
       }),
       tests: probes.flatMap(({ frame: { answerTests, probeTests } }) => [answerTests, probeTests]),
       ms: SERIES_MS,
     });
-    const hops = ears.map(({ hop }) => hop);
+    const hops = capturePoints.map(({ hop }) => hop);
     const counts = countSeries(probes, hops, captured);
     counted = round === 1 ? counts : addSeries(counted, counts);
     if (counts.every(isWholeSeries)) break;
@@ -155,7 +163,7 @@ export async function countLosses(
   return counted;
 }
 
-const COUNTED: readonly LossCount["probe"][] = ["ping", "echo"];
+const COUNTED_PROBES: readonly LossCount["probe"][] = ["ping", "echo"];
 
 type Counts = Partial<Record<HopName, number>>;
 
@@ -171,12 +179,12 @@ function countSeries(
   hops: readonly (HopName | undefined)[],
   { frames }: Pick<ReceivedFrames, "frames">,
 ): readonly LossCount[] {
-  return COUNTED.flatMap((probe) => {
+  return COUNTED_PROBES.flatMap((probe) => {
     const own = probes.filter((each) => each.probe === (probe satisfies ProbeName));
     if (own.length === 0) return [];
     const listHops = (test: "probeTests" | "answerTests"): readonly HopName[] =>
       own.flatMap(({ frame: sentFrame }) => {
-        const found = frames.filter(({ frame }) => matches(frame, sentFrame[test]));
+        const found = frames.filter(({ frame }) => matchesFrame(frame, sentFrame[test]));
         return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
       });
     const sent = own.length;
@@ -188,7 +196,7 @@ function countSeries(
   });
 }
 
-/** Whether every ping was answered at the link that sent it. */
+/** Checks whether each link that captured answers captured one to every ping. */
 export function isWholeSeries({ sent, replies: answered }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(answered)) === sent &&
@@ -247,8 +255,8 @@ export async function pingThroughNode(
 ): Promise<ForwardedPing> {
   const { link, gateway } = route;
   const [POD, NODE] = [0, 1];
-  const guests = ping({ from: mac, to: via, id: newId() }, [source, gateway]);
-  const own = ping({ from: route.mac, to: route.gatewayMac, id: newId() }, [
+  const guests = buildPing({ from: mac, to: via, id: newId() }, [source, gateway]);
+  const own = buildPing({ from: route.mac, to: route.gatewayMac, id: newId() }, [
     route.address,
     gateway,
   ]);
@@ -267,15 +275,15 @@ export async function pingThroughNode(
       ms: EXCHANGE_MS,
     });
     const atNode = frames.filter(({ port }) => port === NODE).map(({ frame }) => frame);
-    const leaving = atNode.find((frame) => matches(frame, guests.probeTests));
-    const left =
+    const leaving = atNode.find((frame) => matchesFrame(frame, guests.probeTests));
+    const sentAs =
       leaving === undefined ? found.sentAs : hasSource(leaving, source) ? "asGuest" : "asNode";
     const isAnswered = frames.some(
-      ({ port, frame }) => port === POD && matches(frame, guests.answerTests),
+      ({ port, frame }) => port === POD && matchesFrame(frame, guests.answerTests),
     );
     const repliesToNode =
-      found.repliesToNode || atNode.some((frame) => matches(frame, own.answerTests));
-    found = { link, gateway, sentAs: left, hasReply: isAnswered, repliesToNode };
+      found.repliesToNode || atNode.some((frame) => matchesFrame(frame, own.answerTests));
+    found = { link, gateway, sentAs, hasReply: isAnswered, repliesToNode };
   }
   return found;
 }

@@ -4,7 +4,13 @@
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
-import { queryForwarding, queryRoutes, dump, dumpRequest, LINKS } from "../netlink/queries.ts";
+import {
+  queryForwarding,
+  queryRoutes,
+  dump,
+  dumpRequest,
+  LINK_REQUESTS,
+} from "../netlink/queries.ts";
 import { decodeAttributes, findNumber, findText, type Message } from "../netlink/message.ts";
 import {
   addressText,
@@ -29,10 +35,10 @@ export interface Places {
 }
 
 const PLACES: readonly Place[] = ["pod", "node"];
-const NEIGHBORS = [AF_INET, AF_INET6].map((family) =>
+const NEIGHBOR_REQUESTS = [AF_INET, AF_INET6].map((family) =>
   dumpRequest(RTM.getNeighbour, HEAD.neighbour, family),
 );
-const DESTINATION = 1;
+const NDA_DESTINATION = 1;
 
 interface ObservedNeighbor extends Omit<FixedNeighbor, "at"> {
   readonly isFixed: boolean;
@@ -45,7 +51,7 @@ function decodeNeighbor(
   if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return [];
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.neighbour);
-  const [address, mac] = [attributes.get(DESTINATION), attributes.get(NDA.mac)];
+  const [address, mac] = [attributes.get(NDA_DESTINATION), attributes.get(NDA.mac)];
   const link = names.get(view.getInt32(4, true));
   if (address === undefined || mac === undefined || link === undefined) return [];
   const isFixed = (view.getUint16(8, true) & NUD.permanent) !== 0;
@@ -61,7 +67,7 @@ async function listNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly ObservedNeighbor[]> {
-  const messages = await dump(netlink, netns, [...LINKS, ...NEIGHBORS]);
+  const messages = await dump(netlink, netns, [...LINK_REQUESTS, ...NEIGHBOR_REQUESTS]);
   const names = linkNames(messages);
   return messages.flatMap((message) => decodeNeighbor(message, names));
 }
@@ -125,7 +131,7 @@ function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>
   return [{ link, gateway: addressText(4, via) }];
 }
 
-/** Whether a message is a route through that link, except those that the kernel adds to every IPv6 link. */
+/** Checks whether a message is a route through the link that is not one that the kernel adds to every IPv6 link. */
 function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
   const attributes = decodeAttributes(message.body, HEAD.route);
@@ -136,13 +142,13 @@ function isRouteThrough(message: Message, index: number): boolean {
   return version === 4 || !/^f(?:e80|f)/.test(text);
 }
 
-/** Whether the node has a route through that link; undefined if there is no such link. */
+/** Checks whether the node has a route through that link; undefined if there is no such link. */
 export async function hasRouteThrough(
   netlink: Netlink,
   node: NetnsHandle,
   link: string,
 ): Promise<boolean | undefined> {
-  const names = linkNames(await dump(netlink, node, LINKS));
+  const names = linkNames(await dump(netlink, node, LINK_REQUESTS));
   const [index] = [...names].find(([, name]) => name === link) ?? [];
   if (index === undefined) return undefined;
   return (await queryRoutes(netlink, node)).some((message) => isRouteThrough(message, index));
@@ -152,7 +158,7 @@ export async function readNodeRoute(
   netlink: Netlink,
   node: NetnsHandle,
 ): Promise<NodeRoute | undefined> {
-  const links = await dump(netlink, node, LINKS);
+  const links = await dump(netlink, node, LINK_REQUESTS);
   const names = linkNames(links);
   const routes = await queryRoutes(netlink, node);
   const [hop] = routes.flatMap((message) => decodeDefaultRoute(message, names));
@@ -167,11 +173,10 @@ export async function readNodeRoute(
   return { ...hop, address, mac: own.mac, gatewayMac: known.mac };
 }
 
-/** Source: RTM_GETQDISC, TCA_KIND; struct tcmsg */
+/** RTM_GETQDISC, RTM_NEWQDISC, bytes of struct tcmsg, TCA_KIND. */
 const [GET_QDISC, NEW_QDISC, TC_HEAD, TC_KIND] = [38, 36, 20, 1];
 /** Queueing disciplines that drop frames on purpose or carry filters. */
 const FILTERING_QDISCS = ["clsact", "ingress", "netem", "tbf"];
-/** Source: IFLA_XDP, IFLA_XDP_ATTACHED */
 const [IFLA_XDP, XDP_ATTACHED] = [43, 2];
 
 function decodeQdiscFilter(
@@ -193,10 +198,10 @@ function decodeXdp(message: Message): readonly Omit<FrameFilter, "at">[] {
   return [{ link: fields.base.name, command: `ip -d link show dev ${fields.base.name}` }];
 }
 
-const DROPS = /\b(drop|reject)\b/;
+const DROP_VERDICT = /\b(drop|reject)\b/;
 
 interface PrintedChain {
-  /** FAMILY NAME */
+  /** Family and name, separated by a space. */
   readonly table: string;
   readonly name: string;
   readonly lines: readonly string[];
@@ -216,14 +221,14 @@ function parseChains(ruleset: string): readonly PrintedChain[] {
 function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilter, "at">[] {
   const [family, ofTable = ""] = table.split(" ");
   const isOurs = ofTable.startsWith("patchbay-");
-  if (isOurs || !lines.some((line) => DROPS.test(line))) return [];
+  if (isOurs || !lines.some((line) => DROP_VERDICT.test(line))) return [];
   const command = `nft list chain ${table} ${name}`;
   if (family === "bridge") return [{ command }];
   const [, link] = /\bdevice "?([^\s";]+)"?/.exec(lines.join("\n")) ?? [];
   return family === "netdev" && link !== undefined ? [{ link, command }] : [];
 }
 
-/** Parses chains of links and bridges that drop frames, without our own tables. */
+/** Parses chains of links and bridges that drop frames, except those of our own tables. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
   return parseChains(ruleset).flatMap(toFilter);
 }
@@ -243,7 +248,10 @@ export async function readFilters(
 ): Promise<readonly FrameFilter[]> {
   const all = await Promise.all(
     PLACES.map(async (at) => {
-      const messages = await dump(netlink, places[at], [...LINKS, dumpRequest(GET_QDISC, TC_HEAD)]);
+      const messages = await dump(netlink, places[at], [
+        ...LINK_REQUESTS,
+        dumpRequest(GET_QDISC, TC_HEAD),
+      ]);
       const names = linkNames(messages);
       const ofLinks = messages.flatMap((each) => [
         ...decodeQdiscFilter(each, names),
@@ -256,7 +264,7 @@ export async function readFilters(
   return all.flat();
 }
 
-/** Whether a rule matches packets from this address or its network, as rules of NAT do. */
+/** Checks whether a rule matches packets from this address or its network, as NAT rules do. */
 export function mentionsSource(ruleset: string, address: string): boolean {
   const source = parseIp(address);
   return (

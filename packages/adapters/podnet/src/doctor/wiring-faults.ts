@@ -42,16 +42,16 @@ function listChangeFaults(
     ...planAddresses(links, wiring),
     ...entries,
   ];
-  const set = planSysctls(sysctls, wiring).map(({ path, value }) => `${path}=${value}`);
+  const sysctlFaults = planSysctls(sysctls, wiring).map(({ path, value }) => `${path}=${value}`);
   const nat = hasTable(tables, natTable(wiring))
     ? []
     : [natTableName(wiring.podInterfaceName).name];
-  const ofPod = [...nat, ...set].map((description) => ({
+  const podFaults = [...nat, ...sysctlFaults].map((description) => ({
     link: "",
     what: "rules" as const,
     description,
   }));
-  return [...changes.map(toFault), ...ofPod];
+  return [...changes.map(toFault), ...podFaults];
 }
 
 function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
@@ -59,21 +59,21 @@ function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly Wir
   const answers =
     wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
   return [...guard, ...answers].map((link) => {
-    return { link, what: "rules", description: `its table patchbay-${link}, as it was made` };
+    return { link, what: "rules", description: `its table patchbay-${link}, unchanged` };
   });
 }
 
-/** Omits parts that are missing only because another one is. */
+/** Lists the faults of a wiring, without those that follow from another fault. */
 export function findWiringFaults(
   state: NetnsState,
   wiring: ObservedWiring,
 ): readonly WiringFault[] {
   const all = [...listChangeFaults(state, wiring), ...listRuleFaults(state, wiring)];
   const hasBridge = wiring.kind === "tap" || state.links.has(wiring.bridgeName);
-  const isLoose = ({ link }: WiringFault): boolean =>
+  const isDetached = ({ link }: WiringFault): boolean =>
     all.some((fault) => fault.link === link && fault.what === "master");
   return all.filter((fault) => {
-    if (fault.what === "learning" || fault.what === "entry") return hasBridge && !isLoose(fault);
+    if (fault.what === "learning" || fault.what === "entry") return hasBridge && !isDetached(fault);
     return fault.what !== "master" || hasBridge;
   });
 }

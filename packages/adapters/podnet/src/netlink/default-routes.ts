@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: rtnetlink(7); linux/rtnetlink.h
+// Default routes of a network namespace. Source: rtnetlink(7); linux/rtnetlink.h
 import { parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type {
@@ -11,7 +11,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import { queryLinkIndices, queryRoutes } from "./queries.ts";
 import {
-  ACK,
+  REQUEST_ACK,
   attribute,
   decodeAttributes,
   findNumber,
@@ -37,30 +37,34 @@ import {
 } from "./rtnetlink.ts";
 
 /** Offsets in struct rtmsg. */
-const AT = { family: 0, length: 1, table: 4, protocol: 5, scope: 6, type: 7, flags: 8 };
-/** RTPROT_BOOT: set by an administrator. RTN_UNICAST: through a NIC, not a refusal. */
+const ROUTE_OFFSETS = { family: 0, length: 1, table: 4, protocol: 5, scope: 6, type: 7, flags: 8 };
+/** RTPROT_BOOT, which marks routes of an administrator, and RTN_UNICAST, a route through a NIC. */
 const [BOOT, UNICAST] = [3, 1];
-/** RTNH_F_ONLINK. The other flags report state, and the kernel rejects them in requests. */
+/** RTNH_F_ONLINK, the only flag that requests may set. The kernel rejects the others, which report state. */
 const SETTABLE_FLAGS = 0x4;
-/** Errors that mean that there is nothing to do. Source: errno(3), EEXIST, ESRCH */
+/** Error numbers that mean that there is nothing to do. Source: errno(3), EEXIST, ESRCH */
 const [EXISTS, MISSING] = [17, 3];
 
 function isDefault(message: Message): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
   const view = toView(message);
   const table =
-    findNumber(decodeAttributes(message.body, HEAD.route), RTA.table) ?? view.getUint8(AT.table);
+    findNumber(decodeAttributes(message.body, HEAD.route), RTA.table) ??
+    view.getUint8(ROUTE_OFFSETS.table);
   return (
-    view.getUint8(AT.length) === 0 &&
+    view.getUint8(ROUTE_OFFSETS.length) === 0 &&
     table === MAIN_TABLE &&
-    view.getUint8(AT.type) === UNICAST &&
-    (view.getUint32(AT.flags, true) & CLONED) === 0
+    view.getUint8(ROUTE_OFFSETS.type) === UNICAST &&
+    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED) === 0
   );
 }
 
 function encodeRoute({ body }: Message): string {
   const request = Buffer.from(body);
-  request.writeUInt32LE(request.readUInt32LE(AT.flags) & SETTABLE_FLAGS, AT.flags);
+  request.writeUInt32LE(
+    request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_FLAGS,
+    ROUTE_OFFSETS.flags,
+  );
   return request.toString("base64");
 }
 
@@ -76,7 +80,7 @@ function decodeRoute(message: Message, names: ReadonlyMap<number, string>): Defa
   };
 }
 
-/** Equivalent to: `default via GATEWAY dev LINK` */
+/** Encodes the route `default via GATEWAY dev LINK`. */
 function routeBody({ gateway }: NewDefaultRoute, index: number): Uint8Array {
   const ip = parseIp(gateway);
   if (ip === undefined) {
@@ -84,10 +88,10 @@ function routeBody({ gateway }: NewDefaultRoute, index: number): Uint8Array {
     throw new AppError("PODNET_ARGUMENT_INVALID", { reason });
   }
   const head = Buffer.alloc(HEAD.route);
-  head[AT.family] = ip.version === 4 ? AF_INET : AF_INET6;
-  head[AT.table] = MAIN_TABLE;
-  head[AT.protocol] = BOOT;
-  head[AT.type] = UNICAST;
+  head[ROUTE_OFFSETS.family] = ip.version === 4 ? AF_INET : AF_INET6;
+  head[ROUTE_OFFSETS.table] = MAIN_TABLE;
+  head[ROUTE_OFFSETS.protocol] = BOOT;
+  head[ROUTE_OFFSETS.type] = UNICAST;
   return Buffer.concat([
     head,
     attribute(RTA.gateway, addressBytes(ip)),
@@ -108,7 +112,7 @@ async function applyChange(
   change: RouteChange,
 ): Promise<void> {
   const { type, body, expectedErrno, description } = change;
-  const flags = type === RTM.newRoute ? ACK | CREATE | EXCLUSIVE : ACK;
+  const flags = type === RTM.newRoute ? REQUEST_ACK | CREATE | EXCLUSIVE : REQUEST_ACK;
   const [answer] = await netlink.talk(netns, "route", [encodeMessage({ type, flags }, body)]);
   const errno = answer?.errno ?? 0;
   if (errno === 0 || errno === expectedErrno) return;

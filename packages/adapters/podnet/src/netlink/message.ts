@@ -3,17 +3,17 @@
 // linux/netlink.h
 import { getSystemErrorMap } from "node:util";
 
-/** Lengths and offsets are multiples of it, in bytes. */
+/** Alignment of lengths and offsets, in bytes. */
 const ALIGN = 4;
 const HEADER_BYTES = 16;
 const ATTRIBUTE_BYTES = 4;
-/** An attribute's type without its flag bits. Source: NLA_TYPE_MASK */
+/** Mask of an attribute's type, without its flag bits. Source: NLA_TYPE_MASK */
 const TYPE_MASK = 0x3fff;
 
 /** Source: NLM_F_REQUEST, NLM_F_DUMP */
-export const DUMP = 0x301;
+export const REQUEST_DUMP = 0x301;
 /** Source: NLM_F_REQUEST, NLM_F_ACK */
-export const ACK = 0x005;
+export const REQUEST_ACK = 0x005;
 /** Source: NLM_F_DUMP_INTR */
 const INTERRUPTED = 0x10;
 
@@ -85,7 +85,7 @@ export function findValues(bytes: Uint8Array, type: number): readonly Uint8Array
     .map((view) => bytesFrom(view, ATTRIBUTE_BYTES));
 }
 
-/** A number of one or four bytes; otherwise undefined. */
+/** Returns an attribute of one or four bytes as a number; undefined if it is missing or has another length. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);
   if (value?.length === 1) return value[0];
@@ -93,7 +93,7 @@ export function findNumber(attributes: Attributes, type: number): number | undef
   return new DataView(value.buffer, value.byteOffset, 4).getUint32(0, true);
 }
 
-/** A zero-terminated string; empty if it is missing. */
+/** Returns an attribute as text, up to its terminating zero; empty if it is missing. */
 export function findText(attributes: Attributes, type: number): string {
   const [text = ""] = Buffer.from(attributes.get(type) ?? [])
     .toString("utf8")
@@ -136,7 +136,7 @@ export function macBytes(mac: string): Uint8Array {
   return Buffer.from(mac.replaceAll(":", ""), "hex");
 }
 
-/** Describes a number of errno(3), for example `operation not permitted (EPERM)`. */
+/** Describes an error number of errno(3), for example `operation not permitted (EPERM)`. */
 export function describeErrno(errno: number): string {
   const [name, description] = getSystemErrorMap().get(-errno) ?? [];
   return name === undefined || description === undefined

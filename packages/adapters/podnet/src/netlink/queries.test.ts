@@ -2,13 +2,13 @@
 // What of the kernel's words becomes a link, an address, an entry, and when is it asked again?
 import { createFakeNetlink } from "@patchbay/podnet/testing";
 import { describe, expect, test } from "vitest";
-import { createKernel, type KernelOptions, type SketchedLink } from "../testing/kernel-words.ts";
+import { createKernel, type KernelOptions, type LinkOptions } from "../testing/fake-kernel.ts";
 import { queryForwarding, queryLinks, queryRules } from "./queries.ts";
 
 const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:0a:01";
-const NIC: SketchedLink = { name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1400 };
-const BRIDGE: SketchedLink = {
+const NIC: LinkOptions = { name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1400 };
+const BRIDGE: LinkOptions = {
   name: "k6t-1",
   index: 3,
   kind: "bridge",
@@ -16,7 +16,7 @@ const BRIDGE: SketchedLink = {
   mtu: 1400,
   flags: ["up", "carrier", "noArp"],
 };
-const TAP: SketchedLink = {
+const TAP: LinkOptions = {
   name: "tap1",
   index: 4,
   kind: "tun",
@@ -27,7 +27,7 @@ const TAP: SketchedLink = {
   isLearning: false,
   isMultiQueue: false,
 };
-const LOOPBACK: SketchedLink = {
+const LOOPBACK: LinkOptions = {
   name: "lo",
   index: 1,
   mac: "00:00:00:00:00:00",
@@ -44,7 +44,7 @@ describe("links", () => {
       flooding: true,
       passesSwitchFrames: false,
       noArp: false,
-      plain: false,
+      isPlainBridge: false,
       learning: true,
     };
     expect(await queryLinks(netlink, NETNS)).toEqual([
@@ -58,7 +58,7 @@ describe("links", () => {
         up: true,
         carrier: true,
         noArp: true,
-        plain: true,
+        isPlainBridge: true,
       },
       {
         ...other,
@@ -101,7 +101,7 @@ describe("links", () => {
     "of a bridge that differs in %s alone are not plain",
     async (name) => {
       const netlink = createKernel(() => ({ links: [{ ...BRIDGE, bridge: { [name]: 1 } }] }));
-      expect((await queryLinks(netlink, NETNS))[0]?.plain).toBe(false);
+      expect((await queryLinks(netlink, NETNS))[0]?.isPlainBridge).toBe(false);
     },
   );
 

@@ -4,11 +4,11 @@ import type { NicAddresses } from "@patchbay/core/nics";
 import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/interfaces";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
-  ACK,
+  REQUEST_ACK,
   decodeAttributes,
   decodeMessages,
   describeErrno,
-  DUMP,
+  REQUEST_DUMP,
   encodeMessage,
   type Message,
 } from "./message.ts";
@@ -23,20 +23,20 @@ import {
   RTM,
 } from "./rtnetlink.ts";
 
-/** Attempts to dump a changing table. The last result is used anyway, because the next change triggers another read. */
+/** Maximum attempts to dump a changing table. The last result is used, because the next change triggers another read. */
 const DUMP_ATTEMPTS_MAX = 4;
 
 export function dumpRequest(type: number, headBytes: number, family = 0): Uint8Array {
   const head = new Uint8Array(headBytes);
   head[0] = family;
-  return encodeMessage({ type, flags: DUMP }, head);
+  return encodeMessage({ type, flags: REQUEST_DUMP }, head);
 }
 
-export const LINKS = [
+export const LINK_REQUESTS = [
   dumpRequest(RTM.getLink, HEAD.link),
   dumpRequest(RTM.getAddress, HEAD.address),
 ];
-const FORWARDING = dumpRequest(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
+const FORWARDING_REQUEST = dumpRequest(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 
 function decodeAnswers(answers: readonly NetlinkAnswer[]): readonly Message[] {
   const refused = answers.find(({ errno }) => errno !== 0);
@@ -61,28 +61,30 @@ export async function queryLinks(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly WiredLink[]> {
-  return decodeLinks(await dump(netlink, netns, LINKS));
+  return decodeLinks(await dump(netlink, netns, LINK_REQUESTS));
 }
 
 export async function queryLinkIndices(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<ReadonlyMap<string, number>> {
-  const links = decodeLinks(await dump(netlink, netns, LINKS.slice(0, 1)));
+  const links = decodeLinks(await dump(netlink, netns, LINK_REQUESTS.slice(0, 1)));
   return new Map(links.map(({ name, index }) => [name, index]));
 }
 
-const ROUTES = [AF_INET, AF_INET6].map((family) => dumpRequest(RTM.getRoute, HEAD.route, family));
+const ROUTE_REQUESTS = [AF_INET, AF_INET6].map((family) =>
+  dumpRequest(RTM.getRoute, HEAD.route, family),
+);
 
 export function queryRoutes(netlink: Netlink, netns: NetnsHandle): Promise<readonly Message[]> {
-  return dump(netlink, netns, ROUTES);
+  return dump(netlink, netns, ROUTE_REQUESTS);
 }
 
 export function queryLinksAndRoutes(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly Message[]> {
-  return dump(netlink, netns, [...LINKS, ...ROUTES]);
+  return dump(netlink, netns, [...LINK_REQUESTS, ...ROUTE_REQUESTS]);
 }
 
 export async function queryNic(
@@ -104,7 +106,7 @@ export async function queryForwarding(
   readonly links: readonly WiredLink[];
   readonly forwarding: readonly ForwardingEntry[];
 }> {
-  const messages = await dump(netlink, netns, [...LINKS, FORWARDING]);
+  const messages = await dump(netlink, netns, [...LINK_REQUESTS, FORWARDING_REQUEST]);
   const links = decodeLinks(messages);
   return { links, forwarding: decodeForwarding(messages, links) };
 }
@@ -112,22 +114,22 @@ export async function queryForwarding(
 /** Source: linux/netfilter/nfnetlink.h and nf_tables.h: NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID */
 const [GET_GENERATION, NEW_GENERATION, GET_TABLE] = [0x0a10, 0x0a0f, 0x0a01];
 const GENERATION_ID = 1;
-/** Source: struct nfgenmsg */
+/** An empty struct nfgenmsg. */
 const NETFILTER_HEAD = new Uint8Array(4);
-const RULES = [
-  encodeMessage({ type: GET_GENERATION, flags: ACK }, NETFILTER_HEAD),
-  encodeMessage({ type: GET_TABLE, flags: DUMP }, NETFILTER_HEAD),
+const RULE_REQUESTS = [
+  encodeMessage({ type: GET_GENERATION, flags: REQUEST_ACK }, NETFILTER_HEAD),
+  encodeMessage({ type: GET_TABLE, flags: REQUEST_DUMP }, NETFILTER_HEAD),
 ];
 
 interface RulesState {
-  /** Differs after each change of the ruleset; hexadecimal. Undefined if the kernel does not report it. */
+  /** Generation of the ruleset, hexadecimal; differs after each change. Undefined if the kernel does not report it. */
   readonly generation: string | undefined;
-  /** Also true if the kernel does not report it. */
+  /** Whether there are tables; also true if the kernel does not report them. */
   readonly hasTables: boolean;
 }
 
 export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<RulesState> {
-  const answers = await netlink.talk(netns, "netfilter", RULES);
+  const answers = await netlink.talk(netns, "netfilter", RULE_REQUESTS);
   if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
   const [first, tables] = answers.map(({ data }) => decodeMessages(data));
   const generation = first?.find(({ type }) => type === NEW_GENERATION);

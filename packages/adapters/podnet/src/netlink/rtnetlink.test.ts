@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { attribute, encodeMessage, decodeMessages, u32 } from "./message.ts";
 import {
-  ADDRESS,
+  ADDRESS_FLAG_BITS,
   AF_INET,
   AF_INET6,
   decodeNicAddresses,
@@ -29,7 +29,7 @@ function address({
   bytes = V4,
   index = NIC,
   scope = 0,
-  flags = ADDRESS.permanent,
+  flags = ADDRESS_FLAG_BITS.permanent,
 }: AddressOptions) {
   const head = Buffer.alloc(HEAD.address);
   head.set([bytes.length === 4 ? AF_INET : AF_INET6, bytes.length * 6, 0, scope]);
@@ -76,12 +76,12 @@ describe("an address", () => {
     { name: "that ends by itself is not", options: { flags: 0 }, want: [] },
     {
       name: "that changes by itself is not",
-      options: { bytes: V6, flags: ADDRESS.permanent | ADDRESS.temporary },
+      options: { bytes: V6, flags: ADDRESS_FLAG_BITS.permanent | ADDRESS_FLAG_BITS.temporary },
       want: [],
     },
     {
       name: "beside another of its network is",
-      options: { flags: ADDRESS.permanent | 0x01 },
+      options: { flags: ADDRESS_FLAG_BITS.permanent | 0x01 },
       want: ["10.0.0.2/24"],
     },
   ])("$name", ({ options: sketch, want }) => {

@@ -10,7 +10,7 @@ import {
   findText,
 } from "./message.ts";
 
-/** Source: linux/netlink.h: NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE */
+/** Flags of requests. Source: linux/netlink.h: NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE */
 export const [CREATE, EXCLUSIVE, REPLACE] = [0x400, 0x200, 0x100];
 
 /** Message types. Source: linux/rtnetlink.h */
@@ -35,7 +35,7 @@ export const AF_BRIDGE = 7;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 
-/** IP version of a message, whose body begins with the address family. */
+/** Reads the IP version from the address family at the start of a message's body. */
 export function readIpVersion(view: DataView): 4 | 6 {
   return view.getUint8(0) === AF_INET ? 4 : 6;
 }
@@ -57,9 +57,9 @@ export const INFO = { kind: 1, data: 2, portData: 5 };
 /** Attributes that are all zero if a bridge forwards at once. */
 export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING = 8;
-/** Whether a bridge port floods unknown-unicast, multicast and broadcast frames. */
+/** Attributes that make a bridge port flood unknown-unicast, multicast and broadcast frames. */
 export const FLOODING: readonly number[] = [9, 27, 30];
-/** Groups 01:80:C2:00:00:0x that a bridge port forwards, 16 bits. */
+/** Attribute with the 16-bit mask of the groups 01:80:C2:00:00:0x that a bridge port forwards. */
 export const GROUP_FORWARD_MASK = 31;
 export const MULTI_QUEUE = 7;
 /** Source: linux/if.h */
@@ -85,8 +85,8 @@ interface DecodedLink {
 
 /** Source: linux/drivers/net/tun.c */
 function decodeQueues(kind: string, data: Attributes): Pick<WiredLink, "tapQueues"> {
-  const several = kind === "tun" ? findNumber(data, MULTI_QUEUE) : undefined;
-  return several === undefined ? {} : { tapQueues: several === 0 ? "one" : "many" };
+  const multiQueue = kind === "tun" ? findNumber(data, MULTI_QUEUE) : undefined;
+  return multiQueue === undefined ? {} : { tapQueues: multiQueue === 0 ? "one" : "many" };
 }
 
 interface LinkFields {
@@ -125,7 +125,7 @@ function decodeLink(message: Message): DecodedLink | undefined {
       ...base,
       ...decodeQueues(base.kind, data),
       noArp: (flags & FLAGS.noArp) !== 0,
-      plain:
+      isPlainBridge:
         base.kind === "bridge" &&
         Object.values(PLAIN_BRIDGE).every((type) => findNumber(data, type) === 0),
       learning: findNumber(port, LEARNING) !== 0,
@@ -149,7 +149,7 @@ interface DecodedAddress {
   readonly text: string;
 }
 
-/** On point-to-point links, the local address. */
+/** Decodes an address; on point-to-point links, the local one. */
 export function decodeAddress(message: Message): DecodedAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
   const view = toView(message);
@@ -192,7 +192,7 @@ function decodeEntry(
   return { mac: macText(attributes.get(NDA.mac)), device, state };
 }
 
-/** Entries of bridge forwarding databases, without those of the devices themselves. */
+/** Decodes entries of bridge forwarding databases, except those of the devices themselves. */
 export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],
@@ -203,23 +203,23 @@ export function decodeForwarding(
 
 /** Source: linux/if_addr.h */
 export const IFA_FLAGS = 8;
-export const ADDRESS = { temporary: 0x01, permanent: 0x80 };
+export const ADDRESS_FLAG_BITS = { temporary: 0x01, permanent: 0x80 };
 /** Source: linux/rtnetlink.h */
 export const RTA = { destination: 1, link: 4, gateway: 5, table: 15 };
 export const MAIN_TABLE = 254;
 /** RTPROT_KERNEL, RTPROT_RA: routes that the kernel derives from addresses and router advertisements. */
-const MADE_BY_KERNEL = [2, 9];
-/** RTM_F_CLONED: a copy that the kernel made for itself. */
+const KERNEL_PROTOCOLS = [2, 9];
+/** RTM_F_CLONED: flag of a route that the kernel copied for itself. */
 export const CLONED = 0x200;
 
-/** Excludes addresses that the kernel creates itself or that expire. */
+/** Checks that the kernel neither created an address itself nor lets it expire. */
 function isConfigured(message: Message): boolean {
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(2);
-  const isTemporary = readIpVersion(view) === 6 && (flags & ADDRESS.temporary) !== 0;
+  const isTemporary = readIpVersion(view) === 6 && (flags & ADDRESS_FLAG_BITS.temporary) !== 0;
   const isGlobal = view.getUint8(3) === 0;
-  return isGlobal && (flags & ADDRESS.permanent) !== 0 && !isTemporary;
+  return isGlobal && (flags & ADDRESS_FLAG_BITS.permanent) !== 0 && !isTemporary;
 }
 
 function decodeConfiguredAddress(message: Message, index: number): readonly string[] {
@@ -232,9 +232,9 @@ function decodeConfiguredRoute(message: Message, index: number): readonly NicRou
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(4);
-  const isOurs = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
-  const isMade = MADE_BY_KERNEL.includes(view.getUint8(5));
-  if (!isOurs || isMade || (view.getUint32(8, true) & CLONED) !== 0) return [];
+  const isOfNic = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
+  const isOfKernel = KERNEL_PROTOCOLS.includes(view.getUint8(5));
+  if (!isOfNic || isOfKernel || (view.getUint32(8, true) & CLONED) !== 0) return [];
   const version = readIpVersion(view);
   const all = new Uint8Array(IP_BITS[version] / 8);
   const to = addressText(version, attributes.get(RTA.destination) ?? all);

@@ -18,19 +18,19 @@ export function answersTableName(bridgeName: string): TableName {
   return { family: "bridge", name: `patchbay-${bridgeName}` };
 }
 
-const IPV4 = {
-  questions: [DHCP_REQUESTS.ipv4],
+const IPV4_MATCHES = {
+  requests: [DHCP_REQUESTS.ipv4],
   answers: ["udp sport 67"],
 } as const;
-const IPV6 = {
-  questions: [DHCP_REQUESTS.ipv6, "icmpv6 type nd-router-solicit"],
+const IPV6_MATCHES = {
+  requests: [DHCP_REQUESTS.ipv6, "icmpv6 type nd-router-solicit"],
   answers: ["udp sport 547", "icmpv6 type nd-router-advert"],
 } as const;
-/** Needed to resolve the bridge's IPv6 addresses. */
-const NEIGHBOURS = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }";
+/** Neighbor discovery, which resolves the bridge's IPv6 addresses. */
+const NEIGHBOR_DISCOVERY = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }";
 const LINK_LOCAL = "fe80::/10";
 
-/** The bridge is the guest's router. Frames that are not addressed to the bridge itself go on to the network's gateway. */
+/** Redirects frames to the network's gateway, except those for the bridge itself, which is the guest's router. */
 function gatewayRules(
   { tapName, bridgeMac, answers }: AnswersWiring,
   own: readonly string[],
@@ -52,13 +52,13 @@ export function answersTable(wiring: AnswersWiring): Table {
   const { bridgeName, podInterfaceName, tapName, answers } = wiring;
   const addresses = answers.addresses.map((address) => address.split("/")[0] ?? "");
   const ipv6 = addresses.filter((address) => address.includes(":"));
-  const texts = [
-    ...(ipv6.length < addresses.length ? [IPV4] : []),
-    ...(ipv6.length > 0 ? [IPV6] : []),
+  const families = [
+    ...(ipv6.length < addresses.length ? [IPV4_MATCHES] : []),
+    ...(ipv6.length > 0 ? [IPV6_MATCHES] : []),
   ];
-  const questions = texts.flatMap((family) => family.questions);
-  const answered = texts.flatMap((family) => family.answers);
-  const matched = ipv6.length > 0 ? [...questions, NEIGHBOURS] : questions;
+  const requests = families.flatMap((family) => family.requests);
+  const answered = families.flatMap((family) => family.answers);
+  const matched = ipv6.length > 0 ? [...requests, NEIGHBOR_DISCOVERY] : requests;
   const [toNetwork, fromNetwork, fromGuest] = [
     `oifname "${podInterfaceName}"`,
     `iifname "${podInterfaceName}"`,
@@ -78,7 +78,7 @@ export function answersTable(wiring: AnswersWiring): Table {
         hook: hook("forward priority filter"),
         rules: [
           ...answered.map((match) => `${fromNetwork} ${match} drop`),
-          ...questions.map((match) => `${toNetwork} ${match} drop`),
+          ...requests.map((match) => `${toNetwork} ${match} drop`),
         ],
       },
       {

@@ -57,7 +57,7 @@ describe("frames that a guest was refused", () => {
     ];
     expect(parseRefusals(text.join("\n"))).toEqual([
       { description: "IPv4 from another address", frames: 12, isOfIpv4Address: true },
-      { description: "words of switches", frames: 5, isOfIpv4Address: false },
+      { description: "messages between switches", frames: 5, isOfIpv4Address: false },
     ]);
   });
 });

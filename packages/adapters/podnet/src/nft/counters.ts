@@ -4,35 +4,41 @@ import type { RefusedFrames } from "@patchbay/core/doctor";
 import type { Chain } from "./table.ts";
 
 interface ChainReasons {
-  readonly inside?: string;
-  readonly atEnd?: string;
+  readonly dropRule?: string;
+  readonly chainEnd?: string;
 }
 
-const [SWITCH_MESSAGES, ROUTER_MESSAGES] = ["words of switches", "words of routers"];
+const [SWITCH_MESSAGES, ROUTER_MESSAGES] = ["messages between switches", "messages of routers"];
 const SERVER_ANSWERS = "answers of DHCP servers";
-const BAD_NEIGHBOR_DISCOVERY = "neighbour discovery that names another MAC, or is not plain";
+const BAD_NEIGHBOR_DISCOVERY = "neighbor discovery with another MAC or with other options";
 const REASONS_BY_CHAIN: Readonly<Record<string, ChainReasons>> = {
-  "from-guest": { inside: SWITCH_MESSAGES, atEnd: "frames from another MAC" },
-  "of-guest": { inside: "frames in a wrapping", atEnd: "frames that are neither ARP nor IP" },
-  "arp-sender": { inside: "ARP that is not plain", atEnd: "ARP that names another MAC" },
-  "arp-address": { atEnd: "ARP from another address" },
-  rarp: { atEnd: "RARP that names another MAC" },
-  ipv4: { inside: ROUTER_MESSAGES },
-  "ipv4-udp": { inside: SERVER_ANSWERS },
-  "ipv4-igmp": { atEnd: ROUTER_MESSAGES },
-  "ipv4-source": { atEnd: "IPv4 from another address" },
-  ipv6: { inside: ROUTER_MESSAGES },
-  "ipv6-udp": { inside: SERVER_ANSWERS },
-  "ipv6-icmp": { inside: ROUTER_MESSAGES },
-  "nd-asks-router": { atEnd: BAD_NEIGHBOR_DISCOVERY },
-  "nd-solicits": { atEnd: BAD_NEIGHBOR_DISCOVERY },
-  "nd-advertises": { atEnd: BAD_NEIGHBOR_DISCOVERY },
-  "nd-target": { atEnd: "neighbour discovery about another address" },
-  "ipv6-fragment": { inside: "fragments of more than one header" },
-  "ipv6-first-udp": { inside: SERVER_ANSWERS },
-  "ipv6-first-icmp": { inside: ROUTER_MESSAGES },
-  "ipv6-behind": { inside: "IPv6 behind options that may not be sent", atEnd: "broken IPv6" },
-  "ipv6-source": { atEnd: "IPv6 from another address" },
+  "from-guest": { dropRule: SWITCH_MESSAGES, chainEnd: "frames from another MAC" },
+  "of-guest": { dropRule: "encapsulated frames", chainEnd: "frames that are neither ARP nor IP" },
+  "arp-sender": {
+    dropRule: "ARP other than for Ethernet and IPv4",
+    chainEnd: "ARP with another MAC",
+  },
+  "arp-address": { chainEnd: "ARP from another address" },
+  rarp: { chainEnd: "RARP with another MAC" },
+  ipv4: { dropRule: ROUTER_MESSAGES },
+  "ipv4-udp": { dropRule: SERVER_ANSWERS },
+  "ipv4-igmp": { chainEnd: ROUTER_MESSAGES },
+  "ipv4-source": { chainEnd: "IPv4 from another address" },
+  ipv6: { dropRule: ROUTER_MESSAGES },
+  "ipv6-udp": { dropRule: SERVER_ANSWERS },
+  "ipv6-icmp": { dropRule: ROUTER_MESSAGES },
+  "nd-asks-router": { chainEnd: BAD_NEIGHBOR_DISCOVERY },
+  "nd-solicits": { chainEnd: BAD_NEIGHBOR_DISCOVERY },
+  "nd-advertises": { chainEnd: BAD_NEIGHBOR_DISCOVERY },
+  "nd-target": { chainEnd: "neighbor discovery about another address" },
+  "ipv6-fragment": { dropRule: "fragments with several headers" },
+  "ipv6-first-udp": { dropRule: SERVER_ANSWERS },
+  "ipv6-first-icmp": { dropRule: ROUTER_MESSAGES },
+  "ipv6-behind": {
+    dropRule: "forbidden IPv6 messages after extension headers",
+    chainEnd: "malformed IPv6",
+  },
+  "ipv6-source": { chainEnd: "IPv6 from another address" },
 };
 
 const IPV4_ADDRESS_CHAINS: readonly string[] = ["arp-address", "ipv4-source"];
@@ -40,7 +46,7 @@ const IPV4_ADDRESS_CHAINS: readonly string[] = ["arp-address", "ipv4-source"];
 const FINAL_RULE = /^(?:accept|drop|goto \S+)$/;
 const COUNTED_DROP = "counter drop";
 
-/** Adds a counter to each rule that drops, and a counting drop at the end of an open chain. */
+/** Adds a counter to each rule that drops, and a counting drop to a chain without a final rule. */
 export function addDropCounters({ rules, ...chain }: Chain): Chain {
   const counted = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
   const isOpen = !FINAL_RULE.test(rules.at(-1) ?? "");
@@ -52,8 +58,8 @@ export type Refusal = Omit<RefusedFrames, "recentFrames">;
 function parseRefusal(chain: string, line: string): Refusal | undefined {
   const [, rule, packets = "0"] = /^\t\t(.*)counter packets (\d+) bytes \d+ drop$/.exec(line) ?? [];
   if (rule === undefined || packets === "0") return undefined;
-  const { inside, atEnd } = REASONS_BY_CHAIN[chain] ?? {};
-  const what = (rule === "" ? atEnd : inside) ?? chain;
+  const { dropRule, chainEnd } = REASONS_BY_CHAIN[chain] ?? {};
+  const what = (rule === "" ? chainEnd : dropRule) ?? chain;
   return {
     description: what,
     frames: Number(packets),
@@ -61,7 +67,7 @@ function parseRefusal(chain: string, line: string): Refusal | undefined {
   };
 }
 
-/** Parses the refusals in a printed table whose chains are {@link addDropCounters}, most frequent first. */
+/** Parses the refusals in a printed table whose chains {@link addDropCounters} built, most frequent first. */
 export function parseRefusals(text: string): readonly Refusal[] {
   const refusals = new Map<string, Refusal>();
   let chain = "";
@@ -77,12 +83,13 @@ export function parseRefusals(text: string): readonly Refusal[] {
   );
 }
 
-/** Matches requests of DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
+/** Expressions that match requests of DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
 export const DHCP_REQUESTS = { ipv4: "udp dport 67", ipv6: "udp dport 547" } as const;
 
-const COUNTED = /^\t\t.* udp dport (?:67|547) counter packets (\d+) bytes \d+(?: accept)?$/gm;
+const COUNTED_REQUEST =
+  /^\t\t.* udp dport (?:67|547) counter packets (\d+) bytes \d+(?: accept)?$/gm;
 
-/** Sums the counters of DHCP requests in a table that `nft list` printed. They survive restarts of the DHCP server. */
+/** Sums the counters of DHCP requests in a printed table, which survive restarts of the DHCP server. */
 export function parseDhcpRequests(text: string): number {
-  return [...text.matchAll(COUNTED)].reduce((sum, [, packets]) => sum + Number(packets), 0);
+  return [...text.matchAll(COUNTED_REQUEST)].reduce((sum, [, packets]) => sum + Number(packets), 0);
 }

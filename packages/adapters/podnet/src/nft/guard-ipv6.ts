@@ -5,7 +5,7 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, macDigits, rawNumber } from "./table.ts";
 
 /**
- * Numbers, because nft looks up protocol names in /etc/protocols, which an image may lack. Fields after the fixed
+ * Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. Fields after the fixed
  * header are matched by offset: frames larger than a page are not contiguous in memory, and the kernel may take any
  * byte of them for the protocol number (6.18, ipv6_find_hdr).
  */
@@ -21,9 +21,9 @@ const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Bytes of the largest packet in which the kernel finds all headers. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
-const BYTE = 8;
+const BITS_PER_BYTE = 8;
 /** Bytes of the fixed header, of the fragment header, and of an option that carries a MAC. */
-const [FIXED_HEADER_BYTES, FRAGMENT_HEADER_BYTES, OPTION] = [40, 8, 8];
+const [FIXED_HEADER_BYTES, FRAGMENT_HEADER_BYTES, MAC_OPTION_BYTES] = [40, 8, 8];
 
 const [CLIENT_PORT, SERVER_PORT] = [546, 547];
 /** ICMPv6 types: router solicitation, neighbor solicitation, neighbor advertisement. Source: RFC 4861; RFC 2710; RFC 4286 */
@@ -43,12 +43,12 @@ function hex(value: number | bigint): string {
 }
 
 function field(at: number, bits: number): string {
-  return `@nh,${String(at * BYTE)},${String(bits)}`;
+  return `@nh,${String(at * BITS_PER_BYTE)},${String(bits)}`;
 }
 
-/** Matches the target of a solicitation or advertisement. nft needs a mask if the prefix ends within a byte. */
+/** Matches the target of neighbor discovery. nft needs a mask if the prefix ends within a byte. */
 function targetMatch({ value, length }: IpPrefix): string {
-  const bits = Math.ceil(length / BYTE) * BYTE;
+  const bits = Math.ceil(length / BITS_PER_BYTE) * BITS_PER_BYTE;
   const head = value >> BigInt(IP_BITS[6] - bits);
   const target = field(FIXED_HEADER_BYTES + 8, bits);
   if (bits === length) return `${target} ${hex(head)}`;
@@ -91,33 +91,34 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Rules cannot iterate over options, so only messages without options, or with a single MAC option, pass. */
+/** Passes only messages without options or with a single MAC option, because rules cannot iterate over options. */
 function messageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
 ): Chain {
-  const isLonger = `ip6 length ${String(length + OPTION)}`;
+  const isLonger = `ip6 length ${String(length + MAC_OPTION_BYTES)}`;
   const at = FIXED_HEADER_BYTES + length;
   const named = guard.macs.map(
-    (mac) => `${isLonger} ${field(at, OPTION * BYTE)} ${rawNumber(option + macDigits(mac))}`,
+    (mac) =>
+      `${isLonger} ${field(at, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${rawNumber(option + macDigits(mac))}`,
   );
-  // A nonce by which a guest recognizes its own probes. Source: RFC 7527; RFC 3971, 5.3.2
+  // The nonce option, by which a guest recognizes its own probes. Source: RFC 7527; RFC 3971, 5.3.2
   const numbered = type === NEIGHBOR_SOLICITATION ? [`${isLonger} ${field(at, 16)} 0xe01`] : [];
   const whole = [`ip6 length ${String(length)}`, ...named, ...numbered];
   return { name: chain, rules: whole.map((match) => `${match} goto ${next}`) };
 }
 
-/** Drops messages that only servers and routers send, at an offset: after the fixed header or in a first fragment. */
+/** Drops messages of DHCP servers; `at` is the offset of their UDP header. */
 function udpDrops(at: number): readonly string[] {
   const [from, to] = [field(at, 16), field(at + 2, 16)];
   return [`${from} ${hex(SERVER_PORT)} drop`, `${to} ${hex(CLIENT_PORT)} drop`];
 }
 function icmpDrops(at: number): readonly string[] {
-  return ROUTER_ICMP_TYPES.map((type) => `${field(at, BYTE)} ${hex(type)} drop`);
+  return ROUTER_ICMP_TYPES.map((type) => `${field(at, BITS_PER_BYTE)} ${hex(type)} drop`);
 }
 
 function plainChains(guard: SendGuard): readonly Chain[] {
-  const type = field(FIXED_HEADER_BYTES, BYTE);
+  const type = field(FIXED_HEADER_BYTES, BITS_PER_BYTE);
   const udp = { name: "ipv6-udp", rules: [...udpDrops(FIXED_HEADER_BYTES), "goto ipv6-source"] };
   return [
     ...(guard.serves ? [] : [udp]),
@@ -136,11 +137,11 @@ function plainChains(guard: SendGuard): readonly Chain[] {
 }
 
 /**
- * A first fragment may end after the header that it begins with, so that header must be the last one. Receivers
- * ignore fragmented neighbor discovery. Source: RFC 7112; RFC 6980
+ * Builds chains for fragments. A first fragment may end after its first header, which must therefore be the last.
+ * Receivers ignore fragmented neighbor discovery. Source: RFC 7112; RFC 6980
  */
 function fragmentChains(): readonly Chain[] {
-  const next = field(FIXED_HEADER_BYTES, BYTE);
+  const next = field(FIXED_HEADER_BYTES, BITS_PER_BYTE);
   const isFirst = `${field(FIXED_HEADER_BYTES + 2, 16)} & 0xfff8 == 0x0`;
   const content = FIXED_HEADER_BYTES + FRAGMENT_HEADER_BYTES;
   return [
@@ -158,16 +159,16 @@ function fragmentChains(): readonly Chain[] {
       name: "ipv6-first-icmp",
       rules: [
         ...icmpDrops(content),
-        `${field(content, BYTE)} ${DISCOVERY_TYPES.map(hex).join("-")} drop`,
+        `${field(content, BITS_PER_BYTE)} ${DISCOVERY_TYPES.map(hex).join("-")} drop`,
         "goto ipv6-source",
       ],
     },
   ];
 }
 
-/** Packets with extension headers, in which the kernel must find the last header. It does so in small packets only. */
+/** Builds the chain for packets with extension headers, whose last header the kernel finds in small packets only. */
 function extensionHeaderChain({ serves }: SendGuard): Chain {
-  const judged = [
+  const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
     ...NOT_FINAL_HEADERS.map((header) => `frag nexthdr ${String(header)} drop`),
     `icmpv6 type ${DISCOVERY_TYPES.join("-")} drop`,
@@ -179,8 +180,8 @@ function extensionHeaderChain({ serves }: SendGuard): Chain {
   return {
     name: "ipv6-behind",
     rules: [
-      ...(serves ? [] : judged),
-      // MLD reports before the guest has an address.
+      ...(serves ? [] : restrictions),
+      // Accepts MLD reports that a guest sends before it has an address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
       // A packet with broken headers has no protocol number.
       serves ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
@@ -188,9 +189,9 @@ function extensionHeaderChain({ serves }: SendGuard): Chain {
   };
 }
 
-/** Checks the address that a message is about, as well as its source address. */
+/** Builds chains that check the address that a message is about, and its source address. */
 function sourceChains(own: readonly IpPrefix[]): readonly Chain[] {
-  const isProbe = `ip6 nexthdr ${String(ICMPV6)} ip6 saddr :: ${field(FIXED_HEADER_BYTES, BYTE)} ${hex(NEIGHBOR_SOLICITATION)}`;
+  const isProbe = `ip6 nexthdr ${String(ICMPV6)} ip6 saddr :: ${field(FIXED_HEADER_BYTES, BITS_PER_BYTE)} ${hex(NEIGHBOR_SOLICITATION)}`;
   return [
     { name: "nd-source", rules: ["ip6 saddr :: accept", "goto ipv6-source"] },
     { name: "nd-probe", rules: ["ip6 saddr :: goto nd-target", "goto ipv6-source"] },
@@ -209,20 +210,20 @@ const ANY_SOURCE: readonly Chain[] = ["nd-source", "nd-probe", "nd-target", "ipv
 );
 
 export function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly Chain[] {
-  const ways: readonly (readonly [number, string])[] = [
+  const verdicts: readonly (readonly [number, string])[] = [
     [TCP, "goto ipv6-source"],
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
   // A guest that may be a router forwards packets that other hosts fragmented.
-  const judged: typeof ways = guard.serves
+  const restrictions: typeof verdicts = guard.serves
     ? []
     : [
         [UDP, "goto ipv6-udp"],
         [FRAGMENT, "goto ipv6-fragment"],
         [PIM, "drop"],
       ];
-  const rules = [...ways, ...judged].map(
+  const rules = [...verdicts, ...restrictions].map(
     ([next, verdict]) => `ip6 nexthdr ${String(next)} ${verdict}`,
   );
   return [

@@ -7,11 +7,11 @@ import { addDropCounters } from "./counters.ts";
 import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
 import { type Chain, macDigits, rawNumber, type Table, type TableName } from "./table.ts";
 
-/** Answers of DHCP servers; clients send only from port 68 to 67. */
+/** Rules against answers of DHCP servers; clients send only from port 68 to 67. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
-/** Numbers, because nft looks up protocol names in /etc/protocols, which an image may lack. */
+/** Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Messages of routers. Switches forward all multicast groups to a port that sends PIM. */
+/** Rules against messages of routers. Switches forward all multicast groups to a port that sends PIM. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
@@ -30,7 +30,7 @@ function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] 
     ...own.map((address) => `ip saddr ${address} accept`),
     "ip saddr 0.0.0.0 udp dport 67 accept",
   ];
-  const judged = [
+  const restrictions = [
     `meta l4proto ${String(TCP)} goto ipv4-source`,
     `meta l4proto ${String(UDP)} goto ipv4-udp`,
     `meta l4proto ${String(IGMP)} goto ipv4-igmp`,
@@ -40,7 +40,7 @@ function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] 
     (type) => `meta protocol ip igmp type ${type} goto ipv4-source`,
   );
   return [
-    { name: "ipv4", rules: [...(guard.serves ? [] : judged), "goto ipv4-source"] },
+    { name: "ipv4", rules: [...(guard.serves ? [] : restrictions), "goto ipv4-source"] },
     ...(guard.serves
       ? []
       : [
@@ -52,16 +52,16 @@ function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] 
 }
 
 /**
- * Frames between bridges and switches: the reserved group of 802.1D (spanning tree, pauses, LACP, LLDP, 802.1X), and
- * Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
+ * Rules against frames between bridges and switches: the reserved group of 802.1D (spanning tree, pauses, LACP, LLDP,
+ * 802.1X), and Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
  */
-const BETWEEN_SWITCHES: readonly string[] = [
+const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Drops ARP other than for Ethernet and IPv4, whose fields would be at other offsets. */
-const PLAIN_ARP: readonly string[] = [
+/** Rules against ARP other than for Ethernet and IPv4, whose fields would be at other offsets. */
+const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
   "arp hlen != 6 drop",
@@ -70,17 +70,17 @@ const PLAIN_ARP: readonly string[] = [
 /** QEMU announces a migrated guest by RARP. Source: QEMU net/announce.c */
 const RARP = "ether type 0x8035";
 /** Header of a RARP request for Ethernet and IPv4. A reply would assign an address to another host. Source: RFC 903 */
-const RARP_QUESTION = "0001080006040003";
-/** IP in IEEE 802 encapsulation (RFC 1042, 802.1H). Some receivers decapsulate it, but these rules do not. */
-const ENCAPSULATED_IP: readonly string[] = [
+const RARP_REQUEST_HEADER = "0001080006040003";
+/** Rules against IP in IEEE 802 encapsulation (RFC 1042, 802.1H), which some receivers decapsulate. */
+const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Tagged frames belong to other networks, except those with tag 0, which receivers treat as untagged. */
-const OTHER_TYPES: readonly string[] = [
+/** Rules for other types. Tagged frames belong to other networks, except with tag 0, which receivers treat as untagged. */
+const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
-  ...ENCAPSULATED_IP,
+  ...NO_ENCAPSULATED_IP,
   "accept",
 ];
 
@@ -102,7 +102,7 @@ function parsePrefixes(addresses: readonly string[]): readonly IpPrefix[] {
 function rarpChain(guard: SendGuard): Chain {
   const none = "0".repeat(8);
   const rules = guard.macs.map(macDigits).map((mac) => {
-    const [head, rest] = [RARP_QUESTION + mac, none + mac + none].map(rawNumber);
+    const [head, rest] = [RARP_REQUEST_HEADER + mac, none + mac + none].map(rawNumber);
     return `@nh,0,112 ${head ?? ""} @nh,112,112 ${rest ?? ""} accept`;
   });
   return { name: "rarp", rules };
@@ -112,7 +112,7 @@ function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
   const next = guard.addresses === undefined ? "accept" : "goto arp-address";
   const sender = guard.macs.map((mac) => `arp saddr ether ${mac} ${next}`);
   return [
-    { name: "arp-sender", rules: [...PLAIN_ARP, ...sender] },
+    { name: "arp-sender", rules: [...ONLY_ETHERNET_IPV4_ARP, ...sender] },
     {
       name: "arp-address",
       rules: [
@@ -125,7 +125,7 @@ function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
   ];
 }
 
-/** Filters frames at ingress, before a bridge or an IP address sees them, and drops those that no rule accepts. */
+/** Builds chains that filter frames at ingress, before a bridge or an IP address, and drop those that no rule accepts. */
 function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
   return [
     {
@@ -135,7 +135,7 @@ function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
         at: `ingress device "${tapName}" priority filter`,
         policy: "drop",
       },
-      rules: [...BETWEEN_SWITCHES, ...guard.macs.map((mac) => `ether saddr ${mac} goto of-guest`)],
+      rules: [...NO_SWITCH_FRAMES, ...guard.macs.map((mac) => `ether saddr ${mac} goto of-guest`)],
     },
     {
       name: "of-guest",
@@ -144,13 +144,13 @@ function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
         "ether type ip goto ipv4",
         "ether type ip6 goto ipv6",
         `${RARP} goto rarp`,
-        ...(guard.addresses === undefined ? OTHER_TYPES : []),
+        ...(guard.addresses === undefined ? OTHER_TYPE_RULES : []),
       ],
     },
   ];
 }
 
-/** Each rule matches one address, because nft rejects overlaps in sets and reorders their elements. */
+/** Builds a table whose rules match one address each, because nft rejects overlaps in sets and reorders their elements. */
 export function guardTable(tapName: string, guard: SendGuard): Table {
   const own = parsePrefixes(guard.addresses ?? []);
   const ipv4 = own.filter(({ version }) => version === 4).map(prefixText);

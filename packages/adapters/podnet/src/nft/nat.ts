@@ -19,11 +19,11 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Where programs in the pod reach the guest. The kernel does not route answers to `::1` in from another link. */
+/** Address at which programs in the pod reach the guest. The kernel routes no answers to `::1` from another link. */
 const LOOPBACK = "127.0.0.1";
 
-function isIpv4({ family: word }: Side): boolean {
-  return word === "ip";
+function isIpv4({ family }: Side): boolean {
+  return family === "ip";
 }
 
 function toSide(subnet: NatSubnet | undefined, family: Side["family"]): readonly Side[] {
@@ -50,13 +50,13 @@ function dropRules(
   // With route_localnet the bridge accepts 127.0.0.0/8, which is for answers only.
   const own = ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
   // A peer that knows the guest's own address would bypass the list of ports.
-  const past = sides.map(
-    ({ family: word, guest }) => `iifname "${podInterfaceName}" ${word} daddr ${guest} drop`,
+  const bypass = sides.map(
+    ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
-  return [...own, ...past];
+  return [...own, ...bypass];
 }
 
-/** Forwards only between the guest and its own pod NIC, even if the pod has others. */
+/** Forwards only between the guest and its own pod NIC, even if the pod has other NICs. */
 function isolationRules({ podInterfaceName, bridgeName }: NatWiring): readonly string[] {
   return [
     `iifname "${bridgeName}" oifname != "${podInterfaceName}" drop`,
@@ -88,7 +88,7 @@ function inwardRules(wiring: NatWiring, sides: readonly Side[], match: string): 
 function outwardRules(wiring: NatWiring, sides: readonly Side[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const hiding = sides.map(
-    ({ family: word, guest }) => `oifname "${podInterfaceName}" ${word} saddr ${guest} masquerade`,
+    ({ family, guest }) => `oifname "${podInterfaceName}" ${family} saddr ${guest} masquerade`,
   );
   const asGateway = sides
     .filter(isIpv4)

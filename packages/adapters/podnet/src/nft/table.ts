@@ -4,7 +4,7 @@
 
 export interface Hook {
   readonly type: "filter" | "nat";
-  /** For example `prerouting priority dstnat`. */
+  /** Hook and priority, for example `prerouting priority dstnat`. */
   readonly at: string;
   readonly policy: "accept" | "drop";
 }
@@ -35,18 +35,18 @@ function tableHead({ family, name }: TableName): string {
   return `table ${family} ${name} {`;
 }
 
-/** The table as `nft -s -p list` prints it, without empty lines. */
+/** Prints the table as `nft -s -p list` does, without empty lines. */
 export function tableText(table: Table): string {
   return [tableHead(table), ...table.chains.flatMap(chainText), "}"].join("\n");
 }
 
-/** Commands for `nft -f` that delete a table, whether or not it exists. */
+/** Returns commands for `nft -f` that delete a table, whether or not it exists. */
 export function removalText({ family, name }: TableName): string {
   const tableName = `table ${family} ${name}`;
   return `${tableName}\ndelete ${tableName}\n`;
 }
 
-/** Commands for `nft -f` that replace a table atomically. */
+/** Returns commands for `nft -f` that replace a table atomically. */
 export function replacementText(table: Table): string {
   return `${removalText(table)}${tableText(table)}\n`;
 }
@@ -84,7 +84,7 @@ export function macDigits(mac: string): string {
   return mac.replaceAll(":", "");
 }
 
-/** A number without leading zeros, as nft prints raw fields. */
+/** Prints a hexadecimal number without leading zeros, as nft prints raw fields. */
 export function rawNumber(digits: string): string {
   return `0x${BigInt(`0x${digits}`).toString(16)}`;
 }

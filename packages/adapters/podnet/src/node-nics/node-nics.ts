@@ -16,7 +16,7 @@ import type {
 import type { WiredLink } from "../links.ts";
 import { queryLinksAndRoutes, queryLinkIndices } from "../netlink/queries.ts";
 import {
-  ACK,
+  REQUEST_ACK,
   attribute,
   type Attributes,
   decodeAttributes,
@@ -49,7 +49,7 @@ import {
 
 type ListNics = (device: string) => Promise<readonly string[]>;
 
-/** A single path component; anything else could lead to another directory. */
+/** Pattern of device IDs: a single path component, because others could lead to another directory. */
 const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/;
 /** A virtio NIC belongs to a child of its PCI device. */
 const VIRTIO = /^virtio\d+$/;
@@ -68,7 +68,7 @@ async function listPci(files: Files, device: string): Promise<readonly string[]>
   return found;
 }
 
-/** `root`: where the host's files are. Source: CNI plugin host-device, getLink; sysfs */
+/** Finds a device's NIC; `root` contains the host's files. Source: CNI plugin host-device, getLink; sysfs */
 async function findNicByDevice(
   id: string,
   { files, root }: { readonly files: Files; readonly root: string },
@@ -163,7 +163,7 @@ export async function listHostLinks(
 interface NodeNicsOptions {
   readonly netlink: Netlink;
   readonly files: Files;
-  /** Where the host's files are, without a trailing slash; empty if they are this process's own. */
+  /** Directory with the host's files, without a trailing slash; empty if they are this process's own. */
   readonly root: string;
 }
 
@@ -182,18 +182,18 @@ function linkMessage(index: number, flags: { set: number; mask: number }, ...par
   head.writeInt32LE(index, 4);
   head.writeUInt32LE(flags.set, 8);
   head.writeUInt32LE(flags.mask, 12);
-  return encodeMessage({ type: RTM.newLink, flags: ACK }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type: RTM.newLink, flags: REQUEST_ACK }, Buffer.concat([head, ...parts]));
 }
 
 const UNCHANGED = { set: 0, mask: 0 };
 const DOWN = { set: 0, mask: FLAGS.up };
 
-/** Restores settings of the link. Name and MAC change while it is down, because not every kind allows it otherwise. */
+/** Returns requests that restore a link's settings. Not every kind can change name and MAC while up, so it is down then. */
 function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const { index } = link;
   const isRenamed = link.name !== nic.name;
   const hasOtherMac = normalizeMac(link.mac) !== normalizeMac(nic.mac);
-  const isDown = isRenamed || hasOtherMac || !link.up;
+  const willBeDown = isRenamed || hasOtherMac || !link.up;
   const up = { set: nic.up ? FLAGS.up : 0, mask: FLAGS.up };
   const requests: readonly (readonly [boolean, string, Uint8Array])[] = [
     [isRenamed, `name ${nic.name}`, linkMessage(index, DOWN, attribute(IFLA.name, nic.name))],
@@ -212,26 +212,29 @@ function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreReques
       `alias ${JSON.stringify(nic.alias)}`,
       linkMessage(index, UNCHANGED, attribute(IFLA.alias, Buffer.from(nic.alias))),
     ],
-    [isDown === nic.up, nic.up ? "up" : "down", linkMessage(index, up)],
+    [willBeDown === nic.up, nic.up ? "up" : "down", linkMessage(index, up)],
   ];
   return requests
     .filter(([isMissing]) => isMissing)
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Restores addresses and routes; the kernel reports those that exist. */
-function addressRequests({ index: now }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
-  const flags = ACK | CREATE | EXCLUSIVE;
+/** Returns requests that restore addresses and routes; the kernel reports those that exist. */
+function addressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
+  const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [
     ...nic.addresses.map((body) => ({
       description: `address ${printAddress(body)}`,
       expectedErrno: EXISTS,
-      message: encodeMessage({ type: RTM.newAddress, flags }, restoreAddressBody(body, now)),
+      message: encodeMessage({ type: RTM.newAddress, flags }, restoreAddressBody(body, index)),
     })),
     ...nic.routes.map((body) => ({
       description: `route ${printRoute(body)}`,
       expectedErrno: EXISTS,
-      message: encodeMessage({ type: RTM.newRoute, flags }, restoreRouteBody(body, nic.index, now)),
+      message: encodeMessage(
+        { type: RTM.newRoute, flags },
+        restoreRouteBody(body, nic.index, index),
+      ),
     })),
   ];
 }

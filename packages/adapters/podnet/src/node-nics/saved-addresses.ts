@@ -3,7 +3,7 @@
 // Source: rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {
-  ADDRESS,
+  ADDRESS_FLAG_BITS,
   addressText,
   CLONED,
   decodeAddress,
@@ -18,17 +18,17 @@ import {
 
 const ATTRIBUTE_HEADER_BYTES = 4;
 /** Offsets in struct ifaddrmsg and struct rtmsg. */
-const AT = { flags: 2, scope: 3, index: 4 };
-const ROUTE_AT = { length: 1, table: 4, protocol: 5, type: 7, flags: 8 };
+const ADDRESS_OFFSETS = { flags: 2, scope: 3, index: 4 };
+const ROUTE_OFFSETS = { length: 1, table: 4, protocol: 5, type: 7, flags: 8 };
 /** RT_SCOPE_LINK */
 const SCOPE_LINK = 253;
-/** Origin of an address: IFA_PROTO, IFAPROT_KERNEL_RA. */
+/** Attribute with the origin of an address, IFA_PROTO, and its value IFAPROT_KERNEL_RA. */
 const [IFA_PROTO, BY_ADVERTISEMENT] = [11, 2];
 /** Flags of an address that requests may set: nodad, homeaddress, mngtmpaddr, noprefixroute, autojoin. */
 const SETTABLE_ADDRESS_FLAGS = 0x02 | 0x10 | 0x100 | 0x200 | 0x400;
 /** RTNH_F_ONLINK, the only flag of a route that requests may set. */
 const SETTABLE_ROUTE_FLAGS = 0x4;
-/** RTN_UNICAST: through a NIC, not a refusal. */
+/** RTN_UNICAST: a route through a NIC. */
 const UNICAST = 1;
 /** RTPROT_REDIRECT, RTPROT_KERNEL, RTPROT_RA: routes that the kernel adds by itself. */
 const KERNEL_PROTOCOLS = [1, 2, 9];
@@ -36,15 +36,15 @@ const RTA_MULTIPATH = 9;
 /** Offsets in struct rtnexthop, and its length. */
 const NEXT_HOP = { length: 0, flags: 2, index: 4, bytes: 8 };
 
-/** Whether the kernel manages the address: link-local, temporary, or from a router advertisement. */
+/** Checks whether the kernel manages an address: link-local, temporary, or from a router advertisement. */
 function isKernelManaged(message: Message): boolean {
   const view = toView(message);
   if (readIpVersion(view) === 4) return false;
   const attributes = decodeAttributes(message.body, HEAD.address);
-  const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(AT.flags);
+  const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(ADDRESS_OFFSETS.flags);
   return (
-    view.getUint8(AT.scope) === SCOPE_LINK ||
-    (flags & ADDRESS.temporary) !== 0 ||
+    view.getUint8(ADDRESS_OFFSETS.scope) === SCOPE_LINK ||
+    (flags & ADDRESS_FLAG_BITS.temporary) !== 0 ||
     findNumber(attributes, IFA_PROTO) === BY_ADVERTISEMENT
   );
 }
@@ -76,7 +76,10 @@ function eachNextHop(value: Buffer, change: (hop: Buffer) => void): void {
 
 function encodeAddress({ body }: Message): string {
   const request = Buffer.from(body);
-  request.writeUInt8(request.readUInt8(AT.flags) & SETTABLE_ADDRESS_FLAGS, AT.flags);
+  request.writeUInt8(
+    request.readUInt8(ADDRESS_OFFSETS.flags) & SETTABLE_ADDRESS_FLAGS,
+    ADDRESS_OFFSETS.flags,
+  );
   eachAttribute(request, HEAD.address, (type, value) => {
     if (type !== IFA_FLAGS) return;
     value.writeUInt32LE(value.readUInt32LE(0) & SETTABLE_ADDRESS_FLAGS, 0);
@@ -109,20 +112,20 @@ function isConfiguredRoute(message: Message): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
-  const table = findNumber(attributes, RTA.table) ?? view.getUint8(ROUTE_AT.table);
+  const table = findNumber(attributes, RTA.table) ?? view.getUint8(ROUTE_OFFSETS.table);
   return (
     table === MAIN_TABLE &&
-    view.getUint8(ROUTE_AT.type) === UNICAST &&
-    !KERNEL_PROTOCOLS.includes(view.getUint8(ROUTE_AT.protocol)) &&
-    (view.getUint32(ROUTE_AT.flags, true) & CLONED) === 0
+    view.getUint8(ROUTE_OFFSETS.type) === UNICAST &&
+    !KERNEL_PROTOCOLS.includes(view.getUint8(ROUTE_OFFSETS.protocol)) &&
+    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED) === 0
   );
 }
 
 function encodeRoute({ body }: Message): string {
   const request = Buffer.from(body);
   request.writeUInt32LE(
-    request.readUInt32LE(ROUTE_AT.flags) & SETTABLE_ROUTE_FLAGS,
-    ROUTE_AT.flags,
+    request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_ROUTE_FLAGS,
+    ROUTE_OFFSETS.flags,
   );
   eachAttribute(request, HEAD.route, (type, value) => {
     if (type !== RTA_MULTIPATH) return;
@@ -146,16 +149,16 @@ export function saveRoutes(messages: readonly Message[], index: number): readonl
   return [...direct, ...routed].map(encodeRoute);
 }
 
-export function restoreAddressBody(saved: string, now: number): Uint8Array {
+export function restoreAddressBody(saved: string, index: number): Uint8Array {
   const body = Buffer.from(saved, "base64");
-  body.writeUInt32LE(now, AT.index);
+  body.writeUInt32LE(index, ADDRESS_OFFSETS.index);
   return body;
 }
 
-export function restoreRouteBody(saved: string, before: number, now: number): Uint8Array {
+export function restoreRouteBody(saved: string, previousIndex: number, index: number): Uint8Array {
   const body = Buffer.from(saved, "base64");
   const renumber = (bytes: Buffer, at: number): void => {
-    if (bytes.readUInt32LE(at) === before) bytes.writeUInt32LE(now, at);
+    if (bytes.readUInt32LE(at) === previousIndex) bytes.writeUInt32LE(index, at);
   };
   eachAttribute(body, HEAD.route, (type, value) => {
     if (type === RTA.link) renumber(value, 0);
@@ -177,7 +180,7 @@ export function printRoute(saved: string): string {
   const version = readIpVersion(toView({ type: RTM.newRoute, isInterrupted: false, body }));
   const attributes = decodeAttributes(body, HEAD.route);
   const [to, gateway] = [RTA.destination, RTA.gateway].map((type) => attributes.get(type));
-  const length = String(body.readUInt8(ROUTE_AT.length));
+  const length = String(body.readUInt8(ROUTE_OFFSETS.length));
   const destination = to === undefined ? "default" : `${addressText(version, to)}/${length}`;
   return gateway === undefined
     ? destination

@@ -33,7 +33,7 @@ const NIC: WiredLink = {
   carrier: true,
   addresses: [],
   noArp: false,
-  plain: false,
+  isPlainBridge: false,
   learning: true,
   flooding: true,
   passesSwitchFrames: false,
@@ -45,7 +45,7 @@ const BRIDGE: WiredLink = {
   kind: "bridge",
   mac: "5e:00:00:00:00:0a",
   noArp: true,
-  plain: true,
+  isPlainBridge: true,
 };
 const ENSLAVED: WiredLink = { ...NIC, master: "k6t-1", learning: false };
 const TAP: WiredLink = {
@@ -142,7 +142,7 @@ describe("the plan to wire", () => {
   test.each<{ name: string; change: Partial<typeof part>; commands: readonly string[] }>([
     {
       name: "snoops multicast",
-      change: { bridge: { ...BRIDGE, plain: false } },
+      change: { bridge: { ...BRIDGE, isPlainBridge: false } },
       commands: ["ip link set k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"],
     },
     {

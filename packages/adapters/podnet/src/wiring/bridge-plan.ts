@@ -15,7 +15,7 @@ import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 
 type OnBridge = Pick<BridgeWiring, "bridgeName">;
-/** `floods`: unset leaves flooding as it is. */
+/** Flooding stays unchanged if `floods` is unset. */
 type PortOptions = OnBridge & {
   readonly floods?: boolean;
   readonly passesSwitchFrames?: boolean;
@@ -52,7 +52,7 @@ function portSteps(
   ];
 }
 
-/** The guest owns the addresses. The address generation mode is not observed; it counts as set without addresses. */
+/** Removes addresses, which the guest owns. Their generation mode is not observed; without addresses it counts as set. */
 function removeAddressSteps(port: WiredLink, wiring: OnBridge): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
@@ -61,17 +61,17 @@ function removeAddressSteps(port: WiredLink, wiring: OnBridge): readonly Step[] 
   ];
 }
 
-/** Fixed when the tap is created. */
-type Tap = Pick<BridgeWiring, "owner" | "queues">;
+/** Settings that are fixed when the tap is created. */
+type TapOptions = Pick<BridgeWiring, "owner" | "queues">;
 type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn"> & {
   readonly passesSwitchFrames?: boolean;
 };
 
-export const ANY_TAP: Tap = { owner: 0, queues: 1 };
+export const ANY_TAP: TapOptions = { owner: 0, queues: 1 };
 
 export function tapSteps(
   tap: WiredLink | undefined,
-  { owner, queues }: Tap,
+  { owner, queues }: TapOptions,
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
@@ -88,7 +88,7 @@ export function tapSteps(
   ];
 }
 
-type Wiring = Omit<BridgeWiring, keyof Tap>;
+type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
 /** Kinds that share the MAC of their parent, so that frames for the guest never arrive. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
@@ -98,8 +98,8 @@ export function canCarryVm(nic: Link): boolean {
 }
 
 /**
- * The bridge's own MAC: local, unicast, the guest's with another first byte. By default a bridge takes the lowest MAC
- * of its ports, which is the guest's, and consumes the guest's frames.
+ * Derives the bridge's own MAC: local, unicast, the guest's with another first byte. By default a bridge takes the
+ * lowest MAC of its ports, which is the guest's, and consumes the guest's frames.
  */
 export function deriveBridgeMac(guestMac: string): string {
   const first = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
@@ -107,9 +107,9 @@ export function deriveBridgeMac(guestMac: string): string {
 }
 
 /**
- * MAC of a pod NIC whose guest is not there yet, or no longer: local, unicast, different from our bridges' MACs, and
- * always the same for a pod. It depends on the pod because macvlans of one parent cannot share a MAC, and a switch
- * would see it at two ports.
+ * Derives the MAC of a pod NIC whose guest has not arrived or has left: local, unicast, different from our bridges'
+ * MACs, and always the same for a pod. It depends on the pod because macvlans of one parent cannot share a MAC, and a
+ * switch would see it at two ports.
  */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
@@ -133,7 +133,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : own;
 }
 
-/** Only the link-local address adds its route, by which the DHCP server reaches the guest. */
+/** Returns flags by which only the link-local address adds its route, over which the DHCP server reaches the guest. */
 function addressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -157,7 +157,7 @@ function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly S
   ];
 }
 
-/** A bridge that forwards at once. `answers`: it answers ARP for addresses of its own. */
+/** Returns steps to a bridge that forwards at once and, with `answers`, answers ARP for its own addresses. */
 export function bridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
@@ -166,13 +166,13 @@ export function bridgeSteps(
   const isConfigured = bridge?.mac === mac && bridge.noArp === !answers;
   return [
     { isDone: bridge !== undefined, change: { op: "addBridge", link: bridgeName } },
-    { isDone: bridge?.plain !== false, change: { op: "makePlain", link: bridgeName } },
+    { isDone: bridge?.isPlainBridge !== false, change: { op: "makePlain", link: bridgeName } },
     linkStep(isConfigured, bridgeName, { mac, addressGeneration: "none", arp: answers }),
     linkStep(bridge?.up === true, bridgeName, { up: true }),
   ];
 }
 
-/** A guest without a send guard may exchange LLDP, 802.1X and LACP with the network's switch, past the bridge in the pod. */
+/** Lets a guest without a send guard exchange LLDP, 802.1X and LACP with the network's switch, past the pod's bridge. */
 function withSwitchFrames<W extends Wiring>(
   wiring: W,
 ): W & { readonly passesSwitchFrames: boolean } {
@@ -226,19 +226,21 @@ export function planBridge(
   ]);
 }
 
-/** Deletes the forwarding entry of the NIC, unless `present` shows that there is none. */
-export function planNicForwarding(
+/** Plans to delete the forwarding entry of the NIC, unless `present` shows that there is none. */
+export function planNicForwardingRemoval(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
   present: readonly ForwardingEntry[] | undefined,
 ): readonly LinkChange[] {
   const mac = wiring.mac.toLowerCase();
-  const onNic = present?.some((entry) => entry.mac === mac && entry.device === podInterfaceName);
-  return onNic === false ? [] : [{ op: "deleteForwarding", link: podInterfaceName, mac }];
+  const hasNicEntry = present?.some(
+    (entry) => entry.mac === mac && entry.device === podInterfaceName,
+  );
+  return hasNicEntry === false ? [] : [{ op: "deleteForwarding", link: podInterfaceName, mac }];
 }
 
 /**
- * Forwards the guest's MAC to the tap. Adding a NIC with the guest's MAC to a bridge creates an entry that delivers
- * the guest's frames to the pod itself. `present` is undefined if that has just happened.
+ * Plans an entry that forwards the guest's MAC to the tap. A NIC with the guest's MAC that is added to a bridge creates
+ * an entry that delivers the guest's frames to the pod itself. `present` is undefined if a NIC was just added.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
@@ -246,12 +248,12 @@ export function planForwarding(
 ): readonly LinkChange[] {
   const { tapName } = wiring;
   const mac = wiring.mac.toLowerCase();
-  const onTap = present?.some(
+  const hasTapEntry = present?.some(
     (entry) => entry.mac === mac && entry.device === tapName && entry.state === "static",
   );
   return [
-    ...planNicForwarding(wiring, present),
-    ...(onTap === true ? [] : [{ op: "replaceForwarding", link: tapName, mac } as const]),
+    ...planNicForwardingRemoval(wiring, present),
+    ...(hasTapEntry === true ? [] : [{ op: "replaceForwarding", link: tapName, mac } as const]),
   ];
 }
 

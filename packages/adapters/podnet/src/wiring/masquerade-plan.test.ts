@@ -21,7 +21,7 @@ function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredL
   const rest = {
     carrier: true,
     noArp: false,
-    plain: true,
+    isPlainBridge: true,
     learning: true,
     flooding: true,
     passesSwitchFrames: false,

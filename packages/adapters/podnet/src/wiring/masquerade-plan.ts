@@ -45,7 +45,7 @@ export function planAddresses(
   return wanted.filter((change) => !("address" in change && present.includes(change.address)));
 }
 
-/** Bridged frames skip the IP tables, because the pod's rules are about routed packets. */
+/** Sysctls by which bridged frames skip the IP tables, because the pod's rules are about routed packets. */
 const BRIDGE_NF_OFF: readonly Sysctl[] = [
   "bridge/bridge-nf-call-arptables",
   "bridge/bridge-nf-call-iptables",
@@ -54,25 +54,25 @@ const BRIDGE_NF_OFF: readonly Sysctl[] = [
 
 function ipv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sysctl[] {
   return [
-    // For answers to programs in the pod that connect to 127.0.0.1.
+    // Routes answers to programs in the pod that connect to 127.0.0.1.
     { path: `ipv4/conf/${bridgeName}/route_localnet`, value: "1" },
     { path: `ipv4/conf/${bridgeName}/forwarding`, value: "1" },
     { path: `ipv4/conf/${podInterfaceName}/forwarding`, value: "1" },
   ];
 }
 
-/** IPv6 forwarding applies to all NICs. With it, a NIC accepts router advertisements only if accept_ra is 2. */
+/** IPv6 forwarding applies to all NICs. A NIC that forwards accepts router advertisements only if accept_ra is 2. */
 function ipv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
-  const routers = `ipv6/conf/${podInterfaceName}/accept_ra`;
+  const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;
   return [
     { path: `ipv6/conf/${bridgeName}/disable_ipv6`, value: "0" },
-    ...(observed.get(routers) === "1" ? [{ path: routers, value: "2" }] : []),
+    ...(observed.get(acceptRa) === "1" ? [{ path: acceptRa, value: "2" }] : []),
     { path: "ipv6/conf/all/forwarding", value: "1" },
   ];
 }
 
-/** Sysctls to set in the pod's namespace, in order, without bridge sysctls that the kernel lacks. */
+/** Plans the sysctls to set in the pod's namespace, in order, without bridge sysctls that the kernel lacks. */
 export function planSysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   return [
     ...BRIDGE_NF_OFF.filter(({ path }) => observed.has(path)),
@@ -82,13 +82,13 @@ export function planSysctls(observed: SysctlValues, wiring: Wiring): readonly Sy
 }
 
 export function isRouted({ links, forwarding, sysctls }: NetnsState, wiring: Wiring): boolean {
-  const previous = [
+  const changes = [
     ...planLinks(links, { ...wiring, ...ANY_TAP }),
     ...planAddresses(links, wiring),
     ...planSysctls(sysctls, wiring),
     ...planForwarding(wiring, forwarding),
   ];
-  return previous.length === 0;
+  return changes.length === 0;
 }
 
 export function planSysctlReset(

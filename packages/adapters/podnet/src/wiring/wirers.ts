@@ -22,7 +22,7 @@ import {
   isWired,
   planBridge,
   planForwarding,
-  planNicForwarding,
+  planNicForwardingRemoval,
   planUnwiring,
   planWiring,
 } from "./bridge-plan.ts";
@@ -38,20 +38,24 @@ export interface Pod {
   readState(): Promise<NetnsState>;
   listLinks(): Promise<readonly WiredLink[]>;
   applyChanges(changes: readonly LinkChange[]): Promise<void>;
-  /** Commands of `nft -f`, applied atomically. */
+  /** Applies commands of `nft -f` atomically. */
   applyRules(commands: string): Promise<void>;
   setSysctls(sysctls: readonly Sysctl[]): Promise<void>;
 }
 
-type OfKind<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
+type WiringOfKind<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 
 /** One kind of wiring. All functions are idempotent. */
 interface Wirer<Kind extends PodWiring["kind"]> {
-  readonly isWired: (state: NetnsState, wiring: OfKind<ObservedWiring, Kind>) => boolean;
-  readonly wire: (pod: Pod, wiring: OfKind<PodWiring, Kind>, before: NetnsState) => Promise<void>;
+  readonly isWired: (state: NetnsState, wiring: WiringOfKind<ObservedWiring, Kind>) => boolean;
+  readonly wire: (
+    pod: Pod,
+    wiring: WiringOfKind<PodWiring, Kind>,
+    before: NetnsState,
+  ) => Promise<void>;
   readonly unwire: (
     pod: Pod,
-    wiring: OfKind<RemovableWiring, Kind>,
+    wiring: WiringOfKind<RemovableWiring, Kind>,
     before: NetnsState,
   ) => Promise<void>;
 }
@@ -63,7 +67,7 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Commands that correct the rules of a pod that answers its guest, or delete them; empty if nothing is wrong. */
+/** Returns commands that correct the rules of a pod that answers its guest, or delete them; empty if there is no fault. */
 export function answersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
@@ -81,7 +85,7 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
   await pod.applyRules(answersCommands(before, wiring));
   await pod.applyChanges(planBridge(nic, before.links, wiring));
   const present = nic.master === wiring.bridgeName ? before.forwarding : undefined;
-  await pod.applyChanges(planNicForwarding(wiring, present));
+  await pod.applyChanges(planNicForwardingRemoval(wiring, present));
 }
 
 /** Adds the rules before the addresses, so that only the guest is answered. */
@@ -97,7 +101,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, before: NetnsState): P
   await pod.applyRules(removeStaleRules(before, wiring));
 }
 
-/** These rules match the tap's name, so they would filter its frames on the new bridge too. */
+/** Removes rules of the tap's previous bridge, which match the tap's name and would filter its frames on the new one. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
@@ -177,7 +181,7 @@ export const MASQUERADE: Wirer<"masquerade"> = {
   unwire: unwireBridge,
 };
 
-/** Kinds that a device can open. Source: libvirt docs/formatdomain, generic ethernet connection. */
+/** Kinds of links that QEMU can open. Source: libvirt docs/formatdomain, generic ethernet connection. */
 const OPENABLE_KINDS = ["tun", "macvtap"];
 
 function canOpen(tap: WiredLink): boolean {
@@ -207,7 +211,7 @@ export const TAP: Wirer<"tap"> = {
   unwire: () => Promise.resolve(),
 };
 
-/** Commands that correct the send guard of a guest, or delete it if the guest may send anything; empty if nothing is wrong. */
+/** Returns commands that correct the send guard, or delete it if the guest may send anything; empty if it is right. */
 export function guardCommands({ tables }: NetnsState, { tapName, guard }: ObservedWiring): string {
   const name = guardTableName(tapName);
   if (guard === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";

@@ -73,7 +73,7 @@ class BackoffSessions implements Sessions {
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have one code, so that a launcher gains nothing by alternating between them.
-    this.#stepBackoff.fail(toStep(pod), { code: "launcher", shown: undefined });
+    this.#stepBackoff.fail(toStep(pod), { code: "launcher", summary: undefined });
   }
 
   async #withTimeout<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {

@@ -350,10 +350,10 @@ describe("links of the launcher's namespace", () => {
 
   test("are watched as long as the session lasts", async () => {
     await sessions.use(POD, listener, same);
-    expect(linkWatch.count("42")).toBe(1);
+    expect(linkWatch.countWatches("42")).toBe(1);
     launchers.opened[0]?.die();
     await settle();
-    expect(linkWatch.count("42")).toBe(0);
+    expect(linkWatch.countWatches("42")).toBe(0);
   });
 
   test("leave nothing open when they cannot be watched", async () => {
@@ -361,7 +361,7 @@ describe("links of the launcher's namespace", () => {
     await expect(sessions.use(POD, listener, same)).rejects.toThrow("no more");
     expect(launchers.opened[0]?.closed).toBe(1);
     await sessions.use(POD, listener, same);
-    expect(linkWatch.count("42")).toBe(1);
+    expect(linkWatch.countWatches("42")).toBe(1);
   });
 });
 

@@ -290,11 +290,12 @@ describe("a container that waits", () => {
   const failed = (...references: readonly string[]) =>
     new Map(
       references.map(
-        (one) => [one, { kind: "failed", pauseMs: 1, shown: { ...FAILED, message: one } }] as const,
+        (one) =>
+          [one, { kind: "failed", pauseMs: 1, summary: { ...FAILED, message: one } }] as const,
       ),
     );
   const paused = (...steps: readonly string[]) =>
-    new Map(steps.map((step) => [step, { pauseMs: 1, shown: { ...FAILED, message: step } }]));
+    new Map(steps.map((step) => [step, { pauseMs: 1, summary: { ...FAILED, message: step } }]));
   test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([
     {
       name: "for volumes before all else",
@@ -413,7 +414,7 @@ describe("a container that is started again", () => {
       given: {
         spec,
         containers: [ended(late)],
-        pausedSteps: new Map([["container compute", { pauseMs: 1, shown: FAILED }]]),
+        pausedSteps: new Map([["container compute", { pauseMs: 1, summary: FAILED }]]),
       },
       want: { state: { waiting: FAILED }, lastState: terminated },
     },

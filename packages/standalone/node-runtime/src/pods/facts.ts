@@ -23,10 +23,10 @@ export type ImageFacts =
   | { readonly kind: "absent" }
   | { readonly kind: "pulling" }
   /** The pull failed or is forbidden, and is retried after `pauseMs`. */
-  | { readonly kind: "failed"; readonly shown: Reason; readonly pauseMs: number };
+  | { readonly kind: "failed"; readonly summary: Reason; readonly pauseMs: number };
 
 export interface PausedStep {
-  readonly shown: Reason;
+  readonly summary: Reason;
   readonly pauseMs: number;
 }
 

@@ -70,10 +70,10 @@ test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", a
 test("a step that is held is known until the pod's specification changes", async () => {
   const world = await aWorld();
   const { deps } = world;
-  const shown = { reason: "r", message: "m" };
+  const summary = { reason: "r", message: "m" };
   const inputs = serializeInputs(aPod());
   for (const name of ["volumes", "sandbox", "container compute", "container gone"]) {
-    deps.stepBackoff.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", shown });
+    deps.stepBackoff.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", summary });
   }
   expect([...(await observe(UID, deps)).pausedSteps.keys()]).toEqual([
     "volumes",

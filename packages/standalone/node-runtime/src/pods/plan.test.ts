@@ -134,7 +134,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a step that failed is waited for",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      pausedSteps: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
+      pausedSteps: new Map([["container compute", { summary: SHOWN, pauseMs: 5 }]]),
     }),
     want: ["wait"],
   },
@@ -248,7 +248,7 @@ describe("a plan", () => {
   const stop = (id: string, graceSeconds: number) => ({ kind: "stopContainer", id, graceSeconds });
   const start = (more: object) => ({ kind: "startContainer", container: "compute", ...more });
   const mounted = aPod({ volumes: [{ name: "k", image: { reference: "guest" } }] });
-  const failed = { kind: "failed", shown: SHOWN, pauseMs: 7 } as const;
+  const failed = { kind: "failed", summary: SHOWN, pauseMs: 7 } as const;
   const ended = (change = {}) =>
     aRun({
       state: "EXITED",
@@ -271,7 +271,7 @@ describe("a plan", () => {
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun({ state: "CREATED" })],
-        pausedSteps: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
+        pausedSteps: new Map([["container compute", { summary: SHOWN, pauseMs: 4.2 }]]),
       },
       want: [wait(5)],
     },
@@ -279,18 +279,18 @@ describe("a plan", () => {
       name: "waits with volumes that failed, and starts nothing",
       facts: {
         sandboxes: [aSandbox()],
-        pausedSteps: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
+        pausedSteps: new Map([["volumes", { summary: SHOWN, pauseMs: 6 }]]),
       },
       want: [wait(6)],
     },
     {
       name: "waits with volumes that failed before the sandbox is made",
-      facts: { pausedSteps: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { pausedSteps: new Map([["volumes", { summary: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
       name: "waits with a sandbox that failed",
-      facts: { pausedSteps: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { pausedSteps: new Map([["sandbox", { summary: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {

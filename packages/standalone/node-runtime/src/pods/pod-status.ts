@@ -140,12 +140,12 @@ function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): Cont
 function findBlocker(facts: LivePodFacts, { name, image }: Container): Reason | undefined {
   for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStepName(name)]) {
     const paused = facts.pausedSteps.get(step);
-    if (paused !== undefined) return paused.shown;
+    if (paused !== undefined) return paused.summary;
   }
   const volumes = (facts.pod.spec.volumes ?? []).flatMap((one) => one.image?.reference ?? []);
   for (const reference of [...volumes, image]) {
     const found = facts.images.get(reference);
-    if (found?.kind === "failed") return found.shown;
+    if (found?.kind === "failed") return found.summary;
   }
   return undefined;
 }

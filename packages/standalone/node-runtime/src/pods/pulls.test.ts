@@ -136,7 +136,7 @@ test("no registry is asked for names below localhost/", async () => {
   const facts = await pulls.find(useOf("uid-1", "Always", "localhost/x:1"), asMe(undefined));
   expect(facts).toMatchObject({
     kind: "failed",
-    shown: {
+    summary: {
       reason: "ErrImageNeverPull",
       message:
         "image localhost/x:1 is not on this machine, and no registry has names below localhost/; " +

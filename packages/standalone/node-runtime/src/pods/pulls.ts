@@ -150,8 +150,8 @@ class BackgroundPulls implements Pulls {
       context.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
       const message = `image ${image} cannot be pulled: ${messageOf(error)}; to use a local file, ${addCommand(image)}`;
-      const shown = { reason: "ImagePullBackOff", message };
-      this.#backoff.fail({ ...stepKey(use), inputs: "" }, { code: "pull", shown });
+      const summary = { reason: "ImagePullBackOff", message };
+      this.#backoff.fail({ ...stepKey(use), inputs: "" }, { code: "pull", summary });
       context.note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }
@@ -195,7 +195,7 @@ function addCommand(reference: string): string {
 function buildNeverPullFailure(message: string): ImageFacts {
   return {
     kind: "failed",
-    shown: { reason: "ErrImageNeverPull", message },
+    summary: { reason: "ErrImageNeverPull", message },
     pauseMs: MISSING_IMAGE_RECHECK_MS,
   };
 }

@@ -69,10 +69,10 @@ function canPause(error: unknown): error is AppError {
 type Failed = FailedStep<ExecutedAction, Reason>;
 
 function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): void {
-  const { action, shown, pauseMs, error } = failed;
+  const { action, summary, pauseMs, error } = failed;
   const step = findStepName(action) ?? action.kind;
-  const { message } = shown;
-  const reason = EVENT_REASONS[step] ?? shown.reason;
+  const { message } = summary;
+  const reason = EVENT_REASONS[step] ?? summary.reason;
   if (pod !== undefined) {
     deps.recorder.record(pod, { type: "Warning", reason, message, about: step });
   }
@@ -97,9 +97,9 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
     },
     explain: (action, error) => {
       if (!canPause(error)) throw error;
-      return { code: error.code, shown: toReason(action, error) };
+      return { code: error.code, summary: toReason(action, error) };
     },
-    wait: (_, failed) =>
+    findWaitReason: (_, failed) =>
       failed.some(({ action }) => isRequiredByLaterSteps(action)) ? "skip" : undefined,
     report: (failed) => {
       reportFailure(deps, facts, failed);

@@ -175,7 +175,7 @@ test("remains are logs of the pod and no others, its directory, and what is reme
   }
   deps.stepBackoff.fail(
     { scope: UID, name: "sandbox", inputs: "x" },
-    { code: "CRI_FAILED", shown: { reason: "r", message: "m" } },
+    { code: "CRI_FAILED", summary: { reason: "r", message: "m" } },
   );
   await take({ kind: "removeRemains" });
   expect(world.files.paths).toEqual([`/logs/ns_b_0${UID}0/x`]);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Cni must do; run on the fake and on real plugins.
+// Contract of Cni, for the fake and for real plugins.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AttachmentName, AttachmentRequest, Cni } from "@patchbay/core/interfaces";
 
-/** A sandbox to attach things to. */
 export interface CniBench {
   readonly cni: Cni;
-  /** A request for a NIC of that name in the sandbox. */
+  /** Builds a request for a NIC with this name in the sandbox. */
   requestFor(interfaceName: string): AttachmentRequest;
-  /** Names of the NICs in the sandbox, sorted, without `lo`. */
+  /** Lists names of the NICs in the sandbox, sorted, without `lo`. */
   listNics(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Tests of the name `Cni: NAME`; each makes a bench of its own. */
+/** Defines the tests `Cni: NAME`, each with a new bench. */
 export function describeCniContract(name: string, make: () => Promise<CniBench>): void {
   describe(`Cni: ${name}`, () => {
     let bench: CniBench;
@@ -82,15 +81,15 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
   });
 }
 
-/** A network of version 1.1.0, whose plugins speak it. */
+/** A network of version 1.1.0 whose plugins support it. */
 export interface NewCniBench extends Omit<CniBench, "listNics"> {
-  /** Names of the attachments that the plugins hold something for, sorted. */
+  /** Lists the names of attachments for which the plugins hold resources, sorted. */
   listHeld(): Promise<readonly string[]>;
-  /** From now on no attachment can be made: code 50. */
+  /** Makes STATUS fail with code 50. */
   breakDown(): void;
 }
 
-/** Tests of the name `Cni 1.1: NAME`; each makes a bench of its own. */
+/** Defines the tests `Cni 1.1: NAME`, each with a new bench. */
 export function describeNewCniContract(name: string, make: () => Promise<NewCniBench>): void {
   describe(`Cni 1.1: ${name}`, () => {
     let bench: NewCniBench;

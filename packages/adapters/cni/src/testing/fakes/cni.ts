@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI in memory: attachments by sandbox and interface name.
 import { AppError } from "@patchbay/base";
 import type {
   AttachmentName,
@@ -9,28 +8,28 @@ import type {
   NetworkConfigList,
 } from "@patchbay/core/interfaces";
 
-/** What happens in the world when an attachment is made or taken away, for example in a fake of the kernel. */
+/** Callbacks for effects of attachments, for example on a fake kernel. */
 export interface FakeCniEffects {
   attached?(request: AttachmentRequest, result: CniResult): void;
   detached?(request: AttachmentRequest): void;
 }
 
-/** A {@link Cni} in memory. */
+/** A {@link Cni} in memory, with attachments by sandbox and interface name. */
 export interface FakeCni extends Cni {
-  /** The attachments that exist, as `containerId/interfaceName`, in the order in which they were made. */
+  /** Attachments as `containerId/interfaceName`, in the order of their creation. */
   readonly attachments: readonly string[];
-  /** All calls in order, as `ADD containerId/interfaceName`; also DEL, CHECK and RELEASE; `STATUS network`, `GC network` and what is valid. */
+  /** All calls in order, for example `ADD containerId/interfaceName`, `STATUS network` or `GC network VALID...`. */
   readonly calls: readonly string[];
-  /** The next call of this command throws the error; with `half` ADD leaves its attachment behind. */
+  /** Makes the next call of this command fail. With `half`, ADD still creates the attachment. */
   failNext(command: Command, error: unknown, half?: "half"): void;
-  /** Failures that were announced and have not come will not come. */
+  /** Cancels pending failures. */
   heal(): void;
-  /** From now on plugins take no notice of a MAC that is asked for, as ptp and host-device. */
+  /** Makes plugins ignore requested MACs, like ptp and host-device. */
   ignoreMacs(): void;
 }
 
-/** Versions without CHECK, and the one with STATUS and GC. */
-const OLD: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
+/** Versions without CHECK. */
+const VERSIONS_WITHOUT_CHECK: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
 const NEWEST = "1.1.0";
 
 type Command = "add" | "del" | "check" | "status" | "gc" | "release";
@@ -40,7 +39,7 @@ interface Failure {
   readonly isHalf: boolean;
 }
 
-/** Makes a CNI that succeeds. The MAC is the one of CNI_ARGS `MAC`, else one that is made from the name. */
+/** Creates a fake whose calls succeed. MACs come from `MAC` in CNI_ARGS, otherwise from the NIC's name. */
 export function createFakeCni(effects: FakeCniEffects = {}): FakeCni {
   return new MemoryCni(effects);
 }
@@ -106,7 +105,8 @@ class MemoryCni implements FakeCni {
   async check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean> {
     await Promise.resolve();
     const { config } = request;
-    if (config.disableCheck === true || OLD.includes(prevResult.cniVersion)) return false;
+    if (config.disableCheck === true || VERSIONS_WITHOUT_CHECK.includes(prevResult.cniVersion))
+      return false;
     this.#calls.push(`CHECK ${toKey(request)}`);
     const failure = this.#takeFailure("check");
     if (failure !== undefined) throw failure.error;

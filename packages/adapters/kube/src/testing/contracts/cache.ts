@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Cache must do; run on the fake and on the one that watches feed.
+// Contract of Cache, for the fake and for caches that watches feed.
 
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 
-/** A cache, and the world that it is told of. */
+/** A cache, and the objects that it observes. */
 export interface CacheBench {
   readonly cache: Cache<KubeObject>;
-  /** The world has that object now. */
+  /** Creates or replaces an object. */
   put(object: KubeObject): void;
-  /** The world has it no longer. */
+  /** Deletes an object. */
   take(key: ObjectKey): void;
 }
 
-/** Makes an empty cache that is in step and has those indexes. */
+/** Creates an empty, synchronized cache with indexes. */
 export type CacheMaker = (
   indexes: Readonly<Record<string, (object: KubeObject) => readonly string[]>>,
 ) => CacheBench;
@@ -30,7 +30,7 @@ function listNames(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`);
 }
 
-/** Tests of the name `Cache: NAME`; each makes a bench of its own. */
+/** Defines the tests `Cache: NAME`, each with a new bench. */
 export function describeCacheContract(name: string, make: CacheMaker): void {
   describe(`Cache: ${name}`, () => {
     let bench: CacheBench;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Store must do; run on the fake and on an API server over HTTPS.
+// Contract of Store, for the fake and for an API server over HTTPS.
 
 import { PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -24,11 +24,11 @@ function buildPod(name: string, more: Partial<Pod["metadata"]> = {}): Pod {
   };
 }
 
-function labelled(labels: Readonly<Record<string, string | null>>): Patch {
+function buildLabelPatch(labels: Readonly<Record<string, string | null>>): Patch {
   return { type: "merge", fields: { metadata: { labels } } };
 }
 
-/** Tests of the name `Store: NAME`; each makes a bench of its own. */
+/** Defines the tests `Store: NAME`, each with a new bench. */
 export function describeStoreContract(name: string, make: () => Promise<StoreBench>): void {
   describe(`Store: ${name}`, () => {
     let bench: StoreBench;
@@ -63,7 +63,9 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       const missing = { code: "KUBE_NOT_FOUND" };
       expect(await store.find(PODS, ONE)).toBeUndefined();
       await expect(store.update(PODS, buildPod("one"))).rejects.toMatchObject(missing);
-      await expect(store.patch(PODS, ONE, labelled({ a: "b" }))).rejects.toMatchObject(missing);
+      await expect(store.patch(PODS, ONE, buildLabelPatch({ a: "b" }))).rejects.toMatchObject(
+        missing,
+      );
     });
 
     test("an update replaces the object of its version, and of any where it names none", async () => {
@@ -82,7 +84,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
 
     test("a merge patch sets fields, removes those that are null, and leaves the others", async () => {
       const made = await store.create(PODS, buildPod("one", { labels: { a: "1", b: "2" } }));
-      const changed = await store.patch(PODS, ONE, labelled({ a: null, c: "3" }));
+      const changed = await store.patch(PODS, ONE, buildLabelPatch({ a: null, c: "3" }));
       expect(changed.metadata.labels).toEqual({ b: "2", c: "3" });
       expect(changed.metadata.resourceVersion).not.toBe(made.metadata.resourceVersion);
       expect(changed.spec).toEqual(made.spec);
@@ -130,7 +132,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       await store.create(PODS, buildPod("two"), { dryRun });
       expect(await store.find(PODS, { ...ONE, name: "two" })).toBeUndefined();
       await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
-      const answer = await store.patch(PODS, ONE, labelled({ a: "2" }), { dryRun });
+      const answer = await store.patch(PODS, ONE, buildLabelPatch({ a: "2" }), { dryRun });
       expect(answer.metadata.labels).toEqual({ a: "2" });
       expect(await labelsNow()).toEqual({ a: "1" });
     });

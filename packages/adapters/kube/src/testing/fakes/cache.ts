@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache that a test feeds by hand.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 
-/** A {@link Cache} that knows what it is told. */
+/** A {@link Cache} whose objects a test sets. */
 export interface FakeCache<T extends KubeObject> extends Cache<T> {
-  /** The watch tells of an object; one with another uid than before is a recreated one. */
+  /** Adds or replaces an object; another uid means that it was recreated. */
   put(object: T): void;
-  /** The watch tells that an object is gone; one that is not there is none. */
+  /** Deletes an object if it exists. */
   take(key: ObjectKey): void;
 }
 
-/** The values under which an object is found, by the name of the index. */
+/** Functions that return the values under which an object is found, by name of the index. */
 export type FakeIndexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 function toStorageKey({ namespace = "", name }: ObjectKey): string {
   return `${namespace}/${name}`;
 }
 
-class HandFedCache<T extends KubeObject> implements FakeCache<T> {
+class MemoryCache<T extends KubeObject> implements FakeCache<T> {
   readonly #indexes: FakeIndexes<T>;
   readonly #objects = new Map<string, T>();
   readonly #listeners = new Set<(change: Change<T>) => void>();
@@ -54,8 +53,8 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
   }
 
   list(): readonly T[] {
-    const places = [...this.#objects.keys()].sort();
-    return places.flatMap((place) => this.#objects.get(place) ?? []);
+    const storageKeys = [...this.#objects.keys()].sort();
+    return storageKeys.flatMap((storageKey) => this.#objects.get(storageKey) ?? []);
   }
 
   listBy(index: string, value: string): readonly T[] {
@@ -77,7 +76,7 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
   }
 }
 
-/** An empty cache that is in step. */
+/** Creates an empty, synchronized cache. */
 export function createFakeCache<T extends KubeObject>(indexes: FakeIndexes<T> = {}): FakeCache<T> {
-  return new HandFedCache(indexes);
+  return new MemoryCache(indexes);
 }

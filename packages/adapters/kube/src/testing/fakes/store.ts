@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server in memory: enough of one to test what is read and written. It has no watches and no schemas.
+// An API server in memory for tests, without watches and schemas.
 import type { ResourceType } from "@patchbay/api";
 import { isJsonObject, type JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeList, KubeObject } from "@patchbay/api/kubernetes";
@@ -16,13 +16,13 @@ import { copyJson } from "../copy-json.ts";
 
 type Json = Record<string, unknown>;
 
-/** The store, and what was asked of it. */
+/** A {@link Store} in memory, which records its calls. */
 export interface FakeStore extends Store {
   /** Calls in order, for example `patch virtualmachines ns/vm`. */
   readonly calls: readonly string[];
-  /** Runs once, before the next write: what somebody else does meanwhile. */
+  /** Calls `act` once, before the next write, as a concurrent writer. */
   beforeNextWrite(act: () => void): void;
-  /** Puts an object there without any check. */
+  /** Stores an object without any check. */
   put<T extends KubeObject>(type: ResourceType<T>, object: T): void;
 }
 
@@ -56,7 +56,7 @@ function applyToParent(parent: unknown, token: string, operation: JsonPatchOpera
   }
 }
 
-/** Whether the operation could be applied. */
+/** Applies an operation. Returns false if it does not apply. */
 function applyOperation(object: Json, operation: JsonPatchOperation): boolean {
   const tokens = operation.path
     .split("/")
@@ -108,7 +108,7 @@ class MemoryStore implements FakeStore {
     const scope = options.namespace === undefined ? "" : `${options.namespace}/`;
     const prefix = `${type.group}/${type.resource} ${scope}`;
     const places = [...this.#objects.keys()].filter((place) => place.startsWith(prefix)).sort();
-    // What is kept under a type's prefix was put there with that type.
+    // Objects under a type's prefix have this type.
     const items = places.map((place) => copyJson(this.#objects.get(place)) as T);
     const metadata = { resourceVersion: String(this.#version) };
     return Promise.resolve({ apiVersion: "v1", kind: `${type.kind}List`, metadata, items });
@@ -149,7 +149,6 @@ class MemoryStore implements FakeStore {
     this.#begin("patch", type, key);
     const current = { ...copyJson(this.#getOrThrow<KubeObject>(type, key)) } as unknown as Json;
     if (patch.type === "merge") {
-      // The caller names fields of the type.
       return this.#write(type, mergePatch(current, patch.fields) as unknown as T, options);
     }
     if (!patch.operations.every((operation) => applyOperation(current, operation))) {
@@ -197,7 +196,6 @@ class MemoryStore implements FakeStore {
   }
 
   #get<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey): T | undefined {
-    // What is kept under a type's prefix was put there with that type.
     return this.#objects.get(this.#place(type, key)) as T | undefined;
   }
 
@@ -216,7 +214,6 @@ class MemoryStore implements FakeStore {
   }
 }
 
-/** Makes an empty store. */
 export function createFakeStore(): FakeStore {
   return new MemoryStore();
 }

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Hypervisor with a guest must do when NICs come and go; run on the fake and on QEMU.
+// Contract of Hypervisor for hotplug, for the fake and QEMU.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DeviceTarget, HypervisorConnection } from "@patchbay/core/interfaces";
 import { EventLog, type HypervisorBench } from "./hypervisor.ts";
 
-/** A daemon whose domains take NICs. Its guests grant an unplug only when they are told to. */
+/** A daemon whose domains accept NICs, and whose guests complete an unplug only on request. */
 export interface HotplugBench extends HypervisorBench {
-  /** XML of a NIC; `number` (1 to 3) makes its MAC and its tap. */
+  /** Returns the XML of a NIC, whose MAC and tap derive from `number` (1 to 3). */
   nicXml(alias: string, number: number, link?: "down"): string;
-  /** Makes the guest carry out the unplugs that it was asked for. */
+  /** Makes the guest complete the requested unplugs. */
   grantUnplugs(name: string): Promise<void>;
-  /** The guest's devices as the emulator and the daemon know them, for errors. */
+  /** Describes the guest's devices in QEMU and in the daemon, for errors. */
   describeGuest(name: string): Promise<string>;
-  /** Ends the process of a guest, not by libvirt. */
+  /** Kills the process of a guest. */
   killGuest(name: string): Promise<void>;
-  /** Ends the daemon. */
   stopDaemon(): Promise<void>;
 }
 
-/** The suite for NICs of a running domain. */
+/** Defines the tests for NICs of a running domain. */
 export function describeHotplugContract(name: string, make: () => Promise<HotplugBench>): void {
   describe(`Hypervisor hotplug: ${name}`, () => {
     let bench: HotplugBench;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a domain's move to another daemon must be; run on the fake and on QEMU between two daemons. It never runs in two places.
+// Contract of migrations, for the fake, and for QEMU between two daemons. A domain never runs in two places.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type {
   Hypervisor,
@@ -9,25 +9,24 @@ import type {
 } from "@patchbay/core/interfaces";
 import { EventLog } from "./hypervisor.ts";
 
-/** Two daemons, and the ways between them. */
+/** Two daemons, and the connections between them. */
 export interface MoveBench {
   readonly hypervisor: Hypervisor;
   readonly source: HypervisorAddress;
   readonly target: HypervisorAddress;
-  /** The ways from the source to the target. */
+  /** URIs that lead from the source to the target. */
   readonly ways: Pick<Migration, "peerUri" | "memoryUri">;
-  /** XML of a domain of that name with one NIC. */
+  /** Returns the XML of a domain with this name and one NIC. */
   domainXml(name: string, tap: 1 | 2): string;
-  /** Makes moves last, together with the least speed. */
+  /** Makes migrations last, together with the minimum speed. */
   hold(): void;
-  /** Breaks the way to the target's daemon while a move of that domain lasts. */
+  /** Breaks the connection to the target's daemon during a migration of the domain. */
   breakConnection(name: string): void;
   close(): Promise<void>;
 }
 
 const NAME = "vm1";
 
-/** The suite for moves. */
 export function describeMoveContract(name: string, make: () => Promise<MoveBench>): void {
   describe(`moves between daemons: ${name}`, () => {
     let bench: MoveBench;
@@ -47,7 +46,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
     });
     afterEach(() => bench.close());
 
-    /** As the source has it, with the target's tap. */
+    /** Returns the source's XML with the target's tap. */
     async function migration(change: (xml: string) => string = (xml) => xml): Promise<Migration> {
       const [liveXml = "", configXml = ""] = await Promise.all(
         (["moving", "config"] as const).map((part) => source.readDomainXml(NAME, part)),
@@ -56,13 +55,13 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       return { ...bench.ways, liveXml: toTarget(liveXml), configXml: toTarget(configXml) };
     }
 
-    /** States of both; undefined: there is none of that name. */
+    /** Reads the states of the domain on source and target; undefined if it does not exist. */
     async function states(): Promise<readonly (string | undefined)[]> {
       const found = await Promise.all([steering, target].map((one) => one.findDomain(NAME)));
       return found.map((domain) => domain?.state);
     }
 
-    /** Begins a move that lasts; what it ends with. */
+    /** Starts a migration that lasts. Returns its later failure. */
     async function begin(): Promise<{ readonly failure: Promise<unknown> }> {
       const request = await migration();
       await steering.setMaxSpeed(NAME, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Hypervisor must do; run on the fake, on libvirt's test driver and on QEMU.
+// Contract of Hypervisor, for the fake, libvirt's test driver and QEMU.
 
 import { setTimeout } from "node:timers/promises";
 import { AppError } from "@patchbay/base";
@@ -11,18 +11,16 @@ import type {
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
 
-/** A daemon to talk to. */
 export interface HypervisorBench {
   readonly hypervisor: Hypervisor;
   readonly address: HypervisorAddress;
-  /** An address where nobody listens. */
+  /** Address at which no daemon listens. */
   readonly deadAddress: HypervisorAddress;
-  /** XML of a domain of that name; for the hotplug suite with two free ports and no NIC. */
+  /** Returns the XML of a domain with this name; for hotplug it has two free ports and no NIC. */
   domainXml(name: string): string;
   close(): Promise<void>;
 }
 
-/** The suite for domains. */
 export function describeHypervisorContract(
   name: string,
   make: () => Promise<HypervisorBench>,
@@ -180,16 +178,16 @@ function describeEvent(event: HypervisorEvent): string {
   return "alias" in event ? `${event.kind} ${event.alias}` : event.kind;
 }
 
-/** Milliseconds; on a busy machine an event took two seconds. */
+/** Longest wait for an event in milliseconds; on a busy machine one took two seconds. */
 const EVENT_TIMEOUT_MS = 120_000;
 
-/** What a connection has told, to be waited for. */
+/** Log of a connection's events, which tests wait for. */
 export class EventLog {
   readonly #received: string[] = [];
   readonly #waiting = new Map<string, () => void>();
   readonly #describe: () => Promise<string>;
 
-  /** `describe`: the state of the guest, for the error of an event that does not come. */
+  /** `describe` returns the state of the guest, for the error if an event is missing. */
   constructor(
     connection: HypervisorConnection,
     describe: () => Promise<string> = () => Promise.resolve(""),
@@ -202,15 +200,15 @@ export class EventLog {
     });
   }
 
-  /** Everything so far, as `started` or `deviceAdded ua-x`. */
+  /** All received events, as `started` or `deviceAdded ua-x`. */
   get received(): readonly string[] {
     return this.#received;
   }
 
   /**
-   * Resolves when the event has come.
+   * Resolves when the event was received.
    *
-   * @throws Error after two minutes, with the events that did come and the state of the guest.
+   * @throws Error after two minutes, with the received events and the state of the guest.
    */
   async next(description: string): Promise<void> {
     if (this.#received.includes(description)) return;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to a daemon in memory: each call has its effect at once, events come later.
 import { AppError } from "@patchbay/base";
 import type {
   AttachTarget,
@@ -17,7 +16,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import type { FakeHypervisorCall, MemoryDaemon } from "./hypervisor-daemon.ts";
 
-/** One connection to a daemon in memory. */
+/** Connection to a daemon in memory: calls take effect at once, and events arrive later. */
 export class MemoryConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #daemon: MemoryDaemon;
@@ -124,7 +123,7 @@ export class MemoryConnection implements HypervisorConnection {
   readGuestSystem(name: string): Promise<GuestSystem> {
     return this.#call("readGuestSystem", [name], (daemon) => {
       const domain = daemon.get(name);
-      domain.queryAgent(); // which refuses where there is none
+      domain.queryAgent(); // throws if there is no agent
       return domain.system;
     });
   }
@@ -132,7 +131,7 @@ export class MemoryConnection implements HypervisorConnection {
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
     return this.#call("readGuestFacts", [name, topic], (daemon) => {
       const domain = daemon.get(name);
-      domain.queryAgent(); // which refuses where there is none
+      domain.queryAgent(); // throws if there is no agent
       return domain.facts.get(topic) ?? {};
     });
   }
@@ -184,7 +183,7 @@ export class MemoryConnection implements HypervisorConnection {
     this.lose({ reason: "closed", by: "us" });
   }
 
-  /** Events come later, as over a socket, and not to those who have gone. */
+  /** Delivers the event later, as a socket does, and not to removed listeners. */
   emit(event: HypervisorEvent): void {
     queueMicrotask(() => {
       for (const listener of this.#listeners) listener(event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One daemon in memory: its domains, what was asked of it, and the moves between it and others.
+// A daemon in memory: its domains, its recorded calls, and migrations to other daemons.
 import { AppError } from "@patchbay/base";
 import type {
   ConnectionEnd,
@@ -16,8 +16,8 @@ import type {
 import { FakeDomain, parseName } from "./hypervisor-domain.ts";
 
 /**
- * What a guest does when it is asked to give a device up: `grant` at once, `hold` until it is told to grant,
- * `refuse` with an event, `lose` the request as firmware does.
+ * Reaction of a guest to an unplug: `grant` at once, `hold` until `grantUnplugs`, `refuse` with an event, or `lose` the
+ * request as firmware does.
  */
 export type UnplugPolicy = "grant" | "hold" | "refuse" | "lose";
 
@@ -27,52 +27,50 @@ export type FakeHypervisorCall = Exclude<
   "closed" | "close" | "onEvent"
 >;
 
-/** How a move ends. */
 type EndOfMove = "over" | "broken before" | "broken after" | "stranded";
 
-/** A daemon in memory. */
 export interface FakeDaemon {
-  /** What its guests do; `grant` at first. */
+  /** Reaction of the daemon's guests to unplugs, initially `grant`. */
   unplugPolicy: UnplugPolicy;
-  /** What is told of moves from here that go on; no figures at first. */
+  /** Statistics of running migrations from this daemon, initially none. */
   moveStats: Partial<JobStats>;
-  /** What a daemon that lies makes of the definitions that it sends along; nothing at first. */
+  /** Changes the XML that the daemon sends in a migration, as a malicious daemon does. Initially returns it unchanged. */
   forge: (xml: string) => string;
-  /** Whether moves from here wait for `endMove`; they do not at first. */
+  /** Whether migrations from this daemon wait for `endMove`; initially false. */
   holdsMoves: boolean;
   /**
-   * Ends a move that waits: the domain goes over, or the way to the other daemon breaks, before the domain has gone over or after,
-   * when it is there as well, paused; or this daemon dies in that moment, and finds it paused in both places.
+   * Ends a waiting migration. With `over` it succeeds. With `broken before` and `broken after` the connection breaks
+   * before or after the target has the domain, paused. With `stranded` the domain is also paused on this daemon.
    */
   endMove(name: string, how: EndOfMove): void;
-  /** All memory of a domain on its way has been gone through so many times. */
+  /** Emits an event that all memory of a migrating domain was copied `iteration` times. */
   iterate(name: string, iteration: number): void;
-  /** All calls in order, as `attachDevice NAME ALIAS live`. */
+  /** All calls in order, for example `attachDevice NAME ALIAS live`. */
   readonly calls: readonly string[];
-  /** The next such call throws; with `half` it has its effect all the same. */
+  /** Makes the next such call fail. With `half`, it still takes effect. */
   failNext(call: FakeHypervisorCall, error: unknown, half?: "half"): void;
-  /** Every such call (with `target`: on that target, also together with the other) throws, without an effect, until the error is undefined. */
+  /** Makes all such calls fail without effect, only those for `target` if it is set, until the error is undefined. */
   failAlways(call: FakeHypervisorCall, error: unknown, target?: DeviceTarget): void;
-  /** The guest carries out every unplug that it holds. */
+  /** Completes all unplugs that the guest holds. */
   grantUnplugs(name: string): void;
-  /** The agent of a running guest, by what it tells of the guest's NICs; undefined: it ends. */
+  /** Connects a guest agent that reports these NICs; undefined disconnects it. */
   setAgent(name: string, interfaces: readonly GuestInterface[] | undefined): void;
-  /** What the agent tells of the guest's system; nothing at first. */
+  /** Sets the system that the agent reports, initially none. */
   setGuestSystem(name: string, system: GuestSystem): void;
-  /** What it tells of another topic; nothing at first. */
+  /** Sets the facts that the agent reports about another topic, initially none. */
   setGuestFacts(name: string, topic: GuestTopic, facts: GuestFacts): void;
-  /** The guest ends by itself, or its process dies. */
+  /** Ends the guest, by itself or because its process dies. */
   endDomain(name: string, how: "stopped" | "crashed"): void;
-  /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
+  /** Returns the XML, like `readDomainXml`; undefined if there is no such domain. */
   readXml(name: string, target: DeviceTarget): string | undefined;
-  /** Connections end; new ones are possible at once. Domains stay, as those of a daemon that is started again. */
+  /** Ends all connections, as a restart of the daemon does. Domains remain, and new connections are possible at once. */
   dropConnections(reason: string): void;
-  /** Connections end, and none is possible until `start`. */
+  /** Ends all connections, and refuses new ones until `start`. */
   stop(): void;
   start(): void;
 }
 
-/** A domain on its way. */
+/** A migration in progress. */
 interface Move {
   readonly finish: () => void;
   readonly resolve: (value: undefined) => void;
@@ -89,16 +87,16 @@ interface Broken {
   readonly target: DeviceTarget | undefined;
 }
 
-/** Source: libvirt virDomainEventStoppedDetailType. */
+/** Details of stop events. Source: libvirt virDomainEventStoppedDetailType */
 const STOPPED_DETAILS = { stopped: 0, crashed: 2, migrated: 3 };
 
-/** Who is told of events, and of the end. */
+/** Receiver of events, and of the end of the connection. */
 interface Listener {
   emit(event: HypervisorEvent): void;
   lose(end: ConnectionEnd): void;
 }
 
-/** A daemon in memory, as its connections see it. */
+/** A daemon in memory, with the methods that its connections call. */
 export class MemoryDaemon implements FakeDaemon {
   unplugPolicy: UnplugPolicy = "grant";
   holdsMoves = false;
@@ -113,7 +111,7 @@ export class MemoryDaemon implements FakeDaemon {
   readonly #moves = new Map<string, Move>();
   readonly #findPeer: (uri: string) => MemoryDaemon | undefined;
 
-  /** @param findPeer - the daemon that is found at a URI */
+  /** @param findPeer - returns the daemon at a URI */
   constructor(findPeer: (uri: string) => MemoryDaemon | undefined) {
     this.#findPeer = findPeer;
   }
@@ -205,21 +203,21 @@ export class MemoryDaemon implements FakeDaemon {
     }
   }
 
-  /** Runs a call as the next test asked for it. */
+  /** Records and runs a call, or fails as `failNext` and `failAlways` specified. */
   run<T>(call: FakeHypervisorCall, args: readonly string[], effect: () => T): T {
     this.calls.push([call, ...args].join(" "));
     const failure = this.#failures.get(call);
     this.#failures.delete(call);
     const broken = this.#broken.get(call);
-    const isHit =
+    const isAffected =
       broken?.target === undefined || args.includes(broken.target) || args.includes("both");
-    if (broken !== undefined && isHit) throw broken.error;
+    if (broken !== undefined && isAffected) throw broken.error;
     if (failure === undefined) return effect();
     if (failure.isHalf) effect();
     throw failure.error;
   }
 
-  /** Sends a domain away; resolves when it is there. */
+  /** Migrates a domain, and resolves when the migration has ended. */
   move(name: string, migration: Migration): Promise<void> {
     const domain = this.get(name);
     domain.expectRunning();
@@ -265,7 +263,7 @@ export class MemoryDaemon implements FakeDaemon {
     return this.#moves.has(name);
   }
 
-  /** A domain comes from another daemon, and stands still. */
+  /** Receives a paused domain from another daemon. */
   receive(name: string, twin: FakeDomain): void {
     this.#domains.set(name, twin);
     this.emit({ kind: "lifecycle", domain: name, event: "started", detail: 1 });

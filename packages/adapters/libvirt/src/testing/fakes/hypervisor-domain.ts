@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
+// A domain in memory: the live XML and the persistent XML, whose NICs can change.
 import { AppError, isEqual } from "@patchbay/base";
 import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -18,7 +18,6 @@ const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
 const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;
 const PCI_ADDRESS = /<address\s+type=["']pci["'][^>]*>/;
 
-/** The name in a domain's XML. */
 export function parseName(xml: string): string {
   parseFacts(xml);
   const name = /<name>([^<]+)<\/name>/.exec(xml)?.[1];
@@ -30,7 +29,6 @@ function parseUuid(xml: string): string | undefined {
   return /<uuid>([^<]+)<\/uuid>/.exec(xml)?.[1];
 }
 
-/** A domain in memory. */
 export class FakeDomain {
   readonly #uuid: string;
   #config: string;
@@ -38,19 +36,19 @@ export class FakeDomain {
   readonly #held = new Set<string>();
   #end: "stopped" | "crashed" | "migrated" = "stopped";
   #agent: readonly GuestInterface[] | undefined;
-  /** What the agent tells of the guest beside its NICs. */
+  /** System that the agent reports. */
   system: GuestSystem = {};
   readonly facts = new Map<GuestTopic, GuestFacts>();
   #isPaused = false;
   #isLeaving = false;
 
-  /** `newUuid` is for XML that has none. */
+  /** `newUuid` is used if the XML has none. */
   constructor(xml: string, newUuid: string) {
     this.#uuid = parseUuid(xml) ?? newUuid;
     this.#config = this.#place(xml);
   }
 
-  /** Changes the definition of the same name and UUID; a running guest keeps what it has. */
+  /** Replaces the definition with the same name and UUID. A running guest is unchanged. */
   redefine(xml: string): void {
     if (parseUuid(xml) !== this.#uuid) {
       const message = `operation failed: domain already exists with uuid ${this.#uuid}`;
@@ -68,12 +66,12 @@ export class FakeDomain {
     return this.#end === "migrated" ? { ...facts, move: "left" } : facts;
   }
 
-  /** As libvirt: of a domain that does not run there is only the definition. */
+  /** Returns the XML. Like libvirt, returns the definition if the domain does not run. */
   xml(target: DeviceTarget): string {
     return target === "live" ? (this.#live ?? this.#config) : this.#config;
   }
 
-  /** As libvirt, which shows the state of the channel. */
+  /** Connects or disconnects the agent, which like libvirt changes the state of the channel in the XML. */
   setAgent(interfaces: readonly GuestInterface[] | undefined): void {
     this.#agent = interfaces;
     const state = interfaces === undefined ? "disconnected" : "connected";
@@ -86,7 +84,7 @@ export class FakeDomain {
     throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message });
   }
 
-  /** False when it runs already. */
+  /** Starts the domain. Returns false if it already runs. */
   start(how: "running" | "paused"): boolean {
     if (this.#live !== undefined) return false;
     this.#isPaused = how === "paused";
@@ -94,7 +92,7 @@ export class FakeDomain {
     return true;
   }
 
-  /** False when it is so already. */
+  /** Pauses or resumes the domain. Returns false if that changes nothing. */
   setPaused(isPaused: boolean): boolean {
     this.expectRunning();
     if (this.#isPaused === isPaused) return false;
@@ -103,7 +101,7 @@ export class FakeDomain {
     return true;
   }
 
-  /** It stands still on the last part of its way, of which nobody knows any more. */
+  /** Leaves the domain paused, as in the last phase of a migration that was lost. */
   strand(): void {
     this.#isPaused = true;
     this.#isLeaving = true;
@@ -114,7 +112,7 @@ export class FakeDomain {
     throw new AppError("LIBVIRT_NOT_RUNNING", { message: "domain is not running" });
   }
 
-  /** False when it does not run. */
+  /** Stops the domain. Returns false if it does not run. */
   stop(how: "stopped" | "crashed" | "migrated"): boolean {
     if (this.#live === undefined) return false;
     this.#end = how;
@@ -124,7 +122,7 @@ export class FakeDomain {
     return true;
   }
 
-  /** The domain as it arrives elsewhere, where it stands still. */
+  /** Returns the paused domain as the target of a migration receives it. */
   twinFor(
     { liveXml, configXml }: Pick<Migration, "liveXml" | "configXml">,
     forge: (xml: string) => string,
@@ -135,7 +133,7 @@ export class FakeDomain {
     twin.#live = forge(liveXml ?? live);
     twin.#isPaused = true;
     twin.#agent = this.#agent;
-    // What it was asked to let go of it lets go of there.
+    // Unplugs that the guest holds are completed on the target.
     for (const alias of this.#held) twin.#held.add(alias);
     return twin;
   }
@@ -163,7 +161,7 @@ export class FakeDomain {
     this.#write(target, without);
   }
 
-  /** Replaces the NIC of the same alias, which keeps its address. */
+  /** Replaces the NIC with the same alias, whose address remains. */
   update(xml: string, target: DeviceTarget): void {
     const alias = parseAlias(xml);
     this.expectDevice(alias, target);
@@ -173,7 +171,7 @@ export class FakeDomain {
     this.#write(target, updated);
   }
 
-  /** The guest was asked to give the device up. */
+  /** Records a requested unplug that the guest holds. */
   hold(alias: string): void {
     this.#held.add(alias);
   }
@@ -182,7 +180,7 @@ export class FakeDomain {
     this.#held.delete(alias);
   }
 
-  /** Takes away what the guest was asked for; the aliases, in the order of asking. */
+  /** Completes all held unplugs. Returns their aliases in the order of the requests. */
   takeHeld(): readonly string[] {
     const aliases = [...this.#held];
     this.#held.clear();
@@ -210,7 +208,7 @@ export class FakeDomain {
   }
 }
 
-/** As libvirt: NICs have the same MACs and the same places, and there are as many controllers. */
+/** Throws like libvirt unless NICs have the same MACs and addresses, and there are as many controllers. */
 function expectSameLayout(source: string, target: string): void {
   const [sourceFacts, targetFacts] = [parseFacts(source), parseFacts(target)];
   const call = "virDomainMigrateToURI3";
@@ -239,14 +237,14 @@ function parseFacts(xml: string): DomainFacts {
   return parsed.domain;
 }
 
-/** Gives each NIC without an address the lowest that is free, in XML order. */
+/** Assigns the lowest free address to each NIC without one, in XML order. */
 function placeNics(xml: string): string {
   return listNics(xml)
     .filter((nic) => !PCI_ADDRESS.test(nic))
     .reduce((placed, nic) => placed.replace(nic, placeNic(nic, parseFacts(placed))), xml);
 }
 
-/** A NIC that comes into a domain, with its address. */
+/** Returns the XML of a NIC with its address in the domain. */
 function placeIn(domain: string, nic: string): string {
   const alias = parseAlias(nic);
   if (listNics(domain).some((each) => parseAlias(each) === alias)) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// libvirt in memory: daemons by address, connections with events, and guests that grant, hold, refuse or lose unplugs.
 import { AppError } from "@patchbay/base";
 import type {
   Hypervisor,
@@ -9,15 +8,14 @@ import type {
 import { MemoryConnection } from "./hypervisor-connection.ts";
 import { MemoryDaemon, type FakeDaemon } from "./hypervisor-daemon.ts";
 
-/** A {@link Hypervisor} in memory. */
+/** A {@link Hypervisor} in memory, with daemons by address. */
 export interface FakeHypervisor extends Hypervisor {
-  /** The daemon at an address; it is made, and runs, when it was not there. Opening an address without one fails. */
+  /** Returns the daemon at an address, which is created on demand. Opening an address without a daemon fails. */
   daemonAt(address: HypervisorAddress): FakeDaemon;
-  /** Where daemons find that one, as {@link Migration.peerUri}. */
+  /** Makes a daemon reachable from others under a {@link Migration.peerUri}. */
   leadTo(peerUri: string, address: HypervisorAddress): void;
 }
 
-/** Makes a hypervisor without daemons. */
 export function createFakeHypervisor(): FakeHypervisor {
   return new MemoryHypervisor();
 }

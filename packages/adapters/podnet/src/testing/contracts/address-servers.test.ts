@@ -9,7 +9,8 @@ describeAddressServersContract("fake", () => {
   return Promise.resolve({
     servers,
     netns: NETNS,
-    ask: () => Promise.resolve(servers.ask(NETNS.inode, SERVED_NIC.mac)?.ipv4?.address),
+    requestAddress: () =>
+      Promise.resolve(servers.requestLease(NETNS.inode, SERVED_NIC.mac)?.ipv4?.address),
     kill: () => {
       servers.kill(NETNS.inode);
       return Promise.resolve();

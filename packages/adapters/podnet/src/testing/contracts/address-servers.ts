@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every AddressServers must do; run on the fake and on dnsmasq with a client in a namespace.
+// Contract of AddressServers, for the fake, and for dnsmasq with a client in a namespace.
 import type { ServedNic } from "@patchbay/core/nics";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NetnsHandle, AddressServers } from "@patchbay/core/interfaces";
 
-/** A pod's namespace with a guest's NIC at a bridge of the name and MAC of {@link SERVED_NIC}. */
+/** A pod's namespace with a guest's NIC, at a bridge with the name and MAC of {@link SERVED_NIC}. */
 export interface AddressServersBench {
   readonly servers: AddressServers;
   readonly netns: NetnsHandle;
-  /** The IPv4 address that the guest gets when it asks, ADDRESS/LENGTH; undefined: nobody answers. */
-  ask(): Promise<string | undefined>;
-  /** The server dies. */
+  /** Returns the IPv4 address that the guest is offered, as ADDRESS/LENGTH; undefined if no server answers. */
+  requestAddress(): Promise<string | undefined>;
   kill(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What the suite serves. */
 export const SERVED_NIC: ServedNic = {
   iface: "a",
   bridgeName: "k6t-c0ffee",
@@ -27,7 +25,6 @@ export const SERVED_NIC: ServedNic = {
   options: {},
 };
 
-/** The suite. */
 export function describeAddressServersContract(
   name: string,
   make: () => Promise<AddressServersBench>,
@@ -42,11 +39,11 @@ export function describeAddressServersContract(
     });
 
     test("gives the guest its address until it is stopped", async () => {
-      expect(await bench.ask()).toBeUndefined();
+      expect(await bench.requestAddress()).toBeUndefined();
       const server = await bench.servers.start(bench.netns, SERVED_NIC);
-      expect(await bench.ask()).toBe("10.9.0.5/24");
+      expect(await bench.requestAddress()).toBe("10.9.0.5/24");
       await server.stop();
-      expect(await bench.ask()).toBeUndefined();
+      expect(await bench.requestAddress()).toBeUndefined();
       expect(await server.ended).not.toBe("");
     });
 
@@ -55,7 +52,7 @@ export function describeAddressServersContract(
         ...SERVED_NIC,
         mac: "02:00:00:00:5e:02",
       });
-      expect(await bench.ask()).toBeUndefined();
+      expect(await bench.requestAddress()).toBeUndefined();
       await server.stop();
     });
 
@@ -64,7 +61,7 @@ export function describeAddressServersContract(
       await bench.kill();
       expect(await server.ended).not.toBe("");
       const next = await bench.servers.start(bench.netns, SERVED_NIC);
-      expect(await bench.ask()).toBe("10.9.0.5/24");
+      expect(await bench.requestAddress()).toBe("10.9.0.5/24");
       await next.stop();
     });
   });

@@ -17,7 +17,7 @@ describeDefaultRoutesContract("in memory", () => {
   return Promise.resolve({
     routes,
     netns: NETNS,
-    take: (link) => {
+    deleteLink: (link) => {
       links.delete(link);
       routes.takeLink(NETNS.inode, link);
     },

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everybody does who changes default routes.
+// Contract of DefaultRoutes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/interfaces";
 
 /**
- * A namespace with the NICs `one` and `two`, which are up and have 10.9.1.2/24 and fd09:1::2/64, 10.9.2.2/24 and
- * fd09:2::2/64; the default routes go by `one`, to 10.9.1.1 and fd09:1::1.
+ * A namespace with two NICs that are up: `one` with 10.9.1.2/24 and fd09:1::2/64, and `two` with 10.9.2.2/24 and
+ * fd09:2::2/64. The default routes use `one`, through 10.9.1.1 and fd09:1::1.
  */
 export interface DefaultRoutesScene {
   readonly routes: DefaultRoutes;
   readonly netns: NetnsHandle;
-  /** Takes a NIC away. */
-  take(link: string): void;
+  deleteLink(link: string): void;
   close(): Promise<void>;
 }
 
-/** Everything may be repeated. */
+/** Calls twice, because all operations are idempotent. */
 async function twice(act: () => Promise<void>): Promise<void> {
   await act();
   await act();
 }
 
-/** Runs the suite; each test has a scene of its own. */
+/** Defines the tests, each with a new scene. */
 export function describeDefaultRoutesContract(
   kind: string,
   make: () => Promise<DefaultRoutesScene>,
@@ -64,7 +63,7 @@ export function describeDefaultRoutesContract(
 
     test("go with their NIC, and do not come back without it", async () => {
       const before = await first(4);
-      scene.take("one");
+      scene.deleteLink("one");
       expect(await observe()).toEqual([]);
       await expect(scene.routes.restore(scene.netns, before)).rejects.toMatchObject({
         code: "PODNET_FAILED",

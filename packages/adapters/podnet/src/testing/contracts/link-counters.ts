@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every reader of counters does.
+// Contract of LinkCounters.
 import type { LinkCounts } from "@patchbay/core/metrics";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NetnsHandle, LinkCounters } from "@patchbay/core/interfaces";
 
-/** A reader, and two namespaces with one link called `one` each. */
+/** A reader, and two namespaces with one link each, called `one`. */
 export interface LinkCountersScene {
   readonly counters: LinkCounters;
   readonly netns: NetnsHandle;
   readonly other: NetnsHandle;
-  /** Nobody has it open. */
+  /** Handle of a namespace whose descriptor is closed. */
   readonly closed: NetnsHandle;
-  /** Lets packets of so many bytes in all go out through `one`. */
+  /** Sends packets through `one`; `bytes` is their total. */
   send(netns: NetnsHandle, packets: number, bytes: number): Promise<void> | void;
   close(): Promise<void>;
 }
@@ -20,7 +20,6 @@ function findOne(links: readonly LinkCounts[]): LinkCounts | undefined {
   return links.find(({ name }) => name === "one");
 }
 
-/** Runs the suite on one kind of reader. */
 export function describeLinkCountersContract(
   kind: string,
   make: () => Promise<LinkCountersScene>,

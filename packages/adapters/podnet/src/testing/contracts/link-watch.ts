@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every LinkWatch must do; run on the fake and on the kernel.
+// Contract of LinkWatch, for the fake and the kernel.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { NetnsHandle, LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/interfaces";
 
-/** A busy machine is no failure. */
+/** Wait for a change, in milliseconds, long enough for a busy machine. */
 const WITHIN = { timeout: 15_000 };
 
-/** Two namespaces to try things in, each with a link `one` of index 11. */
+/** Two namespaces, each with a link `one` of index 11. */
 export interface LinkWatchBench {
   readonly links: LinkWatch;
   readonly netns: NetnsHandle;
-  /** Another namespace. */
   readonly other: NetnsHandle;
-  /** Makes a link in a namespace. */
   add(netns: NetnsHandle, link: { readonly name: string; readonly index: number }): void;
-  /** Changes the MTU of a link. */
   setMtu(netns: NetnsHandle, name: string, mtu: number): void;
   remove(netns: NetnsHandle, name: string): void;
   close(): Promise<void>;
 }
 
-/** The suite. */
 export function describeLinkWatchContract(name: string, make: () => Promise<LinkWatchBench>): void {
   describe(`LinkWatch: ${name}`, () => {
     let bench: LinkWatchBench;
@@ -41,7 +37,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       return bench.links.watch(netns, (links) => changes.push(links), stop.signal);
     }
 
-    /** Indices of what was told, and names where they were. */
+    /** Lists reported changes as `INDEX NAME`; the name is empty if it was not reported. */
     function listChangedNames(): readonly string[] {
       return changes
         .flatMap((links) => (links === "unknown" ? [] : links))

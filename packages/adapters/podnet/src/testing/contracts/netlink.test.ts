@@ -16,7 +16,7 @@ describeNetlinkContract("in memory", () => {
     (_protocol, message) => (message[4] === RTM_GETLINK ? { data: LOOPBACK } : { errno: ENODEV }),
     [...FORWARDING, "ipv6/conf/lo/accept_ra:1"],
   );
-  netlink.end("3");
+  netlink.closeNetns("3");
   return Promise.resolve({
     netlink,
     netns: { fd: -1, inode: "1" },

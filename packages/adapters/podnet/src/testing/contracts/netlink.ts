@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everything that speaks netlink does.
+// Contract of Netlink.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NetnsHandle, Netlink } from "@patchbay/core/interfaces";
 
-/** A namespace that has the loopback and nothing else, and one that cannot be entered. */
+/** A namespace with the loopback only, and one that cannot be entered. */
 export interface NetlinkScene {
   readonly netlink: Netlink;
   readonly netns: NetnsHandle;
-  /** Nobody has it open. */
+  /** Handle of a namespace whose descriptor is closed. */
   readonly closed: NetnsHandle;
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ const [RTM_DELLINK, RTM_GETLINK] = [17, 18];
 const [ACK, DUMP] = [0x005, 0x301];
 const ENODEV = 19;
 
-/** A header, and a body of struct ifinfomsg with an index. */
+/** Encodes a header, and struct ifinfomsg with an index. */
 function linkMessage(type: number, flags: number, index = 0): Uint8Array {
   const message = new DataView(new ArrayBuffer(32));
   message.setUint32(0, 32, true);
@@ -27,7 +27,6 @@ function linkMessage(type: number, flags: number, index = 0): Uint8Array {
   return new Uint8Array(message.buffer);
 }
 
-/** Runs the suite on one kind of netlink. */
 export function describeNetlinkContract(kind: string, make: () => Promise<NetlinkScene>): void {
   describe(`netlink ${kind}`, () => {
     let scene: NetlinkScene;
@@ -41,7 +40,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
       const messages = [linkMessage(RTM_GETLINK, DUMP), linkMessage(RTM_GETLINK, DUMP)];
       const answers = await scene.netlink.talk(scene.netns, "route", messages);
       expect(answers.map(({ errno }) => errno)).toEqual([0, 0]);
-      // One message of one link, whose index is the first.
+      // The dump has one message, of the link with index 1.
       for (const { data } of answers) {
         const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
         expect(view.getUint32(0, true)).toBe(data.byteLength);

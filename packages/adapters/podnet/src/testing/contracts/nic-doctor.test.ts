@@ -20,7 +20,7 @@ describeNicDoctorContract("fake", () => {
     doctor,
     nic: { pod, node, wiring, addresses: ["10.9.0.1"], testsDhcp: false, withinMs: 4000 },
     removeNic: () => {
-      doctor.nicsGone = true;
+      doctor.hasNoPodNics = true;
       return Promise.resolve();
     },
     close: () => Promise.resolve(),

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everything that looks at the way of a NIC does.
+// Contract of NicDoctor.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 
-/** A guest that answers, on a NIC whose way is whole as far as a bridge of the node. */
+/** A guest that answers, on a NIC whose path is intact up to a bridge of the node. */
 export interface NicDoctorScene {
   readonly doctor: NicDoctor;
   readonly nic: ExaminedNic;
-  /** The pod NIC goes. */
+  /** Deletes the pod NIC. */
   removeNic(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Runs the suite on one kind of doctor. */
 export function describeNicDoctorContract(kind: string, make: () => Promise<NicDoctorScene>): void {
   describe(`doctor of NICs: ${kind}`, () => {
     let scene: NicDoctorScene;

@@ -28,13 +28,13 @@ describeNodeNicsContract("in memory", () => {
     restore: (name) => {
       nics.move({ inode: POD.inode, name: "net1" }, HOST.inode, { name });
     },
-    see: (name) => {
-      const nic = nics.at(HOST.inode, name);
+    readSettings: (name) => {
+      const nic = nics.findNic(HOST.inode, name);
       if (nic === undefined) return undefined;
       const { mac, mtu, up, addresses, routes } = nic;
       return { mac, mtu, up, addresses: [...addresses], routes: [...routes] };
     },
-    inPod: () => nics.namesAt(POD.inode),
+    listPodNics: () => nics.listNames(POD.inode),
     close: () => Promise.resolve(),
   });
 });

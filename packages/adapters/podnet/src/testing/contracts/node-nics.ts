@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everybody does who lends NICs of the node.
+// Contract of NodeNics.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NetnsHandle, NodeNic, NodeNics } from "@patchbay/core/interfaces";
 
-/** MAC of the NIC that is lent. */
 export const BORROWED_MAC = "02:00:00:00:9c:01";
-/** What it has, for people: addresses and routes, each list sorted. */
+/** Settings of the borrowed NIC, with addresses and routes sorted and as text. */
 export const BORROWED_ADDRESSES = {
   mac: BORROWED_MAC,
   mtu: 1400,
@@ -17,32 +16,31 @@ export const BORROWED_ADDRESSES = {
     "default via fd09:1::1 dev card0",
   ],
 };
-/** PCI address, and path, of its device. */
+/** PCI address and sysfs path of the NIC's device. */
 export const [BORROWED_PCI, BORROWED_PATH] = [
   "0000:00:03.0",
   "/sys/devices/pci0000:00/0000:00:03.0",
 ];
 
 /**
- * A host with the NICs `card0`, which has {@link BORROWED_ADDRESSES}, and `card1`, which has another MAC; and a pod. Their kind is of
- * those that the kernel makes and that have no MAC of their maker's.
+ * A pod, and a host with two NICs that have no permanent MAC: `card0` with {@link BORROWED_ADDRESSES}, and `card1` with
+ * another MAC.
  */
 export interface NodeNicsScene {
   readonly nics: NodeNics;
   readonly host: NetnsHandle;
   readonly pod: NetnsHandle;
-  /** As plugin host-device does, and a guest: `card0` becomes the pod's `net1`, with another MAC and MTU, and keeps its name as alias. */
+  /** Moves `card0` to the pod as `net1`, with another MAC and MTU and its old name as alias, like plugin host-device. */
   lend(): void;
-  /** As the kernel does with hardware of a namespace that goes: `net1` goes to the host, by that name. */
+  /** Moves `net1` to the host under that name, as the kernel does with hardware of a deleted namespace. */
   restore(name: string): void;
-  /** What the host's NIC of that name has; undefined: there is none. */
-  see(name: string): typeof BORROWED_ADDRESSES | undefined;
-  /** Names of the pod's NICs. */
-  inPod(): readonly string[];
+  /** Returns the settings of the host's NIC with that name; undefined if it does not exist. */
+  readSettings(name: string): typeof BORROWED_ADDRESSES | undefined;
+  listPodNics(): readonly string[];
   close(): Promise<void>;
 }
 
-/** Runs the suite; each test has a scene of its own. */
+/** Defines the tests, each with a new scene. */
 export function describeNodeNicsContract(kind: string, make: () => Promise<NodeNicsScene>): void {
   describe(`NICs of the node ${kind}`, () => {
     let scene: NodeNicsScene;
@@ -84,36 +82,36 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       scene.lend();
       scene.restore(name);
       expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
-      if (name !== "card0") expect(scene.see(name)).toBeUndefined();
-      // Once more, it has nothing to do.
+      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
+      if (name !== "card0") expect(scene.readSettings(name)).toBeUndefined();
+      // A second call changes nothing.
       expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
+      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
       expect((await note()).alias).toBe("");
     });
 
     test("that were never lent stay as they are", async () => {
       expect(await restore(await note())).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
+      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
     test("are absent while the pod has them, and are told from others", async () => {
       const nic = await note();
       scene.lend();
-      const other = scene.see("card1");
+      const other = scene.readSettings("card1");
       expect(await restore(nic)).toEqual({ kind: "absent" });
-      expect(scene.see("card1")).toEqual(other);
+      expect(scene.readSettings("card1")).toEqual(other);
     });
 
     test("are taken out of a pod past their plugin", async () => {
       const nic = await note();
       scene.lend();
-      expect(scene.inPod()).toEqual(["net1"]);
+      expect(scene.listPodNics()).toEqual(["net1"]);
       await scene.nics.returnToHost(scene.pod, "net1", scene.host);
       await scene.nics.returnToHost(scene.pod, "net1", scene.host);
-      expect(scene.inPod()).toEqual([]);
+      expect(scene.listPodNics()).toEqual([]);
       expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
+      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
     test("that were down and had nothing come back so", async () => {
@@ -121,7 +119,7 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       scene.lend();
       scene.restore("dev7");
       expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.see("card0")).toMatchObject({ up: false, addresses: [], routes: [] });
+      expect(scene.readSettings("card0")).toMatchObject({ up: false, addresses: [], routes: [] });
     });
   });
 }

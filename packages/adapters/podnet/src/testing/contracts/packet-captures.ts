@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every PacketCaptures must do; run on the fake and on tcpdump in a namespace.
+// Contract of PacketCaptures, for the fake, and for tcpdump in a namespace.
 import { PacketLimiter } from "@patchbay/core/guest";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/interfaces";
@@ -8,18 +8,16 @@ import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/
 export interface PacketCapturesBench {
   readonly captures: PacketCaptures;
   readonly netns: NetnsHandle;
-  /** A packet that is not of UDP passes the link; resolves when it has. */
+  /** Sends a packet other than UDP through the link, and resolves afterwards. */
   pass(): Promise<void>;
-  /** The captures die. */
+  /** Kills the captures. */
   kill(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The link. */
 export const CAPTURED_LINK = "tap1";
 const ALL = { link: CAPTURED_LINK, filter: "" };
 
-/** The suite. */
 export function describePacketCapturesContract(
   name: string,
   make: () => Promise<PacketCapturesBench>,
@@ -36,7 +34,7 @@ export function describePacketCapturesContract(
       await bench.close();
     });
 
-    /** Resolves with how many whole packets have come when there are that many. */
+    /** Returns a callback for captured bytes, and a counter of the complete packets in them. */
     function counting(): { take: (bytes: Uint8Array) => void; count: () => number } {
       const packets = new PacketLimiter(1e6);
       let pieces = 0;
@@ -44,7 +42,7 @@ export function describePacketCapturesContract(
         take: (bytes) => {
           pieces += packets.add(bytes).bytes.length;
         },
-        // The first piece is the header of the file.
+        // The first piece is the file header.
         count: () => Math.max(0, pieces - 1),
       };
     }

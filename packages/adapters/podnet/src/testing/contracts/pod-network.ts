@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every PodNetwork must do; run on the fake and on the kernel.
+// Contract of PodNetwork, for the fake and the kernel.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core/nics";
 import type { NetnsHandle, Link, PodNetwork } from "@patchbay/core/interfaces";
 
-/** A pod's namespace to try things in. */
 export interface PodNetworkBench {
   readonly network: PodNetwork;
   readonly netns: NetnsHandle;
-  /** Makes a pod NIC as CNI would; one of kind `tun` is a tap, and not up. */
+  /** Adds a pod NIC as CNI would. Kind `tun` makes a tap that is down. */
   addNic(nic: {
     readonly name: string;
     readonly kind: string;
@@ -32,7 +31,7 @@ const WIRING: BridgeWiring = {
   queues: 1,
 };
 
-/** The suite; `kind` is the kind of NIC that carries the guest. */
+/** Defines the tests; `kind` is the kind of NIC that carries the guest. */
 export function describePodNetworkContract(
   name: string,
   kind: string,
@@ -239,7 +238,7 @@ export function describePodNetworkContract(
       beforeEach(async () => {
         await addNic();
         await bench.network.wireTap(bench.netns, WIRING);
-        // Of another card: two macvlans of one cannot both have the guest's MAC.
+        // A veth, because two macvlans of one parent cannot both have the guest's MAC.
         const nic = { name: OTHER.podInterfaceName, kind: "veth", mac: "02:00:00:00:5e:02" };
         await bench.addNic(nic);
       });

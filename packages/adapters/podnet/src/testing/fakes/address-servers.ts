@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// DHCP servers of guests in memory.
 import type { ServedNic } from "@patchbay/core/nics";
 import type { AddressServer, AddressServers } from "@patchbay/core/interfaces";
 
-/** {@link AddressServers} in memory, and the hands of guests on them. */
+/** {@link AddressServers} in memory, with requests of guests. */
 export interface FakeAddressServers extends AddressServers {
-  /** What the NIC of that MAC in the namespace is given; undefined: nobody answers. */
-  ask(netnsInode: string, mac: string): ServedNic["lease"] | undefined;
-  /** The servers in the namespace die. */
+  /** Returns the lease of a NIC by its MAC; undefined if no server answers. */
+  requestLease(netnsInode: string, mac: string): ServedNic["lease"] | undefined;
+  /** Kills the servers in the namespace. */
   kill(netnsInode: string): void;
-  /** How many run. */
+  /** Number of running servers. */
   readonly count: number;
-  /** The next start throws the error instead. */
+  /** Makes the next `start` fail with the error. */
   failNext(error: Error): void;
 }
 
@@ -21,7 +20,6 @@ interface Running extends AddressServer {
   readonly end: (reason: string) => void;
 }
 
-/** A machine on which no server runs. */
 export function createFakeAddressServers(): FakeAddressServers {
   const running = new Set<Running>();
   let failure: { readonly error: Error } | undefined;
@@ -51,7 +49,7 @@ export function createFakeAddressServers(): FakeAddressServers {
       return Promise.reject(failed.error);
     },
     killLeftovers: () => Promise.resolve(),
-    ask: (inode, mac) =>
+    requestLease: (inode, mac) =>
       [...running]
         .filter((server) => server.inode === inode)
         .map(({ nic }) => nic)

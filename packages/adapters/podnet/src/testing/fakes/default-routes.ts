@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default routes in memory.
 import { parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/interfaces";
 
 /** {@link DefaultRoutes} in memory. */
 export interface FakeDefaultRoutes extends DefaultRoutes {
-  /** Puts a route there, as CNI does. */
+  /** Adds a route, as CNI does. */
   put(netnsInode: string, route: Omit<DefaultRoute, "words">): void;
-  /** A NIC goes, and its routes with it. */
+  /** Deletes the routes of a NIC, as the deletion of the NIC does. */
   takeLink(netnsInode: string, link: string): void;
-  /** The gateways of a namespace's routes, in order; the NIC's name for those without. */
+  /** Lists the gateways of a namespace's routes in order, or the name of the NIC for routes without a gateway. */
   listGateways(netnsInode: string): readonly string[];
-  /** The next call of this name throws the error instead. */
+  /** Makes the next call of this method fail with the error. */
   failNext(call: keyof DefaultRoutes, error: Error): void;
 }
 
-/** No namespace has any; `hasLink` says which NICs there are. */
+/** Creates a fake without routes; `hasLink` returns whether a NIC exists. */
 export function createFakeDefaultRoutes(
   hasLink: (netnsInode: string, link: string) => boolean = () => true,
 ): FakeDefaultRoutes {

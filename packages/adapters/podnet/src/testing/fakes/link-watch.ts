@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watched links in memory.
 import type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/interfaces";
 
-/** A {@link LinkWatch} in memory, to which a test tells what changes. */
+/** A {@link LinkWatch} in memory, whose changes tests emit. */
 export interface FakeLinkWatch extends LinkWatch {
-  /** The link has changed. */
+  /** Reports a change of the link. */
   emit(netnsInode: string, link: ChangedLink): void;
-  /** More has changed than can be told. */
+  /** Reports lost events, as after a buffer overflow. */
   overflow(netnsInode: string): void;
-  /** How many watches of a namespace there are. */
-  count(netnsInode: string): number;
-  /** The next `watch` throws the error instead. */
+  /** Returns the number of watches of a namespace. */
+  countWatches(netnsInode: string): number;
+  /** Makes the next `watch` fail with the error. */
   failNext(error: unknown): void;
 }
 
 class MemoryWatch implements WatchedLinks {
-  readonly #changed: (links: LinkChanges) => void;
+  readonly #onChange: (links: LinkChanges) => void;
   #pending: ChangedLink[] = [];
   #isLost = false;
 
-  constructor(changed: (links: LinkChanges) => void) {
-    this.#changed = changed;
+  constructor(onChange: (links: LinkChanges) => void) {
+    this.#onChange = onChange;
   }
 
   catchUp(): void {
@@ -28,31 +27,31 @@ class MemoryWatch implements WatchedLinks {
     this.#isLost = false;
   }
 
-  /** Told later, as by a socket. */
+  /** Reports the change asynchronously, as a socket does; undefined is a lost event. */
   note(link: ChangedLink | undefined): void {
     if (link === undefined) this.#isLost = true;
     else this.#pending.push(link);
     queueMicrotask(() => {
-      this.#tell();
+      this.#report();
     });
   }
 
-  #tell(): void {
+  #report(): void {
     const links = new Map(this.#pending.map((link) => [link.index, link]));
     const isLost = this.#isLost;
     this.catchUp();
-    if (isLost) this.#changed("unknown");
-    else if (links.size > 0) this.#changed([...links.values()]);
+    if (isLost) this.#onChange("unknown");
+    else if (links.size > 0) this.#onChange([...links.values()]);
   }
 }
 
-/** Whoever has links, for example the links of pods in memory. */
-interface HasLinks {
+/** A source of link changes, for example a fake pod network. */
+interface LinkChangeSource {
   onChange(listener: (netnsInode: string, link: ChangedLink) => void): void;
 }
 
-/** No namespace is watched yet; `links` tell of their changes by themselves. */
-export function createFakeLinkWatch(links?: HasLinks): FakeLinkWatch {
+/** Creates a fake that also reports the changes of `links`. */
+export function createFakeLinkWatch(links?: LinkChangeSource): FakeLinkWatch {
   const watches = new Map<string, Set<MemoryWatch>>();
   const failures: unknown[] = [];
   const note = (inode: string, link?: ChangedLink): void => {
@@ -64,7 +63,7 @@ export function createFakeLinkWatch(links?: HasLinks): FakeLinkWatch {
     overflow: (inode) => {
       note(inode);
     },
-    count: (inode) => watches.get(inode)?.size ?? 0,
+    countWatches: (inode) => watches.get(inode)?.size ?? 0,
     failNext: (error) => {
       failures.push(error);
     },

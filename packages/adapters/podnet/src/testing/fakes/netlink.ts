@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that answers as a test says.
 import { AppError } from "@patchbay/base";
 import type {
   NetnsHandle,
@@ -9,22 +8,19 @@ import type {
   NewTap,
 } from "@patchbay/core/interfaces";
 
-/** What is said to one message; undefined: nothing is there to be told. */
+/** Returns the answer to one message; undefined for an empty answer without an error. */
 export type NetlinkScript = (
   protocol: NetlinkProtocol,
   message: Uint8Array,
 ) => Partial<NetlinkAnswer> | undefined;
 
-/** {@link Netlink} in memory. */
+/** {@link Netlink} in memory, which answers by a script. */
 export interface FakeNetlink extends Netlink {
-  /** What was said, in order. */
   readonly sent: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
-  /** Taps that were made, in order. */
   readonly taps: readonly NewTap[];
-  /** Frames that were sent, in order. */
   readonly frames: readonly { readonly link: string; readonly frame: Uint8Array }[];
-  /** Nobody can ask in this namespace any more. */
-  end(netnsInode: string): void;
+  /** Makes all later calls in this namespace fail. */
+  closeNetns(netnsInode: string): void;
 }
 
 function matching(settings: readonly string[], patterns: readonly string[]): string {
@@ -35,7 +31,7 @@ function matching(settings: readonly string[], patterns: readonly string[]): str
     .join("");
 }
 
-/** Answers by the script; `settings` are the lines of every namespace. */
+/** Creates a fake; `settings` are lines of PATH:VALUE, the same in each namespace. */
 export function createFakeNetlink(
   script: NetlinkScript,
   settings: readonly string[] = [],
@@ -64,7 +60,7 @@ export function createFakeNetlink(
     sent,
     taps,
     frames,
-    end: (inode) => void ended.add(inode),
+    closeNetns: (inode) => void ended.add(inode),
     talk: async (netns, protocol, messages) => {
       await Promise.resolve();
       enter(netns);

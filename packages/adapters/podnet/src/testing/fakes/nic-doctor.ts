@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways of NICs in memory: whole, until a test says otherwise.
 import type { ObservedPath, PathLink } from "@patchbay/core/doctor";
 import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 
-/** {@link NicDoctor} in memory. */
+/** {@link NicDoctor} in memory: guests answer, and paths are intact unless a test changes that. */
 export interface FakeNicDoctor extends NicDoctor {
-  /** NICs that were looked at, in order. */
   readonly examined: readonly ExaminedNic[];
-  /** CNI has taken all NICs away. */
-  nicsGone: boolean;
-  /** Nobody is told anything until it is called; absent: at once. */
+  /** Whether all pod NICs are deleted. */
+  hasNoPodNics: boolean;
+  /** Delays all results until the returned function is called. */
   hold(): () => void;
 }
 
@@ -64,13 +62,12 @@ function buildIntactPath(
   };
 }
 
-/** Guests that answer, on ways that are whole. */
 export function createFakeNicDoctor(): FakeNicDoctor {
   const examined: ExaminedNic[] = [];
   let held = Promise.resolve();
   const doctor: FakeNicDoctor = {
     examined,
-    nicsGone: false,
+    hasNoPodNics: false,
     hold: () => {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       held = promise.then(() => undefined);
@@ -81,7 +78,7 @@ export function createFakeNicDoctor(): FakeNicDoctor {
     examine: async (nic) => {
       examined.push(nic);
       await held;
-      return buildIntactPath(nic, doctor.nicsGone);
+      return buildIntactPath(nic, doctor.hasNoPodNics);
     },
   };
   return doctor;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the node in memory. Their addresses and routes are texts, each of which is all of its words.
 import { normalizeMac } from "@patchbay/api/values";
 import type {
   NetnsHandle,
@@ -9,29 +8,26 @@ import type {
   RestoredNic,
 } from "@patchbay/core/interfaces";
 
-/** {@link NodeNics} in memory. */
+/** {@link NodeNics} in memory, where addresses and routes are plain text. */
 export interface FakeNodeNics extends NodeNics {
-  /** Puts a NIC into a namespace. */
   put(netnsInode: string, nic: NodeNic): void;
-  /** The NIC of that name. */
-  at(netnsInode: string, name: string): NodeNic | undefined;
-  /** Names of a namespace's NICs, in order of their index. */
-  namesAt(netnsInode: string): readonly string[];
-  /** A NIC goes to another namespace, down and without addresses, as another one where that is said. */
+  findNic(netnsInode: string, name: string): NodeNic | undefined;
+  /** Lists names of a namespace's NICs in the order of their addition. */
+  listNames(netnsInode: string): readonly string[];
+  /** Moves a NIC to another namespace, where it is down, without addresses and routes, and has the given changes. */
   move(
     from: { readonly inode: string; readonly name: string },
     to: string,
     changes?: Partial<NodeNic>,
   ): void;
-  /** A namespace goes, and all that is in it. */
+  /** Deletes a namespace with its NICs. */
   drop(netnsInode: string): void;
-  /** The device of that PCI address, name or path has the NIC of that name. */
+  /** Assigns a NIC to a device, which is a PCI address, a device name or a path. */
   putDevice(device: string, name: string): void;
-  /** What the kernel refuses to give to any NIC, from now on; empty: nothing. */
+  /** Addresses and routes that the kernel refuses to add to any NIC. */
   refused: readonly string[];
 }
 
-/** No namespace has any. */
 export function createFakeNodeNics(): FakeNodeNics {
   return new MemoryNodeNics();
 }
@@ -51,11 +47,11 @@ class MemoryNodeNics implements FakeNodeNics {
     this.#nics.set(inode, [...this.#of(inode), nic]);
   }
 
-  at(inode: string, name: string): NodeNic | undefined {
+  findNic(inode: string, name: string): NodeNic | undefined {
     return this.#of(inode).find((nic) => nic.name === name);
   }
 
-  namesAt(inode: string): readonly string[] {
+  listNames(inode: string): readonly string[] {
     return this.#of(inode).map(({ name }) => name);
   }
 
@@ -64,7 +60,7 @@ class MemoryNodeNics implements FakeNodeNics {
     to: string,
     changes: Partial<NodeNic> = {},
   ): void {
-    const nic = this.at(inode, name);
+    const nic = this.findNic(inode, name);
     if (nic === undefined) return;
     this.#take(inode, nic);
     this.put(to, { ...nic, up: false, addresses: [], routes: [], ...changes });
@@ -82,13 +78,13 @@ class MemoryNodeNics implements FakeNodeNics {
     await Promise.resolve();
     switch (by.by) {
       case "name":
-        return this.at(inode, by.name);
+        return this.findNic(inode, by.name);
       case "mac":
         return this.#of(inode).find(({ mac }) => mac === normalizeMac(by.mac));
       case "kernelPath":
-        return this.at(inode, this.#devices.get(by.path) ?? "");
+        return this.findNic(inode, this.#devices.get(by.path) ?? "");
       case "device":
-        return this.at(inode, this.#devices.get(by.id) ?? "");
+        return this.findNic(inode, this.#devices.get(by.id) ?? "");
     }
   }
 

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures in memory: of packets that a test sends.
 import { AppError } from "@patchbay/base";
 import type { CapturedLink, PacketCapture, PacketCaptures } from "@patchbay/core/interfaces";
 
-/** {@link PacketCaptures} in memory, and the hands of guests on them. */
+/** {@link PacketCaptures} in memory, of packets that a test sends. */
 export interface FakePacketCaptures extends PacketCaptures {
-  /** A packet of those bytes passes a link. */
+  /** Sends a packet through a link. */
   pass(link: string, packet: Uint8Array): Promise<void>;
-  /** What is being captured. */
   readonly running: readonly CapturedLink[];
-  /** The captures die. */
+  /** Kills all captures. */
   kill(): void;
 }
 
-/** Source: pcap-savefile(5), with Ethernet. */
+/** Header of a capture file with Ethernet frames. Source: pcap-savefile(5) */
 const HEADER = Buffer.from("d4c3b2a1020004000000000000000000000004000100000010000000", "hex");
 const FILE_HEADER = HEADER.subarray(0, 24);
 const PACKET_HEADER = 16;
@@ -32,7 +30,7 @@ interface Running {
   readonly end: (reason: string) => void;
 }
 
-/** A pod with those links; it knows no filter but the empty one and `udp`. */
+/** Creates a fake pod with links. Its only valid filters are the empty one and `udp`. */
 export function createFakePacketCaptures(links: readonly string[]): FakePacketCaptures {
   const running = new Set<Running>();
   const begin = async (what: CapturedLink, take: Running["take"]): Promise<PacketCapture> => {

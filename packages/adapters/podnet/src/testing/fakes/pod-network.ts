@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of pods in memory.
 import { AppError, isEqual } from "@patchbay/base";
 import {
   type BridgeWiring,
@@ -22,39 +21,38 @@ import type {
   RenamedNic,
 } from "@patchbay/core/interfaces";
 
-/** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
-export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &
+/** A link in a test; by default it has a carrier and no addresses. */
+export type FakeLinkOptions = Omit<Link, "index" | "carrier" | "addresses"> &
   Partial<Pick<Link, "carrier" | "addresses">>;
 
-/** What `wireTap` makes, in this order. */
+/** Parts that `wireTap` makes, in this order. */
 export const WIRING_PARTS = ["bridge", "tap", "nic", "forwarding"] as const;
 type WiringPart = (typeof WIRING_PARTS)[number];
 
-/** A {@link PodNetwork} in memory, and the hands of CNI on it. */
+/** A {@link PodNetwork} in memory, with changes by CNI. */
 export interface FakePodNetwork extends PodNetwork {
-  /** Puts a link into a namespace, replacing the one of that name. */
-  putLink(netnsInode: string, link: SketchedLink): void;
-  /** CNI gives routes to a NIC, and somebody answers for the gateway of IPv6 where a MAC is named. */
+  /** Adds a link to a namespace, or replaces the link with the same name. */
+  putLink(netnsInode: string, link: FakeLinkOptions): void;
+  /** Sets the routes of a NIC, and the MAC of its IPv6 gateway. */
   putRoutes(
     netnsInode: string,
     name: string,
     learned: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
   ): void;
-  /** Takes a link out of a namespace; not there is success. */
+  /** Deletes a link if it exists. */
   takeLink(netnsInode: string, name: string): void;
-  /** Takes the entries for MACs behind a tap. */
+  /** Deletes the forwarding entries of a tap. */
   dropForwarding(netnsInode: string, name: string): void;
-  /** What the namespace's links were, by name. */
   findLink(netnsInode: string, name: string): Link | undefined;
-  /** What networks were told, as `NIC MAC`, in order. */
+  /** Announcements in order, as `NIC MAC`. */
   readonly announced: readonly string[];
-  /** Somebody opens the tap; not there is success. */
+  /** Opens the tap if it exists, so that it has a carrier. */
   openTap(netnsInode: string, name: string): void;
-  /** The next call of this name throws the error instead. */
+  /** Makes the next call of this method fail with the error. */
   failNext(call: FakePodNetworkCall, error: unknown): void;
-  /** Calls for each link that comes, goes or changes; one that loses its bridge is not told of beside that. */
+  /** Calls the listener for each link that is added, deleted or changed, except for ports of a deleted bridge. */
   onChange(listener: (netnsInode: string, link: Link) => void): void;
-  /** The next `wireTap` makes what comes before the part and throws. */
+  /** Makes the next `wireTap` fail before it makes the part. */
   failBefore(part: WiringPart, error: unknown): void;
 }
 
@@ -71,7 +69,7 @@ type FakePodNetworkCall =
   | "removeLink"
   | "restoreName";
 
-/** Makes an empty world; each namespace, by its inode, begins with `lo` only. */
+/** Creates a fake in which each namespace, by its inode, has only `lo`. */
 export function createFakePodNetwork(): FakePodNetwork {
   return new MemoryPodNetwork();
 }
@@ -81,7 +79,7 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #namespaces = new Map<string, Map<string, Link>>();
   readonly #listeners: ((netnsInode: string, link: Link) => void)[] = [];
   readonly #failures = new Map<string, unknown>();
-  /** By `INODE NAME`. */
+  /** Routes of NICs, by `INODE NAME`. */
   readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
@@ -90,7 +88,7 @@ class MemoryPodNetwork implements FakePodNetwork {
   #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
   #lastIndex = 1;
 
-  putLink(netnsInode: string, link: SketchedLink): void {
+  putLink(netnsInode: string, link: FakeLinkOptions): void {
     const links = this.#linksOf(netnsInode);
     const index = links.get(link.name)?.index ?? this.#nextIndex();
     const put = { carrier: true, addresses: [], ...link, index };
@@ -329,11 +327,11 @@ class MemoryPodNetwork implements FakePodNetwork {
   }
 }
 
-/** What of a namespace tells whether something is wired there. */
+/** State of a namespace that determines whether something is wired there. */
 interface Observed {
   readonly inode: string;
   readonly links: ReadonlyMap<string, Link>;
-  /** As `INODE TAP MAC`. */
+  /** Entries as `INODE TAP MAC`. */
   readonly forwarding: ReadonlySet<string>;
   readonly rules: ReadonlyMap<string, string>;
 }
@@ -342,7 +340,7 @@ function canOpen({ kind }: Link): boolean {
   return kind === "tun" || kind === "macvtap";
 }
 
-/** What differs between two wirings beside links. */
+/** Prints the differences between wirings other than their links. */
 function printRules(wiring: ObservedWiring): string {
   const { kind, guard, awaitedIn } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
@@ -373,7 +371,7 @@ function isPort(bridgeName: string, link: Link | undefined): boolean {
   return link?.up === true && link.master === bridgeName;
 }
 
-/** Hidden behind the NIC is a guest whose NIC is there; else the NIC is a silent port with the guest's MAC. */
+/** Checks the pod NIC: for masquerade it only exists; otherwise it is a port without addresses and with its MAC. */
 function isNicDone(
   wiring: Exclude<ObservedWiring, { kind: "tap" }>,
   links: ReadonlyMap<string, Link>,

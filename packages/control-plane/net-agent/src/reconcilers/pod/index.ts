@@ -43,9 +43,9 @@ function toNameInUseError(
 type Failed = FailedStep<Action, AttachmentError>;
 
 function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
-  for (const { action, shown } of failed) {
+  for (const { action, summary } of failed) {
     if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
-    return { network: action.owned.network, message: shown.message };
+    return { network: action.owned.network, message: summary.message };
   }
   return undefined;
 }
@@ -94,9 +94,9 @@ export async function act(
       backoff: deps.failures,
       toStep: stepFor,
       explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
-      wait: (action, before) => {
-        const shown = findWaitReason(action, { facts, failed: before }, deps);
-        return shown && { shown, pauseMs: undefined };
+      findWaitReason: (action, before) => {
+        const summary = findWaitReason(action, { facts, failed: before }, deps);
+        return summary && { summary, pauseMs: undefined };
       },
       report: (failedStep) => {
         reportFailed(failedStep, facts, deps);
@@ -104,7 +104,7 @@ export async function act(
     },
   );
   return {
-    errors: new Map(failed.map(({ action, shown }) => [interfaceNameOf(action), shown])),
+    errors: new Map(failed.map(({ action, summary }) => [interfaceNameOf(action), summary])),
     // The next pass may decide to detach the adopted attachment.
     retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : retryInMs,
   };

@@ -116,7 +116,7 @@ function toRuntimeUnavailable(
   if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
   const step = { scope: uid, name: "sandbox", inputs: "" };
   const before = deps.failures.lastReport(step);
-  const { shown: report } = deps.failures.explain(step, error);
+  const { summary: report } = deps.failures.explain(step, error);
   if (pod !== undefined && report !== before) {
     deps.events.record(pod, { type: "Warning", ...report, about: "sandbox" });
   }

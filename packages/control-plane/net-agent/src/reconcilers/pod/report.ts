@@ -142,7 +142,7 @@ export function reportRouteLost(
 
 /** Reports a failed step. The log has its message; the event has the first message of its kind, so that repeats are counted. */
 export function reportFailed(
-  { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
+  { action, summary, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
   deps: Deps,
 ): void {
@@ -156,21 +156,21 @@ export function reportFailed(
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });
-  if (action.kind === "add") reportOnDefinition(action.wanted, { thrown, shown }, deps);
+  if (action.kind === "add") reportOnDefinition(action.wanted, { thrown, summary }, deps);
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
-  const message = `${link}: ${shown.message}`;
+  const message = `${link}: ${summary.message}`;
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
 /** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
 function reportOnDefinition(
   { network }: WantedAttachment,
-  { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
+  { thrown, summary }: { readonly thrown: unknown; readonly summary: AttachmentError },
   deps: Deps,
 ): void {
   const nad = isDefinitionFault(thrown) ? deps.nads.find(parseKey(network)) : undefined;
-  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
+  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...summary });
 }
 
 export function reportPlanError(

@@ -298,14 +298,14 @@ type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
 function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
   if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   if (deps.wiringBudget.take(facts.vmi, action.iface)) return undefined;
-  return { shown: { ...LINKS_KEEP_CHANGING, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
+  return { summary: { ...LINKS_KEEP_CHANGING, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
 function buildWaitingStep(
   action: Extract<IfaceAction, { kind: "wait" }>,
   { facts }: StepContext,
 ): NodeStep {
-  const shown = blockedReasonOfWait(action, facts);
+  const summary = blockedReasonOfWait(action, facts);
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: `wait ${action.iface}`,
@@ -313,9 +313,9 @@ function buildWaitingStep(
     ifaces: [action.iface],
     isOnDevice: false,
     perform: () => Promise.resolve(),
-    explain: () => shown,
+    explain: () => summary,
     log: () => undefined,
-    wait: () => ({ shown, pauseMs: action.forMs }),
+    wait: () => ({ summary, pauseMs: action.forMs }),
   };
 }
 
@@ -341,7 +341,7 @@ function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
     isOnDevice: isOnDevice(action),
     perform: () => performTimed(action, context, () => perform(action, context)),
     explain: (error) => blockedReasonOfFailure(kind, error, reported),
-    log: ({ shown: { attempts: attempt }, error: err }) => {
+    log: ({ summary: { attempts: attempt }, error: err }) => {
       // The pass as a whole reports a lost connection.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
@@ -387,9 +387,9 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     toStep: (step) => step,
     explain: (step, error) => ({
       code: isAppError(error) ? error.code : "UNKNOWN",
-      shown: step.explain(error),
+      summary: step.explain(error),
     }),
-    wait: (step, failed) =>
+    findWaitReason: (step, failed) =>
       failed.some((before) => dependsOn(step, before)) ? "skip" : step.wait?.(),
     report: (failed) => {
       if (stopsDeviceSteps(failed.error)) stop = failed.error;
@@ -457,14 +457,14 @@ export async function actNodeVm(
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);
-  const blockedReasons = failed.flatMap(({ action, shown }) =>
-    action.ifaces.map((iface) => [iface, shown] as const),
+  const blockedReasons = failed.flatMap(({ action, summary }) =>
+    action.ifaces.map((iface) => [iface, summary] as const),
   );
   return {
     changed: done.length > 0,
     done: new Set(done.map(({ name }) => name)),
     blockedReasons: Object.fromEntries(blockedReasons),
-    guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
+    guest: failed.find(({ action }) => action.name === START_STEP)?.summary,
     retryInMs: earliest(results.map(({ retryInMs: againMs }) => againMs)),
     connectionError: failed.map(({ error }) => error).find(isLost),
   };

@@ -37,7 +37,7 @@ function startingTwins(): Bench {
 }
 
 function given(bench: Bench): string | undefined {
-  return bench.addressServers.ask(NETNS, MAC)?.ipv4?.address;
+  return bench.addressServers.requestLease(NETNS, MAC)?.ipv4?.address;
 }
 
 async function isReady(bench: Bench): Promise<boolean> {

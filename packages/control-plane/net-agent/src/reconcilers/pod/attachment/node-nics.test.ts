@@ -46,11 +46,13 @@ beforeEach(() => {
 async function plug(): Promise<void> {
   await world.putPod({ networks: "card@net1" });
   expect(await world.pass()).toBeUndefined();
-  expect(world.nodeNics.namesAt(POD.inode)).toEqual(["net1"]);
+  expect(world.nodeNics.listNames(POD.inode)).toEqual(["net1"]);
 }
 
 function host(): readonly (NodeNic | undefined)[] {
-  return world.nodeNics.namesAt(HOST_INODE).map((name) => world.nodeNics.at(HOST_INODE, name));
+  return world.nodeNics
+    .listNames(HOST_INODE)
+    .map((name) => world.nodeNics.findNic(HOST_INODE, name));
 }
 
 async function rows(): Promise<number> {
@@ -112,7 +114,7 @@ test("is moved back without a plugin that always fails", async () => {
     await world.pass();
   }
   expect(host()).toEqual([{ ...CARD, index: expect.any(Number) as number }]);
-  expect(world.nodeNics.namesAt(POD.inode)).toEqual([]);
+  expect(world.nodeNics.listNames(POD.inode)).toEqual([]);
   expect(await rows()).toBe(0);
 });
 

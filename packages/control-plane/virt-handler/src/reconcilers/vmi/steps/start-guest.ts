@@ -64,14 +64,14 @@ function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
   context: StepContext,
-): { readonly shown: BlockedReason; readonly pauseMs: undefined } | undefined {
+): { readonly summary: BlockedReason; readonly pauseMs: undefined } | undefined {
   if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   const isCalling = actions.some(
     (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "calling",
   );
   if (!isCalling) return undefined;
-  const shown = waitingForHooks(context.session.launcher.sidecars ?? []);
-  return { shown, pauseMs: undefined };
+  const summary = waitingForHooks(context.session.launcher.sidecars ?? []);
+  return { summary, pauseMs: undefined };
 }
 
 export function buildStartStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
@@ -90,10 +90,10 @@ export function buildStartStep(actions: readonly DomainAction[], context: StepCo
         await performTimed(action, context, () => perform(action, context));
     },
     explain: (error) => guestBlockedReason(vmi, "GuestNotStarted", error),
-    log: ({ shown, pauseMs: retryMs, error: err }) => {
+    log: ({ summary, pauseMs: retryMs, error: err }) => {
       context.deps.log.warn("the guest cannot be started", {
         vmi: printKey(keyOf(vmi)),
-        attempt: shown.attempts,
+        attempt: summary.attempts,
         retryMs,
         err,
       });

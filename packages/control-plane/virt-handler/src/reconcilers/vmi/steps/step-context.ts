@@ -53,6 +53,6 @@ export interface NodeStep extends Step {
   readonly log: (failed: FailedNodeStep) => void;
   /** Returns why the step must wait; undefined when it can run. */
   readonly wait?: () =>
-    | { readonly shown: BlockedReason; readonly pauseMs: number | undefined }
+    | { readonly summary: BlockedReason; readonly pauseMs: number | undefined }
     | undefined;
 }

@@ -78,7 +78,7 @@ describe("the heart of a child", () => {
     const heart = watch();
     heart.accept({ kind: "beat", eventLoopAgeMs: 1001 });
     await beat();
-    expect(silences).toEqual(["its libvirt event loop stands still"]);
+    expect(silences).toEqual(["its libvirt event loop is stuck"]);
   });
 
   test("that has ended is not probed any more", async () => {

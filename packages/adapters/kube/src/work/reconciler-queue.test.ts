@@ -105,7 +105,7 @@ describe("a queue", () => {
   test("gives keys of several groups by turns", async () => {
     const queue = createQueue({ clock: createFakeClock(), toGroup: (key) => key.slice(0, 1) });
     for (const key of ["a1", "a2", "a3", "b1"]) queue.add(key);
-    expect(queue.waiting()).toEqual(["a1", "a2", "a3", "b1"]);
+    expect(queue.listWaiting()).toEqual(["a1", "a2", "a3", "b1"]);
     expect(await drain(queue)).toEqual(["a1", "b1", "a2", "a3"]);
   });
 
@@ -124,10 +124,10 @@ describe("a queue", () => {
     queue.add("d");
     queue.add("new");
     queue.add("d");
-    expect(queue.waiting()).toEqual(["d", "new", "b", "c", "e"]);
+    expect(queue.listWaiting()).toEqual(["d", "new", "b", "c", "e"]);
     expect(queue.length).toBe(5);
     expect(await drain(queue)).toEqual(["b", "d", "c", "new", "e"]);
-    expect(queue.figures().adds).toBe(6);
+    expect(queue.readStats().adds).toBe(6);
   });
 
   test("reports how long a key was queued, and its own statistics", async () => {
@@ -145,7 +145,7 @@ describe("a queue", () => {
     queue.done("b");
     queue.add("c");
     await clock.advance(10);
-    expect(queue.figures()).toEqual({
+    expect(queue.readStats()).toEqual({
       depth: 1,
       adds: 3,
       retries: 1,
@@ -265,7 +265,7 @@ describe("a queue", () => {
   test("a wake within a slow retry waits for the pause alone", async () => {
     const { clock, queue } = setUp();
     for (let i = 0; i < 6; i += 1) {
-      expect(queue.retry("a", { code: "REFUSED", retryAtLeastMs: 300_000 })).toBe(300_000);
+      expect(queue.retry("a", { code: "REFUSED", minRetryMs: 300_000 })).toBe(300_000);
       queue.add("a");
       await drain(queue);
     }

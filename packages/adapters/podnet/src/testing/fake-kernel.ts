@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A namespace in memory that answers netlink as the kernel does, for tests.
+// Fake kernel for tests: a namespace that answers netlink.
 import type { Netlink, NetlinkAnswer } from "@patchbay/core/interfaces";
 import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
 import {
@@ -26,43 +26,39 @@ import {
   RTM,
 } from "../netlink/rtnetlink.ts";
 
-/** A link as a test puts it. */
-export interface SketchedLink {
+export interface LinkOptions {
   readonly name: string;
   readonly index: number;
   readonly kind?: string;
   readonly mac?: string;
   readonly mtu?: number;
   readonly flags?: readonly (keyof typeof FLAGS)[];
-  /** Index of its bridge. */
+  /** Index of the link's bridge. */
   readonly master?: number;
   readonly isLearning?: boolean;
-  /** Of a port: its mask of frames for the next bridge; default: none pass. */
+  /** Mask of the groups that a bridge port forwards, by default none. */
   readonly groupMask?: number;
-  /** Of a tap. */
   readonly isMultiQueue?: boolean;
-  /** Of a bridge; default: all zero. */
+  /** Attributes of a bridge, by default zero. */
   readonly bridge?: Partial<Record<keyof typeof PLAIN_BRIDGE, number>>;
-  /** ADDRESS/LENGTH of IPv4, or bytes in hexadecimal and length of IPv6. */
+  /** Addresses: `ADDRESS/LENGTH` for IPv4, `HEX/LENGTH` for IPv6. */
   readonly addresses?: readonly string[];
 }
 
-/** A forwarding entry as a test puts it. */
-export interface SketchedEntry {
+export interface EntryOptions {
   readonly mac: string;
   readonly index: number;
-  /** Absent: of the device itself. */
+  /** Index of the bridge; unset for an entry of the device itself. */
   readonly master?: number;
   readonly state?: keyof typeof NUD;
 }
 
-/** What is in a namespace. */
 export interface KernelOptions {
-  readonly links?: readonly SketchedLink[];
-  readonly forwarding?: readonly SketchedEntry[];
-  /** Generation of the rules; absent: there are no tables, and never were. */
+  readonly links?: readonly LinkOptions[];
+  readonly forwarding?: readonly EntryOptions[];
+  /** Generation of the rules; unset if there are no tables. */
   readonly rules?: number;
-  /** The dump was interrupted. */
+  /** Whether dumps are interrupted. */
   readonly isInterrupted?: true;
   readonly settings?: readonly string[];
 }
@@ -73,9 +69,8 @@ function buildInfo({
   isMultiQueue,
   isLearning,
   groupMask = 0,
-}: SketchedLink): readonly Uint8Array[] {
+}: LinkOptions): readonly Uint8Array[] {
   const asBridge = Object.entries(PLAIN_BRIDGE).map(([name, type]) =>
-    // Names of the table are those of the sketch.
     attribute(type, u32(bridge?.[name as keyof typeof PLAIN_BRIDGE] ?? 0)),
   );
   const asTap = [attribute(MULTI_QUEUE, Buffer.from([isMultiQueue === true ? 1 : 0]))];
@@ -91,7 +86,7 @@ function buildInfo({
   ];
 }
 
-function linkMessage(link: SketchedLink): Uint8Array {
+function linkMessage(link: LinkOptions): Uint8Array {
   const head = Buffer.alloc(HEAD.link);
   head.writeInt32LE(link.index, 4);
   head.writeUInt32LE(
@@ -109,7 +104,7 @@ function linkMessage(link: SketchedLink): Uint8Array {
   return encodeMessage({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
-function addressMessages({ index, addresses = [] }: SketchedLink): readonly Uint8Array[] {
+function addressMessages({ index, addresses = [] }: LinkOptions): readonly Uint8Array[] {
   return addresses.map((text) => {
     const [address = "", length] = text.split("/");
     const isIpv4 = address.includes(".");
@@ -124,7 +119,7 @@ function addressMessages({ index, addresses = [] }: SketchedLink): readonly Uint
   });
 }
 
-function entryMessage({ mac, index, master, state }: SketchedEntry): Uint8Array {
+function entryMessage({ mac, index, master, state }: EntryOptions): Uint8Array {
   const head = Buffer.alloc(HEAD.neighbour);
   head.writeInt32LE(index, 4);
   head.writeUInt16LE(state === undefined ? 0x02 : NUD[state], 8);
@@ -163,21 +158,21 @@ function interrupted(data: Uint8Array): Uint8Array {
   return copy;
 }
 
-/** Bits of a header that make a link. Source: NLM_F_CREATE */
+/** Flag of requests that create a link. Source: NLM_F_CREATE */
 const CREATE = 0x400;
 const MESSAGE_HEAD = 16;
 const NAMES = Object.entries(RTM);
 
-/** A namespace that changes as it is told, as far as the names of links go, and notes what it was told. */
-export class LivingKernel {
-  /** For example `newLink 3`. */
+/** A fake kernel that creates and deletes links on request, and records the requests. */
+export class MutableKernel {
+  /** Requests with the index of their link, for example `newLink 3`. */
   readonly requests: string[] = [];
   readonly netlink: Netlink;
-  /** No link goes. */
-  keeps = false;
-  #links: readonly SketchedLink[];
+  /** Whether requests to delete a link have no effect. */
+  ignoresDeletes = false;
+  #links: readonly LinkOptions[];
 
-  /** `refused`: what is refused, as it would be noted, with its errno. */
+  /** `refused` contains error numbers by request, as in `requests`. */
   constructor(options: KernelOptions, refused: Readonly<Record<string, number>> = {}) {
     this.#links = options.links ?? [];
     const kernel = createKernel(() => ({ ...options, links: this.#links }));
@@ -206,7 +201,7 @@ export class LivingKernel {
     this.#links = this.#links.filter((link) => link.index !== index);
   }
 
-  #add(link: Omit<SketchedLink, "index">): void {
+  #add(link: Omit<LinkOptions, "index">): void {
     const index = Math.max(0, ...this.#links.map((each) => each.index)) + 1;
     this.#links = [...this.#links, { ...link, index }];
   }
@@ -225,12 +220,12 @@ export class LivingKernel {
     const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE) !== 0;
     const attributes = decodeAttributes(message, MESSAGE_HEAD + HEAD.link);
     if (isMade) this.#add({ name: findText(attributes, IFLA.name), kind: "bridge" });
-    if (name === "deleteLink" && !this.keeps) this.#remove(index);
+    if (name === "deleteLink" && !this.ignoresDeletes) this.#remove(index);
     return request;
   }
 }
 
-/** Answers with what is there at that moment. */
+/** Creates a fake kernel whose state is read at each request. */
 export function createKernel(observe: () => KernelOptions): FakeNetlink {
   return createFakeNetlink((protocol, message) => {
     const options = observe();

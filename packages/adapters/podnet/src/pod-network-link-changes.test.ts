@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a change becomes, byte by byte where it counts; what the kernel makes of it is the contract's matter.
 import { describe, expect, test } from "vitest";
-import { printLinkChange } from "../links.ts";
-import { encodeChange, type SingleMessageChange } from "../pod-network.ts";
+import { printLinkChange } from "./links.ts";
+import { encodeChange, type SingleMessageChange } from "./pod-network.ts";
 
 const INDICES = new Map([
   ["k6t-1", 3],
