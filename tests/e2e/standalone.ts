@@ -73,13 +73,13 @@ export async function bringUp(
     });
     await fill(machine);
   } catch (error) {
-    tellAndEnd(machine, error);
+    reportAndEnd(machine, error);
   }
   return machine;
 }
 
 /** @throws the failure; a failed cleanup is reported beside it */
-function tellAndEnd(machine: Machine, error: unknown): never {
+function reportAndEnd(machine: Machine, error: unknown): never {
   try {
     endTrial(machine);
   } catch (second) {

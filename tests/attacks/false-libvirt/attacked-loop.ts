@@ -140,14 +140,14 @@ export class AttackedLoop {
   #store(first: VirtualMachineInstance): Store {
     const store = createFakeStore();
     store.put(VIRTUAL_MACHINE_INSTANCES, first);
-    const tell = async (): Promise<void> => {
+    const report = async (): Promise<void> => {
       this.writes += 1;
       const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(first));
       if (vmi !== undefined) this.#vmis.set(vmi);
     };
     return new Proxy(store, {
       get: (target, name): unknown => {
-        if (name === "patch") setImmediate(() => void tell());
+        if (name === "patch") setImmediate(() => void report());
         const value: unknown = Reflect.get(target, name, target);
         return typeof value === "function" ? (value.bind(target) as unknown) : value;
       },

@@ -72,42 +72,42 @@ test("attack 44: rejects host-local with a data directory of the tenant's choice
 interface Reach {
   readonly name: string;
   readonly plugin: () => object;
-  readonly told: () => string;
+  readonly reports: () => string;
 }
 
 test.each<Reach>([
   {
     name: "ipam",
     plugin: () => ({ ...machine.node.layer2Plugin(), device, ipam: { type: "host-device" } }),
-    told: () => 'ipam.type "host-device" (--tenant-ipams)',
+    reports: () => 'ipam.type "host-device" (--tenant-ipams)',
   },
   {
     name: "twice",
     plugin: () => ({ ...machine.node.layer2Plugin(), Bridge: bridge }),
-    told: () => "Bridge, which plugins take for bridge",
+    reports: () => "Bridge, which plugins take for bridge",
   },
   {
     name: "part",
     plugin: () => ({ type: "bridge", bridge: `${bridge}\0` }),
-    told: () => "(--tenant-bridges)",
+    reports: () => "(--tenant-bridges)",
   },
   {
     name: "uplinkless",
     plugin: () => ({ type: "macvlan" }),
-    told: () =>
+    reports: () =>
       "master, without which macvlan takes the link of the default route (--tenant-masters)",
   },
   {
     name: "handed-on",
     plugin: () => ({ type: "own-meta", delegates: [{ type: "host-device", device }] }),
-    told: () => 'delegates[0].type "host-device" (--tenant-plugins)',
+    reports: () => 'delegates[0].type "host-device" (--tenant-plugins)',
   },
 ])("attack 126: rejects alternative spellings of forbidden settings: $name", async (reach) => {
   const ports = (): string => run("ip", "-j", "link", "show", "master", bridge);
   const before = ports();
   const { reason, message, nics } = await attempt(reach.name, reach.plugin());
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
-  expect(message).toContain(reach.told());
+  expect(message).toContain(reach.reports());
   expect(run("ip", "-o", "link", "show", device)).toContain(device);
   expect(ports()).toBe(before);
 });

@@ -35,7 +35,7 @@ interface Refused {
   readonly body: unknown;
   readonly status: number;
   /** The Status's message and its causes with fields. */
-  readonly says: readonly RegExp[];
+  readonly message: readonly RegExp[];
 }
 
 const REFUSED: readonly Refused[] = [
@@ -44,61 +44,61 @@ const REFUSED: readonly Refused[] = [
     path: `${ALPHA}/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "nowhere" },
     status: 422,
-    says: [/networkAttachmentDefinitionName: .*nowhere/],
+    message: [/networkAttachmentDefinitionName: .*nowhere/],
   },
   {
     name: "duplicate name: used on another network",
     path: `${ALPHA}/addinterface`,
     body: { name: "base", networkAttachmentDefinitionName: "red" },
     status: 409,
-    says: [/base/],
+    message: [/base/],
   },
   {
     name: "bad name",
     path: `${ALPHA}/addinterface`,
     body: { name: "no good!", networkAttachmentDefinitionName: "blue" },
     status: 422,
-    says: [/name: .*can only contain/],
+    message: [/name: .*can only contain/],
   },
   {
     name: "missing network",
     path: `${ALPHA}/addinterface`,
     body: { name: "new" },
     status: 400,
-    says: [/networkAttachmentDefinitionName/],
+    message: [/networkAttachmentDefinitionName/],
   },
   {
     name: "missing name",
     path: `${ALPHA}/removeinterface`,
     body: {},
     status: 400,
-    says: [/name/],
+    message: [/name/],
   },
   {
     name: "the default network's NIC",
     path: `${ALPHA}/removeinterface`,
     body: { name: "default" },
     status: 422,
-    says: [/name: .*default network/],
+    message: [/name: .*default network/],
   },
   {
     name: "the VMI is not running",
     path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 409,
-    says: [/not running/],
+    message: [/not running/],
   },
   {
     name: "missing VM",
     path: `${SUBRESOURCES}/virtualmachines/nobody/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 404,
-    says: [/nobody/],
+    message: [/nobody/],
   },
 ];
 
 describe("rejects a request", () => {
-  test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
+  test.each(REFUSED)("$name: $status", async ({ path, body, status, message: says }) => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const refusal = await client
       .requestRaw({ method: "PUT", path, body })

@@ -114,9 +114,13 @@ export class RandomClient {
   readonly #path: string;
   readonly #namespace: string;
 
-  constructor(api: Harness, told: Told, at: { readonly path: string; readonly namespace: string }) {
+  constructor(
+    api: Harness,
+    reported: Told,
+    at: { readonly path: string; readonly namespace: string },
+  ) {
     this.#api = api;
-    this.#told = told;
+    this.#told = reported;
     this.#path = at.path;
     this.#namespace = at.namespace;
   }

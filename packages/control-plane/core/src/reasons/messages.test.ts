@@ -15,24 +15,24 @@ describe("the way out of a VM without free ports", () => {
     {
       name: "q35",
       of: vmi,
-      says: "1 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
+      text: "1 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
     },
     {
       name: "pc",
       of: pc,
-      says: "the bus of machine type pc has no more slots",
+      text: "the bus of machine type pc has no more slots",
     },
     {
       name: "devices on the root complex",
       of: onRoot,
-      says: "restart the VM without the annotation",
+      text: "restart the VM without the annotation",
     },
     {
       name: "a VM that has told nothing",
       of: aVmi(),
-      says: "0 of 0 PCIe ports of the VM are free",
+      text: "0 of 0 PCIe ports of the VM are free",
     },
-  ])("$name", ({ of, says: message }) => {
+  ])("$name", ({ of, text: message }) => {
     expect(noFreePortMessage(of).message).toContain(message);
   });
 });

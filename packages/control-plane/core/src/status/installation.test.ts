@@ -30,30 +30,30 @@ describe("the installation", () => {
       kubevirt: kubevirt(),
       apiService: apiService("True"),
       want: ["Deployed", "Available True", "Progressing False", "Degraded False", "Created True"],
-      says: "virt-api answers",
+      text: "virt-api answers",
     },
     {
       name: "that never answered is on its way",
       kubevirt: kubevirt(),
       apiService: apiService("False", "no endpoints"),
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created True"],
-      says: "virt-api does not answer: no endpoints",
+      text: "virt-api does not answer: no endpoints",
     },
     {
       name: "that answered before is degraded",
       kubevirt: DEPLOYED,
       apiService: apiService("False", "refused"),
       want: ["Deployed", "Available False", "Progressing False", "Degraded True", "Created True"],
-      says: "virt-api does not answer: refused",
+      text: "virt-api does not answer: refused",
     },
     {
       name: "without virt-api is on its way",
       kubevirt: kubevirt(),
       apiService: undefined,
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created False"],
-      says: "virt-api has no APIService",
+      text: "virt-api has no APIService",
     },
-  ])("$name", ({ want, says: message, ...known }) => {
+  ])("$name", ({ want, text: message, ...known }) => {
     const { phase, conditions = [] } = installationStatus({ ...known, version: "0.1.0" }, NOW);
     expect([phase, ...conditions.map(({ type, status }) => `${type} ${status}`)]).toEqual(want);
     expect(conditions[0]?.message).toContain(message);

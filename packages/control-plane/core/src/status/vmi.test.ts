@@ -74,11 +74,11 @@ test("reports in reason and conditions why the node rejected a launcher", () => 
 });
 
 test.each([
-  { volume: { emptyDir: {} }, told: "PodFieldDropped" },
-  { volume: { image: { reference: "guest" } }, told: undefined },
+  { volume: { emptyDir: {} }, reports: "PodFieldDropped" },
+  { volume: { image: { reference: "guest" } }, reports: undefined },
 ])(
-  "a launcher whose volume with the kernel is $volume tells $told",
-  ({ volume, told: reported }) => {
+  "a launcher whose volume with the kernel is $volume tells $reports",
+  ({ volume, reports: reported }) => {
     const pod = aPod();
     const volumes = [{ name: "kernel-boot", ...volume }];
     const report = {

@@ -228,9 +228,9 @@ describe("sources for TLS", () => {
     expect((await source.read()).certPem).toBe((await kept()).contents.certPem);
     expect(changes).toBeGreaterThan(0);
     stop.abort();
-    const told = changes;
+    const reported = changes;
     await one.look();
-    expect(changes).toBe(told);
+    expect(changes).toBe(reported);
   });
 
   test.each([

@@ -27,23 +27,23 @@ test.each([
     error: FAILED,
     problems: [MISSING],
     reason: "NodeLinkUnfit",
-    says: "eth9",
+    text: "eth9",
   },
   {
     name: "knows nothing",
     error: FAILED,
     problems: [],
     reason: "CniFailed",
-    says: "Link not found",
+    text: "Link not found",
   },
   {
     name: "is not asked of a plugin that does not end",
     error: TIMED_OUT,
     problems: [MISSING],
     reason: "CniFailed",
-    says: "did not finish",
+    text: "did not finish",
   },
-])("reports the definition's problem: $name", async ({ error, problems, reason, says }) => {
+])("reports the definition's problem: $name", async ({ error, problems, reason, text: says }) => {
   world.problems = problems;
   world.cni.failNext("add", error);
   await world.pass();
