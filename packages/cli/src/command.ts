@@ -86,6 +86,5 @@ export interface Context {
   readonly version: string;
   /** All commands, for shell completion. */
   readonly commandLine: CommandLine;
-  /** Signal that is aborted at Ctrl-C. */
   readonly signal: AbortSignal;
 }

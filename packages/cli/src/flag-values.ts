@@ -8,7 +8,6 @@ function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
 
-/** Returns the long name of each flag, by all its names. */
 function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
   return new Map(
     flags.flatMap((flag) => {

@@ -22,7 +22,6 @@ import {
   type Reply,
 } from "./messages.ts";
 
-/** Socket that is opened with O_PATH. */
 interface OpenSocket {
   readonly fd: number;
   close(): void;

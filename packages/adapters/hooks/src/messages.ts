@@ -70,7 +70,6 @@ function limitedList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value.slice(0, NAMES_MAX) : [];
 }
 
-/** Parses the answer of Info; undefined if it is invalid. */
 export function parseInfo(answer: object): HookInfo | undefined {
   if (!isJsonObject(answer) || !isText(answer["name"])) return undefined;
   const { name, versions, hookPoints } = answer;

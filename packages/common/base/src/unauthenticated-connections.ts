@@ -18,7 +18,6 @@ export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
 
-  /** `max` is the maximum number of unauthenticated connections. */
   constructor(max: number) {
     this.#max = max;
   }

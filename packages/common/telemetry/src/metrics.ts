@@ -44,7 +44,6 @@ export interface Metrics {
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
   /** Adds a histogram and returns its observe function. Each name may be added once. */
   addHistogram(settings: HistogramSettings): (labels: MetricLabels, value: number) => void;
-  /** Adds metrics that are read on demand. */
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
   print(): Promise<string>;
   readonly contentType: string;

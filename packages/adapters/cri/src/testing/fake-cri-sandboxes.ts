@@ -37,7 +37,6 @@ export class FakeCriSandboxes {
     return sandboxes;
   }
 
-  /** Address for `--cri-endpoint`. */
   get endpoint(): string {
     return this.#server.address;
   }

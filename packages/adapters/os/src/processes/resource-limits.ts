@@ -6,7 +6,6 @@ import { errnoOf, toFileError } from "../files/file-errors.ts";
 
 interface GroupLimits {
   readonly memoryBytes: number;
-  /** Number of processes and threads. */
   readonly processes: number;
 }
 

@@ -23,7 +23,6 @@ export interface KeyPair {
 
 /** Authority and the clients to trust, which may be some of its clients only. */
 export interface Trust {
-  /** One or more PEM certificates. */
   readonly caPem: string;
   /** Common names of trusted clients; empty for every client of the authority. */
   readonly names: readonly string[];

@@ -58,7 +58,6 @@ import { NAMES, OWNER, toPod, type PodOptions } from "./pod-options.ts";
 
 export const HOST_INODE = "inode-host";
 const HOST_NETNS = "/proc/self/ns/net";
-/** Key of the World's pod. */
 export const POD_KEY = "ns1/pod";
 
 /** Returns the inode of a sandbox's namespace. */

@@ -5,7 +5,6 @@ import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@p
 import { VERSIONS } from "../routes/table.ts";
 
 export interface ForwardRequest {
-  /** Port number from 1 to 65535. */
   readonly port: number;
   readonly protocol: "tcp" | "udp";
 }

@@ -38,7 +38,6 @@ import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 /** Key of `aVm` and `aVmi`. */
 export const KEY = { namespace: "default", name: "vm1" };
 
-/** A cache that tests fill. */
 class FilledCache<T extends KubeObject> implements Cache<T> {
   readonly #objects = new Map<string, T>();
 

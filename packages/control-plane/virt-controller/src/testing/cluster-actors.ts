@@ -36,7 +36,6 @@ export class Scene {
     this.key = { namespace: "default", name };
   }
 
-  /** Creates a VM, which runs by default. */
   async createVm(nics: readonly NicSketch[], runStrategy: RunStrategy = "Always"): Promise<void> {
     const vm = aVm({ nics });
     const spec = { ...vm.spec, runStrategy };

@@ -22,7 +22,6 @@ import { emulateFinalizers } from "./random-cluster.ts";
 import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched-vmi.ts";
 
-/** Result of a migration in one round. */
 export type MigrationResult = "arrives" | "stays" | "moves on";
 
 const NICS = [

@@ -70,7 +70,6 @@ export interface Bench {
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
   nowMs: number;
-  /** Number of attempted effects. */
   readonly effects: number;
   /** Crashes the process at this effect, counted from 1, before or after it. */
   crashAt(effect: number, after: boolean): void;

@@ -51,7 +51,6 @@ function listPending(gathered: readonly PendingChange[], key: string): readonly 
   });
 }
 
-/** Lists existing and pending plugs, with pending changes applied. */
 export function listDrawnPlugs(
   unit: Unit,
   gathered: readonly PendingChange[],

@@ -80,7 +80,6 @@ export interface Strategy {
   readonly prepareUpdate?: (object: KubeObject, current: KubeObject) => void;
   readonly warnings?: (object: KubeObject) => readonly string[];
   readonly validate?: (object: KubeObject) => readonly Cause[];
-  /** Validates an update, in addition to `validate`. */
   readonly validateUpdate?: (object: KubeObject, current: KubeObject) => readonly Cause[];
   /** Claims unique values such as IPs and ports in the write's transaction. Changes `object`; returns all conflicts. */
   readonly claim?: (

@@ -25,7 +25,6 @@ function lowerBound(keys: readonly string[], key: string): number {
 
 interface Bucket {
   readonly objects: Map<string, TextObject>;
-  /** Sorted keys of `objects`. */
   readonly keys: string[];
 }
 

@@ -3,7 +3,6 @@
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 
-/** An event, which is one line of a watch. */
 export interface WatchEvent {
   readonly type: string;
   readonly object: Readonly<Record<string, unknown>> & {

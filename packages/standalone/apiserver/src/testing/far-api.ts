@@ -41,7 +41,6 @@ export function service(spec: Fields = { ports: [{ name: "https", port: 443 }] }
   };
 }
 
-/** Endpoints of Service `far`. */
 export function endpoints(...subsets: readonly Fields[]): KubeObject {
   return {
     apiVersion: "v1",

@@ -26,7 +26,6 @@ function checkApiVersion(kind: Kind, apiVersion: string): void {
   }
 }
 
-/** Checks a built-in kind, which may omit apiVersion and kind. */
 function checkBuiltIn(kind: Kind, apiVersion: string, name: string): void {
   if (apiVersion !== "") {
     checkApiVersion(kind, apiVersion);

@@ -109,7 +109,6 @@ function lookUpBelow(labels: readonly string[], service: Service, zone: Zone): L
   return isPort ? findPortRecords([first.slice(1), second.slice(1)], service, zone) : MISSING;
 }
 
-/** Looks up a name, regardless of case. */
 export function lookUp(name: string, zone: Zone): Lookup {
   const lowerName = name.toLowerCase().replace(/\.$/, "");
   if (lowerName === zone.domain) return EMPTY_NAME;

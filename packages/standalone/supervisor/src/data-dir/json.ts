@@ -3,7 +3,6 @@
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { Files } from "@patchbay/core/interfaces";
 
-/** Parses a JSON object; undefined if the text is not one. */
 export function parseFields(text: string | undefined): JsonObject | undefined {
   const value = parseJson(text);
   return isJsonObject(value) ? value : undefined;
@@ -13,13 +12,11 @@ export async function readFields(files: Files, path: string): Promise<JsonObject
   return parseFields(await files.readText(path));
 }
 
-/** Returns a string field; empty if the field is not a string. */
 export function readText(fields: JsonObject | undefined, name: string): string {
   const value = fields?.[name];
   return typeof value === "string" ? value : "";
 }
 
-/** Returns a number field; undefined if the field is not a number. */
 export function readNumber(fields: JsonObject | undefined, name: string): number | undefined {
   const value = fields?.[name];
   return typeof value === "number" ? value : undefined;

@@ -28,7 +28,6 @@ export interface FakeCni extends Cni {
   ignoreMacs(): void;
 }
 
-/** Versions without CHECK. */
 const VERSIONS_WITHOUT_CHECK: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
 const NEWEST = "1.1.0";
 

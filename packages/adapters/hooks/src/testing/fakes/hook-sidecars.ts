@@ -13,7 +13,6 @@ export interface FakeHookSidecars extends HookSidecars {
   put(podUid: string, container: string, hook: FakeHook): void;
   /** Ends a sidecar. */
   take(podUid: string, container: string): void;
-  /** Number of open connections. */
   readonly openCount: number;
   /** Calls in order, as `CONTAINER METHOD`. */
   readonly calls: readonly string[];

@@ -56,7 +56,6 @@ function applyToParent(parent: unknown, token: string, operation: JsonPatchOpera
   }
 }
 
-/** Applies an operation. Returns false if it does not apply. */
 function applyOperation(object: Json, operation: JsonPatchOperation): boolean {
   const tokens = operation.path
     .split("/")

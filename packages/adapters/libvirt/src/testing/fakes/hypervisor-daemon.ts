@@ -111,7 +111,6 @@ export class MemoryDaemon implements FakeDaemon {
   readonly #moves = new Map<string, Move>();
   readonly #findPeer: (uri: string) => MemoryDaemon | undefined;
 
-  /** @param findPeer - returns the daemon at a URI */
   constructor(findPeer: (uri: string) => MemoryDaemon | undefined) {
     this.#findPeer = findPeer;
   }
@@ -263,7 +262,6 @@ export class MemoryDaemon implements FakeDaemon {
     return this.#moves.has(name);
   }
 
-  /** Receives a paused domain from another daemon. */
   receive(name: string, twin: FakeDomain): void {
     this.#domains.set(name, twin);
     this.emit({ kind: "lifecycle", domain: name, event: "started", detail: 1 });

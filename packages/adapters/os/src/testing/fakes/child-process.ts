@@ -99,7 +99,6 @@ function startIn(main: ChildMain, pid: number): ChildProcessHandle {
   };
 }
 
-/** Creates a starter for modules, by URL. */
 export function createFakeChildStarter(
   modules: Readonly<Record<string, ChildMain>>,
 ): FakeChildStarter {

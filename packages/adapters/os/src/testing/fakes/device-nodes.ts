@@ -11,7 +11,6 @@ export interface FakeDeviceNode {
 }
 
 export interface FakeDeviceNodes extends DeviceNodes {
-  /** Device nodes by path. */
   readonly nodes: Map<string, FakeDeviceNode>;
 }
 

@@ -3,7 +3,6 @@ import type { Files } from "@patchbay/core/interfaces";
 
 /** {@link Files} in memory. A directory exists if something is in it, or after `ensureDirectory`. */
 export interface FakeFiles extends Files {
-  /** Paths of all files, sorted. */
   readonly paths: readonly string[];
 }
 

@@ -10,9 +10,7 @@ export interface FakeLaunchers extends Launchers {
   kill(podUid: string): void;
   /** Kills the launcher and removes the pod's directory. */
   take(podUid: string): void;
-  /** Number of open launchers. */
   readonly openCount: number;
-  /** Number of active watches. */
   readonly watchCount: number;
 }
 

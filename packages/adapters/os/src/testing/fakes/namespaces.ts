@@ -7,7 +7,6 @@ export interface FakeNamespaces extends Namespaces {
   put(path: string, inode: string): void;
   /** Removes a namespace; open handles remain valid. */
   take(path: string): void;
-  /** Number of open handles. */
   readonly openCount: number;
 }
 

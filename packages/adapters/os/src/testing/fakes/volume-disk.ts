@@ -20,7 +20,6 @@ export interface FakeVolumeDisk extends VolumeDisk {
   readonly walks: number;
   /** Sets the size of a tree. */
   setUsed(path: string, bytes: number): void;
-  /** Sets the kind of a path that is not a volume. */
   setKind(path: string, kind: PathKind): void;
   /** Makes `mountImage` fail, as if the kernel had no loop devices. */
   refuseImages(): void;

@@ -4,11 +4,9 @@ import type { AddressServer, AddressServers } from "@patchbay/core/interfaces";
 
 /** {@link AddressServers} in memory, with requests of guests. */
 export interface FakeAddressServers extends AddressServers {
-  /** Returns the lease of a NIC by its MAC; undefined if no server answers. */
   requestLease(netnsInode: string, mac: string): ServedNic["lease"] | undefined;
   /** Kills the servers in the namespace. */
   kill(netnsInode: string): void;
-  /** Number of running servers. */
   readonly count: number;
   /** Makes the next `start` fail with the error. */
   failNext(error: Error): void;

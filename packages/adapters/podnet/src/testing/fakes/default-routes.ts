@@ -15,7 +15,6 @@ export interface FakeDefaultRoutes extends DefaultRoutes {
   failNext(call: keyof DefaultRoutes, error: Error): void;
 }
 
-/** Creates a fake without routes; `hasLink` returns whether a NIC exists. */
 export function createFakeDefaultRoutes(
   hasLink: (netnsInode: string, link: string) => boolean = () => true,
 ): FakeDefaultRoutes {

@@ -6,7 +6,6 @@ import type { NetnsHandle, LinkCounters } from "@patchbay/core/interfaces";
 /** {@link LinkCounters} in memory; a namespace exists once it has a link. */
 export interface FakeLinkCounters extends LinkCounters {
   put(netnsInode: string, counts: LinkCounts): void;
-  /** Number of calls of `read`. */
   readonly readCount: number;
 }
 

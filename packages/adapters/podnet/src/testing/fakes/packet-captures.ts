@@ -7,7 +7,6 @@ export interface FakePacketCaptures extends PacketCaptures {
   /** Sends a packet through a link. */
   pass(link: string, packet: Uint8Array): Promise<void>;
   readonly running: readonly CapturedLink[];
-  /** Kills all captures. */
   kill(): void;
 }
 

@@ -50,7 +50,6 @@ function setField(object: Fields, path: readonly string[], value: unknown): void
   setField(child, rest, value);
 }
 
-/** Sets the replicas of `object`, and returns it. */
 function setReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
   const replicas = valueAt(scale, "spec", "replicas");
   if (typeof replicas !== "number") {
