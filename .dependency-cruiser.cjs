@@ -194,11 +194,7 @@ module.exports = {
       comment: "Take a ProcessRunner (ports); long-lived children are started by os too.",
       from: {
         path: "^packages/",
-        pathNot: [
-          "^packages/adapters/os/",
-          "^packages/adapters/kube/src/connection/exec-plugin", // may prompt on the terminal, so not in a group of its own
-          NOT_TEST,
-        ],
+        pathNot: ["^packages/adapters/os/", NOT_TEST],
       },
       to: { path: "^(node:)?child_process$" },
     },

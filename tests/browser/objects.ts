@@ -204,7 +204,7 @@ export const RACK: readonly VmOf[] = [
         network: "backup",
         phase: "Detaching",
         reason: "GuestRefused",
-        message: "the guest has not let go of the device; it is asked again",
+        message: "the guest has not released the device; the request is repeated",
       },
     ],
   },

@@ -2,7 +2,7 @@
 // Types of commands and of their context.
 import type { Input } from "./input.ts";
 
-/** Where shell completion finds the possible values. */
+/** Source of values for shell completion. */
 export type Values =
   | "vms"
   | "networks"
@@ -15,43 +15,43 @@ export type Values =
   | "directories";
 
 export interface FlagSpec {
-  /** In commander's notation, for example `--name <name>`. */
+  /** Flag in commander's notation, for example `--name <name>`. */
   readonly flags: string;
   readonly description: string;
   readonly required?: boolean;
-  /** Type of the value; text if unset. */
+  /** Type of the value; a text if unset. */
   readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
   readonly choices?: readonly string[];
   /** Flags, by their names in camel case, that must not be used together with this one. */
   readonly conflicts?: readonly string[];
   readonly isRepeatable?: boolean;
-  /** Default, as the user would type it; shown in the help. */
+  /** Default value, as a user would type it and as the help shows it. */
   readonly fallback?: string;
-  /** What completion offers for the value; nothing if unset. */
+  /** Source of values for completion; unset for none. */
   readonly values?: Values;
 }
 
 export interface CommandSpec {
-  /** One word, or a group and a word, as typed. */
+  /** Name as typed: one word, or a group and a word. */
   readonly name: string;
   readonly aliases?: readonly string[];
-  /** In commander's notation, for example `<vm>`. */
+  /** Arguments in commander's notation, for example `<vm>`. */
   readonly args: readonly string[];
-  /** What completion offers for each argument. */
+  /** Source of values for completion of each argument. */
   readonly values?: readonly Values[];
   readonly isHidden?: boolean;
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
 }
 
-/** A command. `run` imports large modules itself, so that the help and other commands need not load them. */
+/** A command. `run` imports large modules itself, so that the help and other commands do not load them. */
 export interface Command extends CommandSpec {
   readonly run: (context: Context, input: Input) => Promise<void>;
 }
 
 export interface CommandLine {
   readonly commands: readonly CommandSpec[];
-  /** Names of groups with their descriptions. */
+  /** Descriptions of groups by name. */
   readonly groups: Readonly<Record<string, string>>;
   readonly flags: readonly FlagSpec[];
 }
@@ -67,7 +67,7 @@ export interface Output {
 export interface Environment {
   readonly kubeconfig?: string;
   readonly home?: string;
-  /** Command and arguments that start this program; unset: its name. */
+  /** Command and arguments that start this program; unset to use its name. */
   readonly program?: readonly string[];
 }
 
@@ -84,8 +84,8 @@ export interface Context {
   readonly global: GlobalOptions;
   readonly environment: Environment;
   readonly version: string;
-  /** For the commands that generate shell completion. */
+  /** All commands, for shell completion. */
   readonly commandLine: CommandLine;
-  /** Aborted at Ctrl-C. */
+  /** Signal that is aborted at Ctrl-C. */
   readonly signal: AbortSignal;
 }

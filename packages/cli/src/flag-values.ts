@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsers for values of flags.
+// Parses values of flags.
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/** Names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
+/** Returns the names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
 
-/** Long name of each flag, by all its names. */
+/** Returns the long name of each flag, by all its names. */
 function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
   return new Map(
     flags.flatMap((flag) => {
@@ -25,7 +25,7 @@ function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]
   return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
 }
 
-/** Replaces `--flag -value` by `--flag=-value`, up to `--`. */
+/** Replaces `--flag -value` by `--flag=-value` in the arguments before `--`. */
 export function joinFlagValues(
   args: readonly string[],
   commands: readonly CommandSpec[],
@@ -48,7 +48,7 @@ export function joinFlagValues(
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const PORT_MAX = 65_535;
 
-/** Milliseconds of text such as `90s`, `2m` or `1m30s`. */
+/** Parses text such as `90s`, `2m` or `1m30s`. Returns milliseconds. */
 export function parseDuration(text: string): number {
   const parts = [...text.matchAll(/(?<!\d)(\d+)(ms|s|m|h)/g)];
   const length = parts.reduce((sum, [part]) => sum + part.length, 0);
@@ -75,12 +75,12 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-/** Group of launchers. Source: packages/control-plane/api/src/names.ts, LAUNCHER_UID, which this file does not import to start fast. */
+/** ID of the launchers' group. Source: packages/control-plane/api/src/names.ts, LAUNCHER_UID, not imported to start fast. */
 const LAUNCHERS_GROUP = 107;
-/** Source: linux/uidgid.h; the largest number is invalid. */
+/** Maximum group ID. The largest number is invalid. Source: linux/uidgid.h */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Number of a group that is not the launchers'. */
+/** Parses the ID of a group, which must not be the launchers'. */
 export function parseGroup(text: string): number {
   const gid = Number(text);
   if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty entry point: patchbay is a program, which no package imports.
+// Empty entry point, because no package imports patchbay.
 export {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and flags of a command, as commander parsed them.
+// Arguments and flags of a command, as parsed by commander.
 
 /** Arguments in their order, and values of flags by their names in camel case. */
 export interface Input {
@@ -12,7 +12,7 @@ export function textOption(input: Input, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Texts of a repeatable flag, in their order. */
+/** Returns the texts of a repeatable flag, in their order. */
 export function listOption(input: Input, name: string): readonly string[] {
   const value = input.options[name];
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
@@ -27,7 +27,7 @@ export function hasFlag(input: Input, name: string): boolean {
   return input.options[name] === true;
 }
 
-/** The argument at `index`; commander rejects calls without required arguments. */
+/** Returns the argument at `index`. commander rejects calls without required arguments. */
 export function argumentAt(input: Input, index: number): string {
   return input.args[index] ?? "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of patchbay: streams, signals and exit code. It imports nothing large.
+// Entry point of patchbay: streams, signals and exit code. It imports no large modules.
 import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error for a program that ran in place of this one and failed.
 
-/** The program has already printed why it failed. */
+/** Error without a message for the user, because the program has already printed one. */
 export class ProgramEnded extends Error {
   readonly exitCode: number;
 

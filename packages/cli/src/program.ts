@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the command line. It imports nothing large except commander.
+// Parser of the command line. It imports no large modules except commander.
 import { Command as ParsedCommand, Option } from "commander";
 import {
   OUTPUT_FORMATS,
@@ -19,7 +19,7 @@ import {
   parsePort,
 } from "./flag-values.ts";
 
-/** The part of the context that does not depend on the arguments. */
+/** Part of the context that does not depend on the arguments. */
 export type ProcessContext = Omit<Context, "global" | "commandLine">;
 
 const PARSERS = {
@@ -90,7 +90,7 @@ class Program extends ParsedCommand {
   }
 }
 
-/** Parser that throws commander's errors instead of ending the process. */
+/** Creates a parser that throws commander's errors instead of ending the process. */
 export function createProgram(processContext: ProcessContext): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")

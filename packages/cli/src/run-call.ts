@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one call and returns its exit code. It imports nothing large.
+// Runs one call and returns its exit code. It imports no large modules.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";
@@ -9,7 +9,7 @@ const USAGE = 2;
 /** Exit code after Ctrl-C. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
 const INTERRUPTED = 130;
 
-/** Runs the command and prints its error; all output is escaped for the terminal. */
+/** Runs the command and prints its error. Escapes all output for the terminal. */
 export async function runCall(
   processContext: ProcessContext,
   args: readonly string[],

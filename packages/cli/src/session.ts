@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection to the API server, its namespace, and the VM or VMI that a command's argument names.
+// Connection to the API server, its namespace, and the VM or VMI that an argument names.
 import { join } from "node:path";
 import { AppError, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient, type KubeConfig } from "@patchbay/kube";
@@ -22,7 +22,7 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** A logger that prints warnings for people and drops everything else. */
+/** Creates a logger that prints warnings for people and discards other messages. */
 export function warnTo(err: Output): Logger {
   const ignore = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
@@ -41,7 +41,7 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/** The flag's kubeconfig, or the first of $KUBECONFIG, data directory and home. @throws AppError with KUBE_CONFIG_INVALID */
+/** Returns the flag's kubeconfig, or the first of $KUBECONFIG, data directory and home. @throws AppError with KUBE_CONFIG_INVALID */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
   files: Files,
@@ -61,7 +61,7 @@ export async function chooseKubeConfig(
   });
 }
 
-/** Calls `use` with a connection and closes it afterwards. */
+/** Calls `use` with a connection, which is closed afterwards. */
 export async function withSession(
   context: Context,
   use: (session: Session) => Promise<void>,
@@ -91,7 +91,7 @@ const RESOURCES = {
   virtualmachineinstance: VIRTUAL_MACHINE_INSTANCES.resource,
 } as const;
 
-/** Source: KubeVirt v1.0 virt-api/api.go. */
+/** Returns the path of a subresource. Source: KubeVirt v1.0 virt-api/api.go. */
 export function subresourcePath(target: Target, ...subresource: readonly string[]): string {
   const { kind, namespace, name } = target;
   const parts = ["namespaces", namespace, RESOURCES[kind], name, ...subresource];
@@ -112,7 +112,7 @@ export interface TargetQuery {
   readonly isVmi: boolean;
 }
 
-/** The VM with this name and its VMI, or the VMI if there is no such VM. @throws AppError with KUBE_NOT_FOUND */
+/** Finds the VM with this name and its VMI, or the VMI if there is no such VM. @throws AppError with KUBE_NOT_FOUND */
 export async function findTarget(
   session: Session,
   query: TargetQuery,
@@ -135,7 +135,7 @@ export async function findTarget(
   });
 }
 
-/** Calls `use` with the target and a connection, which it closes afterwards. */
+/** Calls `use` with the target and a connection, which is closed afterwards. */
 export async function withNamedTarget(
   context: Context,
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },
@@ -147,7 +147,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Calls `use` with the target of the first argument and a connection, which it closes afterwards. */
+/** Calls `use` with the target of the first argument and a connection, which is closed afterwards. */
 export async function withTarget(
   context: Context,
   input: Input,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress and outcome of the migration that a command has requested. Pure.
+// Progress and result of the migration that a command has requested. Pure.
 import {
   isMigrationFinal,
   type MigrationState,
@@ -9,13 +9,13 @@ import { GUEST_HELD_CONDITION } from "@patchbay/core/migration";
 import { printSize } from "../print/size.ts";
 import { type VmiState, type Stage, isGuestRunning, type Verdict } from "./progress.ts";
 
-const PER_CENT = 100;
+const PERCENT_FACTOR = 100;
 
 function uidOf({ metadata }: VirtualMachineInstanceMigration): string {
   return metadata.uid ?? "";
 }
 
-/** The first migration that did not exist before the request. */
+/** Returns the first migration that did not exist before the request. */
 function findRequested(
   now: VmiState,
   first: VmiState,
@@ -32,15 +32,15 @@ function printRemaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Pr
 
 type Progress = NonNullable<MigrationState["progress"]>;
 
-/** Progress for people: percentage of the data that is transferred, transfer rate, and remaining time. */
+/** Prints the percentage of transferred data, the transfer rate and the remaining time. */
 export function printProgress(progress: Progress): string {
   const { dataTotalBytes = 0, dataRemainingBytes = 0 } = progress;
   if (dataTotalBytes === 0) return "";
   const transferred = Math.max(0, dataTotalBytes - dataRemainingBytes) / dataTotalBytes;
-  return `${String(Math.floor(transferred * PER_CENT))} %${printRemaining(progress)}`;
+  return `${String(Math.floor(transferred * PERCENT_FACTOR))} %${printRemaining(progress)}`;
 }
 
-/** Progress of the migration while it runs. Empty if the VMI's status describes another migration. */
+/** Returns the progress of the migration while it runs; empty if the VMI's status describes another migration. */
 function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: VmiState): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
@@ -49,7 +49,7 @@ function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: V
   return [printProgress(progress), pausedNote].filter((text) => text !== "").join("; ");
 }
 
-/** Why the target pod is not ready yet. Empty if the VMI's status describes another migration. */
+/** Returns why the target pod is not ready; empty if the VMI's status describes another migration. */
 function describeTargetProblem(
   migration: VirtualMachineInstanceMigration,
   { vmi }: VmiState,
@@ -61,19 +61,19 @@ function describeTargetProblem(
   return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
 }
 
-/** Why the guest is paused on its target node; empty if it is not. */
-function describeHold({ status }: VirtualMachineInstanceMigration): string {
+/** Returns why the guest is paused on its target node; empty if it is not. */
+function describePause({ status }: VirtualMachineInstanceMigration): string {
   const condition = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
   return condition?.message ?? "";
 }
 
-/** Phase of the migration, with its progress or what blocks it. */
+/** Returns the phase of the migration, with its progress or the reason why it is blocked. */
 export function findMigrationStage(now: VmiState, first: VmiState): Stage {
   const migration = findRequested(now, first);
   if (migration === undefined) return undefined;
   const phase = migration.status?.phase ?? "";
   const message =
-    describeHold(migration) ||
+    describePause(migration) ||
     describeProgress(migration, now) ||
     describeTargetProblem(migration, now);
   return { phase: phase === "" ? "Pending" : phase, ...(message !== "" && { message }) };
@@ -87,7 +87,7 @@ function describeFailure({ metadata, status }: VirtualMachineInstanceMigration):
     : "it was canceled";
 }
 
-/** Done when the guest runs on the other node. */
+/** Returns the verdict. The migration is done when the guest runs on the target node. */
 export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };
@@ -100,7 +100,7 @@ export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   return { kind: "waiting" };
 }
 
-/** Unfinished migrations of the VMI that are not being deleted. */
+/** Returns the VMI's unfinished migrations that are not being deleted. */
 export function findCancellable(
   migrations: readonly VirtualMachineInstanceMigration[],
   vmi: string,

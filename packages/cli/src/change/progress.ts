@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that a change passes, and whether it is done or will not happen while the command waits. Pure.
+// Stages of a change, and whether it is done or cannot complete while the command waits. Pure.
 import {
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -11,10 +11,10 @@ import { findByName, ifacesOf } from "@patchbay/core/nics";
 import { findSyncError } from "@patchbay/core/status";
 
 export interface Observation {
-  /** Undefined if it does not exist or is not watched. */
+  /** VM; undefined if it does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Migrations of the VMI, in the order in which they were observed. Unset unless they are watched. */
+  /** Migrations of the VMI in the order of their observation; unset if they are not watched. */
   readonly migrations?: readonly VirtualMachineInstanceMigration[];
   /** Milliseconds since the watches started. */
   readonly elapsedMs: number;
@@ -30,10 +30,10 @@ export interface Step {
   readonly elapsedMs: number;
 }
 
-/** A step without its time; undefined if the object does not exist. */
+/** Step without its time; undefined if the object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
-/** Phase of an interface, with the reason why it is blocked. */
+/** Returns the phase of an interface, with the reason why it is blocked. */
 export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;
@@ -45,7 +45,7 @@ export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: st
   };
 }
 
-/** Whether nothing is left of the interface: no status, no attachment, no entry in the spec. */
+/** Returns whether the interface has no status, no attachment and no entry in the specification. */
 export function isIfaceGone(vmi: VirtualMachineInstance | undefined, name: string): boolean {
   const isNamed = (entry: { readonly name?: string }): boolean => entry.name === name;
   return ![
@@ -66,7 +66,7 @@ export function findVmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   };
 }
 
-/** Current stage of a change; `first` is the state before the request. */
+/** Returns the current stage of a change; `first` is the state before the request. */
 export type StageOf = (now: VmiState, first: VmiState) => Stage;
 
 export class StepRecorder {
@@ -76,7 +76,7 @@ export class StepRecorder {
   readonly #onStep: (step: Step) => void;
   #last: string;
 
-  /** The stage at `first` is not recorded as a step. */
+  /** @param first - state before the request, which is not recorded as a step */
   constructor(findStage: StageOf, first: VmiState, onStep: (step: Step) => void) {
     this.#findStage = findStage;
     this.#first = first;
@@ -109,9 +109,9 @@ export function printStage(stage: NonNullable<Stage>): string {
 export type Verdict =
   | { readonly kind: "waiting" }
   | { readonly kind: "done" }
-  /** The request is accepted and takes effect later; `note` explains when. */
+  /** The request is accepted and takes effect later. `note` explains when. */
   | { readonly kind: "later"; readonly note: string }
-  /** Waiting is useless until a user acts. */
+  /** The change cannot complete until a user acts. */
   | { readonly kind: "failing"; readonly reason: string };
 
 type Vmi = VirtualMachineInstance | undefined;
@@ -121,7 +121,7 @@ function ifacesOfVm(vm: VirtualMachine | undefined): readonly Iface[] {
   return vm === undefined ? [] : ifacesOf(vm.spec.template.spec);
 }
 
-/** Reasons of the condition Ready while a VMI starts. */
+/** Reasons of the condition Ready while a VMI starts without a problem. */
 const STARTING_REASONS: readonly (string | undefined)[] = [
   "GuestNotRunning",
   "ContainerCreating",
@@ -136,7 +136,7 @@ export function isGuestRunning(vmi: Vmi): boolean {
   return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Why a VMI does not start; undefined if it runs or is starting. */
+/** Returns why a VMI does not start; undefined if it runs or is starting. */
 export function findStartProblem(vmi: Vmi): string | undefined {
   if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
   const problem = (vmi.status?.conditions ?? []).find(
@@ -149,12 +149,12 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** A container that is being created, or waits for init containers, has a message only if that fails. */
+/** Returns whether creating a container or its init containers failed; only then the condition has a message. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
 
-/** printableStatus of a VM that is healthy or in transition. */
+/** Values of printableStatus for a VM that is healthy or in transition. */
 const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   undefined,
   "Starting",
@@ -164,7 +164,7 @@ const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   "Terminating",
 ];
 
-/** Why a VM does not start; undefined if its status is older than the last edit of its spec. */
+/** Returns why a VM does not start; undefined if its status is older than the last change of its specification. */
 export function findVmProblem(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
@@ -173,7 +173,7 @@ export function findVmProblem(vm: VirtualMachine | undefined): string | undefine
   return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
-/** For a start or restart: done when another guest than the one of `first` runs. */
+/** Returns the verdict on a start or restart, which is done when another guest than that of `first` runs. */
 export function startVerdict({ vm, vmi }: VmState, first: VmState): Verdict {
   const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
   if (isNew && isGuestRunning(vmi)) return { kind: "done" };
@@ -181,7 +181,7 @@ export function startVerdict({ vm, vmi }: VmState, first: VmState): Verdict {
   return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
-/** Verdict for a plug if the VMI has stopped or is stopping; undefined otherwise. */
+/** Returns the verdict on a plug if the VMI has stopped or is stopping; undefined otherwise. */
 function stoppedVerdict({ vm, vmi }: VmState, done: string): Verdict | undefined {
   const hasStopped = vmi === undefined || isVmiFinal(vmi);
   if (!hasStopped && vmi.metadata.deletionTimestamp === undefined) return undefined;
@@ -200,9 +200,9 @@ function findPlugProblem(iface: string, now: VmState, first: VmState): string | 
   return hasFailed ? `the interface was already failing: ${printStage(stage)}` : undefined;
 }
 
-const IFACES = "spec.template.spec.domain.devices.interfaces";
+const IFACES_PATH = "spec.template.spec.domain.devices.interfaces";
 
-/** Fields of the VM that take effect only at its next start. Empty until the status covers the last edit. */
+/** Returns the fields of the VM that take effect at its next start; empty until the status covers the last change. */
 function stagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const condition = conditions.find(({ type }) => type === "RestartRequired");
@@ -211,7 +211,7 @@ function stagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Verdict for a change of NICs that the cluster's rollout strategy defers. */
+/** Returns the verdict on a change of NICs that the cluster's rollout strategy defers; undefined otherwise. */
 function stagedVerdict(
   what: string,
   fields: readonly string[],
@@ -223,12 +223,12 @@ function stagedVerdict(
   return { kind: "later", note };
 }
 
-/** For a plug of `iface`; `first` is the state before the request. */
+/** Returns the verdict on a plug of `iface`; `first` is the state before the request. */
 export function plugVerdict(iface: string, now: VmState, first: VmState): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
   const later =
     stoppedVerdict(now, "plugged") ??
-    stagedVerdict("plugged", [`${IFACES}[${String(index)}]`], now);
+    stagedVerdict("plugged", [`${IFACES_PATH}[${String(index)}]`], now);
   if (later !== undefined) return later;
   const reason = findPlugProblem(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
@@ -239,7 +239,7 @@ export function unplugVerdict(iface: string, now: VmState): Verdict {
   if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
   const isDeclared = ifacesOfVm(now.vm).some(({ name }) => name === iface);
   return (
-    (isDeclared ? undefined : stagedVerdict("unplugged", [IFACES], now)) ?? { kind: "waiting" }
+    (isDeclared ? undefined : stagedVerdict("unplugged", [IFACES_PATH], now)) ?? { kind: "waiting" }
   );
 }
 
@@ -249,7 +249,7 @@ export interface RequestedSettings {
   readonly link?: "up" | "down";
 }
 
-/** Whether the guest's NIC is on the network. While its network is being replaced, a NIC has two attachments. */
+/** Returns whether the guest's NIC is on the network. A NIC whose network is being replaced has two attachments. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(
@@ -268,7 +268,7 @@ function settingPaths(
   const spec = vm?.spec.template.spec;
   const indexIn = (list: readonly { readonly name: string }[] = []): string =>
     String(list.findIndex(({ name }) => name === iface));
-  const linkPath = `${IFACES}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
+  const linkPath = `${IFACES_PATH}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
   const networkPath = `spec.template.spec.networks[${indexIn(spec?.networks)}].multus.networkName`;
   return [
     ...(link === undefined ? [] : [linkPath]),
@@ -282,7 +282,7 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** For a change of network or link. A failure before the request is ignored, because the change may repair it. */
+/** Returns the verdict on a change of network or link. Ignores earlier failures, which the change may repair. */
 export function settingsVerdict(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,
@@ -297,7 +297,7 @@ export function settingsVerdict(
   return doneWhen(hasSettings(wanted, iface, now.vmi));
 }
 
-/** Done when the VM's status is Stopped and no guest is being shut down. */
+/** Returns the verdict on a stop, which is done when the VM's status is Stopped and no guest is being shut down. */
 export function stopVerdict({ vm, vmi }: VmState): Verdict {
   const isDown =
     vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { printError } from "../print/error.ts";
 import { FakeMachine, plugged, SUBRESOURCES, VMIS, vmiOf, VMS } from "../testing/fake-machine.ts";
-import { runPatchbay, timeless, type Ended } from "../testing/run-patchbay.ts";
+import { runPatchbay, maskTimes, type Ended } from "../testing/run-patchbay.ts";
 
 const vm = {
   metadata: { namespace: "blue", name: "one" },
@@ -87,7 +87,7 @@ describe("addinterface", () => {
     ];
     const { out, error } = await patchbay(...ADD_RED, "--wait");
     expect(error).toBeUndefined();
-    expect(timeless(out)).toBe(
+    expect(maskTimes(out)).toBe(
       [
         "T s  Pending",
         "T s  PodAttaching",
@@ -204,7 +204,7 @@ describe("addinterface", () => {
     const { out, error } = await runPatchbay(args, interrupted.signal, (text) => {
       if (text.includes("Wiring")) interrupted.abort(new Error("interrupted by SIGINT"));
     });
-    expect(timeless(out)).toBe("T s  Wiring\n");
+    expect(maskTimes(out)).toBe("T s  Wiring\n");
     expect(String(error)).toContain(
       "virtualmachine one: plug of interface red was requested and is still in progress; it is Wiring",
     );
@@ -250,7 +250,7 @@ describe("removeinterface", () => {
     ];
     const { out, error } = await patchbay("removeinterface", "one", "--name", "red", "--wait");
     expect(error).toBeUndefined();
-    expect(timeless(out)).toBe(
+    expect(maskTimes(out)).toBe(
       [
         "T s  Detaching",
         "T s  PodDetaching",
@@ -290,7 +290,7 @@ describe("set interface", () => {
     const words = ["set", "interface", "one", "--name", "red", "--network", "green"];
     const { out, error } = await patchbay(...words, "--link", "down", "--wait");
     expect(error).toBeUndefined();
-    expect(timeless(out)).toBe(
+    expect(maskTimes(out)).toBe(
       "T s  Switching\nT s  Ready\nvirtualmachine one: change of interface red to network green and link down done after T s\n",
     );
     const patches = machine.requests.filter(({ method }) => method === "PATCH");
@@ -333,7 +333,7 @@ describe("start, stop and restart", () => {
     machine.objects = { [`${VMS}/one`]: vm };
     machine.after = [vmiOf("2", { status: {} }), vmiOf("3")];
     const { out } = await patchbay("start", "one", "--wait");
-    expect(timeless(out)).toBe(
+    expect(maskTimes(out)).toBe(
       "T s  Pending\nT s  Running\nvirtualmachine one: start done after T s\n",
     );
     expect(changes()[0]?.path).toBe(`${SUBRESOURCES}/virtualmachines/one/start`);
@@ -347,7 +347,7 @@ describe("start, stop and restart", () => {
     machine.objects = { ...machine.objects, [`${VMS}/one`]: { ...vm, ...running } };
     machine.vmAfter = [{ ...vm, status: { printableStatus: "Stopped" } }];
     const { out } = await patchbay("stop", "one", "--wait");
-    expect(timeless(out)).toBe("T s  Stopping\nvirtualmachine one: stop done after T s\n");
+    expect(maskTimes(out)).toBe("T s  Stopping\nvirtualmachine one: stop done after T s\n");
   });
 
   test("restart waits for a new guest", async () => {
@@ -359,7 +359,7 @@ describe("start, stop and restart", () => {
     ];
     const { out, error } = await patchbay("restart", "one", "--wait");
     expect(error).toBeUndefined();
-    expect(timeless(out)).toContain("T s  Pending\nT s  Running\n");
+    expect(maskTimes(out)).toContain("T s  Pending\nT s  Running\n");
   });
 
   test("names the inspection command after a rejection", async () => {

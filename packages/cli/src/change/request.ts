@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests a change of a VM, follows it and prints the result. Shared by all commands that change a VM.
+// Requests a change of a VM, waits for it and prints the result.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -28,16 +28,16 @@ import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 
 interface Goal {
-  /** Description of the goal for the error message. */
+  /** Description for the error message. */
   readonly what: string;
-  /** Called with each version; true ends the wait. */
+  /** Called with each version. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;
   /** Returns the current state for the error message. */
   readonly state: () => string;
   readonly timeoutMs: number;
 }
 
-/** The object of a watch that selects one name; undefined if it is deleted. */
+/** Returns the object of a watch that selects one name; undefined if it is deleted. */
 function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
@@ -91,19 +91,19 @@ class TargetFollower {
       (reflection) => (this.#vmi = findSingle(reflection)),
     );
     if (!hasMigrations) return;
-    // The controller labels a migration with its VMI some time after the migration is created, so all are watched.
+    // All migrations are watched, because virt-controller labels a migration with its VMI only after its creation.
     const all = { session, namespace };
     this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, all, (reflection) => {
       this.#storeMigrations(name, reflection);
     });
   }
 
-  /** The state before the request is sent. */
+  /** Returns the state before the request. */
   first(signal: AbortSignal): Promise<Observation> {
     return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }
 
-  /** Calls the goal's `visit` with every version in order, and resolves when it returns true. @throws AppError with KUBE_WAIT_TIMED_OUT */
+  /** Calls the goal's `visit` with every version, until it returns true. @throws AppError with KUBE_WAIT_TIMED_OUT */
   async until(goal: Goal, signal: AbortSignal): Promise<void> {
     const reached = Promise.withResolvers<undefined>();
     this.#visit = (observation) => {
@@ -159,7 +159,7 @@ class TargetFollower {
     const migrations = [...this.#migrations.values()];
     const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
     this.#first.resolve(observation); // later calls have no effect
-    // The first version is visited too, because the requested state may already be reached.
+    // The first version is visited too, because it may already have the requested state.
     if (this.#visit === undefined) this.#pending.push(observation);
     else this.#visit(observation);
   }
@@ -167,7 +167,7 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** One line: seconds since the request, phase, and why it is blocked. */
+/** Prints a line with the seconds since the request, the phase, and the reason why it is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${oneLine(printStage(step))}\n`;
@@ -190,10 +190,10 @@ export interface Change {
   readonly what: string;
   /** Command that shows the current state. */
   readonly inspectCommand: string;
-  /** Fields of the result for programs. */
+  /** Additional fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly findStage: StageOf;
-  /** Decides whether the change is done or waiting is useless; `first` is the state before the request. */
+  /** Decides whether the change is done or cannot complete; `first` is the state before the request. */
   readonly findVerdict: (now: Observation, first: Observation) => Verdict;
   readonly hasMigrations?: boolean;
   /** Why there is nothing to wait for, as text for people. */
@@ -201,16 +201,16 @@ export interface Change {
 }
 
 export interface ChangeResult {
-  /** `dryRun`: the API server would accept the request; nothing was changed. */
+  /** `dryRun` means that the API server would accept the request, and nothing was changed. */
   readonly result: "requested" | "done" | "dryRun";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
-  /** Why the change takes effect only later, or the API server's answer to a dry run. */
+  /** Why the change takes effect only later, or the API server's response to a dry run. */
   readonly note?: string;
   readonly warnings?: readonly string[];
 }
 
-/** Deadline of the request itself, which includes admission and webhooks. */
+/** Time limit of the request itself, including admission, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 function toCall({ target, request }: Change): RawRequest {
@@ -342,17 +342,17 @@ interface RequestedChange {
   readonly input: Input;
 }
 
-/** Sends the request, and waits for the effect unless there is nothing to wait for. */
+/** Sends the request, and waits for its effect if `shouldWait` is set and there is something to wait for. */
 export async function performChange(
   session: Session,
   context: Context,
-  { change, input, isWaiting }: RequestedChange & { readonly isWaiting: boolean },
+  { change, input, shouldWait }: RequestedChange & { readonly shouldWait: boolean },
 ): Promise<ChangeResult> {
   const timeoutMs = numberOption(input, "timeout", 120_000);
   const { noWaitReason: note } = change;
   try {
     if (hasFlag(input, "dryRun")) return await sendDryRun(session, context, change);
-    if (isWaiting && note === undefined) {
+    if (shouldWait && note === undefined) {
       return await sendAndWait(session, context, { change, timeoutMs });
     }
     await send(session, context, { change });
@@ -368,8 +368,8 @@ export async function requestChange(
   requested: RequestedChange,
 ): Promise<void> {
   const { change, input } = requested;
-  const isWaiting = hasFlag(input, "wait");
-  const outcome = await performChange(session, context, { ...requested, isWaiting });
+  const shouldWait = hasFlag(input, "wait");
+  const outcome = await performChange(session, context, { ...requested, shouldWait });
   const { kind, namespace, name } = change.target;
   await printResult(context, {
     table: () => describeChange(change, outcome),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that several commands have.
+// Flags of several commands.
 import type { FlagSpec } from "../command.ts";
 
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
@@ -21,7 +21,7 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   },
 ];
 
-function waitAtMost(fallback: string): readonly FlagSpec[] {
+function waitFlags(fallback: string): readonly FlagSpec[] {
   return [
     {
       flags: "--wait",
@@ -31,10 +31,10 @@ function waitAtMost(fallback: string): readonly FlagSpec[] {
   ];
 }
 
-export const WAIT = waitAtMost("120s");
+export const WAIT = waitFlags("120s");
 
-/** Flags of commands that transfer a guest's memory. A migration may take 150 s per GiB. */
-export const WAIT_LONG = waitAtMost("10m");
+/** Wait flags of commands that transfer a guest's memory. A migration may take 150 s per GiB. */
+export const WAIT_LONG = waitFlags("10m");
 
 /** Flag of commands that also accept VMIs without a VM. */
 export const VMI: FlagSpec = {
@@ -48,7 +48,7 @@ export const IFACE_NAME: FlagSpec = {
   required: true,
 };
 
-/** The API server validates the request and changes nothing. */
+/** Flag for requests that the API server validates without changing anything. */
 export const DRY_RUN: FlagSpec = {
   flags: "--dry-run",
   description: "only show whether the API server would accept the change, and when it takes effect",

@@ -48,11 +48,11 @@ async function readServer(kubeconfig: string): Promise<string | undefined> {
 interface MachineHints {
   readonly kubeconfig: string;
   readonly server: string;
-  /** `--data-dir` or its default. */
+  /** Value of `--data-dir`, or its default. */
   readonly dataDir: string;
 }
 
-/** The kubeconfig's own directory or `dataDir`, if it contains a machine with this API server; otherwise undefined. */
+/** Returns the kubeconfig's own directory or `dataDir` if it contains a machine with this API server; otherwise undefined. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
@@ -71,12 +71,12 @@ const NETWORK_EVENTS = {
 };
 /** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
-/** Subresources, which virt-api serves. */
+/** Subresources that virt-api serves. */
 const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
-/** Source: SELinux, selinuxfs. */
+/** Directory of SELinux. Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
 /** Suffix of the embedded API server's version. */
 const STANDALONE_SUFFIX = "+patchbay";
@@ -164,7 +164,7 @@ async function tryAdmission(session: Session): Promise<Trial> {
   };
 }
 
-/** Expiry times of the certificates in PEM text; text without certificates yields none. */
+/** Returns the expiry times of the certificates in PEM text; none if it has no certificates. */
 function readCertificateEnds(of: string, pem: string | undefined): readonly CertificateEnd[] {
   const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a VM's node where frames of an interface are lost.
+// Requests from a VM's node where frames of an interface are lost.
 import { DOCTOR } from "@patchbay/core/guest";
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";
 import { type Session, subresourcePath, type Target } from "../session.ts";
 
-/** Deadline of the request, milliseconds: virt-api waits 10 s for the node, which takes 5 s at most. */
+/** Time limit of the request, in milliseconds. virt-api waits 10 s for the node, which takes 5 s at most. */
 const TIMEOUT_MS = 15_000;
 
 export interface ExaminedIface {

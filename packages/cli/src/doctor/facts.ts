@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about an installation that the doctor's checks use.
+// Facts about an installation, for the doctor's checks.
 import type { NetworkAttachmentDefinition, VirtualMachineInstance } from "@patchbay/api";
 import type {
   ApiService,
@@ -16,20 +16,20 @@ import type { MachineProcesses } from "@patchbay/supervisor";
 import type { Observed } from "./finding.ts";
 
 export interface WantedApi {
-  /** For example `kubevirt.io/v1`. */
+  /** API group and version, for example `kubevirt.io/v1`. */
   readonly groupVersion: string;
-  /** Plural names. */
+  /** Plural names of the resources that must be served. */
   readonly resources: readonly string[];
 }
 
-/** With the plural names that the server reports. */
+/** Expected API, and the plural names that the server reports. */
 export interface ServedApi extends WantedApi {
   readonly served: Observed<readonly string[]>;
 }
 
-/** Result of two dry runs: a valid VM, and one that must be rejected. */
+/** Result of two dry runs: of a valid VM, and of a VM that must be rejected. */
 export interface Trial {
-  /** The server's clock, milliseconds since 1970; whole seconds. */
+  /** The server's clock in milliseconds since 1970, rounded to seconds. */
   readonly serverMs: number;
   /** Whether virt-api set the defaults of the first VM. */
   readonly isFilledIn: boolean;
@@ -38,21 +38,21 @@ export interface Trial {
 }
 
 export interface PodTrial {
-  /** Why it did not start, as the runtime reports it. Unset if it started. */
+  /** Why the pod did not start, as reported by the runtime; unset if it started. */
   readonly problem?: string;
 }
 
 export interface CertificateEnd {
-  /** Owner, for example `authority of webhook patchbay`. */
+  /** Owner of the certificate, for example `authority of webhook patchbay`. */
   readonly of: string;
-  /** Milliseconds since 1970. */
+  /** Expiry in milliseconds since 1970. */
   readonly endsMs: number;
 }
 
 export interface Facts {
-  /** This computer's clock, milliseconds since 1970. */
+  /** Clock of this computer in milliseconds since 1970. */
   readonly nowMs: number;
-  /** From `/version`, for example `v1.30.0`. */
+  /** Version from `/version`, for example `v1.30.0`. */
   readonly serverVersion: Observed<string>;
   readonly apis: readonly ServedApi[];
   readonly trial: Observed<Trial>;
@@ -61,11 +61,11 @@ export interface Facts {
   readonly certificates: readonly CertificateEnd[];
   readonly deployments: Observed<readonly Deployment[]>;
   readonly daemonSets: Observed<readonly DaemonSet[]>;
-  /** Unset on a cluster. */
+  /** Processes of a standalone machine; unset on a cluster. */
   readonly processes?: Observed<MachineProcesses>;
-  /** Set only on a running standalone machine. */
+  /** Result of starting a pod; set only on a running standalone machine. */
   readonly podTrial?: Observed<PodTrial>;
-  /** Of this computer if it is the machine; unset on a cluster. */
+  /** SELinux of this computer if it is the standalone machine; unset on a cluster. */
   readonly selinux?: Observed<Selinux>;
   /** Lease of virt-controller; undefined if there has never been a leader. */
   readonly leader: Observed<Lease | undefined>;
@@ -80,7 +80,7 @@ export interface Facts {
   readonly pods: Observed<readonly Pod[]>;
 }
 
-/** Whether net-agent is installed without Patchbay's other services, as in a cluster with KubeVirt. */
+/** Returns whether net-agent is installed without Patchbay's other services, as in a cluster with KubeVirt. */
 export function isNetAgentAlone({
   daemonSets,
   deployments,
@@ -95,7 +95,7 @@ export function isNetAgentAlone({
   );
 }
 
-/** The server's clock, or this computer's if the server's is unknown. */
+/** Returns the time of the server's clock, or of this computer's if the server's is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
   return "value" in trial ? trial.value.serverMs : nowMs;
 }

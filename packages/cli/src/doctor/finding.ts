@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings of the doctor's checks.
 
-/** `warning`: it works and needs attention; `unknown`: the check failed, for example because the user lacks a permission. */
+/** Result of a check. `warning`: it works but needs attention. `unknown`: the check failed, for example for lack of a permission. */
 export type Verdict = "ok" | "warning" | "wrong" | "unknown";
 
 export interface Finding {
   /** Checked object, for example `node n1`. */
   readonly check: string;
   readonly verdict: Verdict;
-  /** Observed state; for a fault also its consequences. */
-  readonly says: string;
-  /** What to do; set for every fault. */
+  /** Observed state, with the consequences of a fault. */
+  readonly message: string;
+  /** Instruction for the user; set for every fault. */
   readonly fix?: string;
 }
 
-/** An observed value, or why it could not be observed. */
+/** Observed value, or why it could not be observed. */
 export type Observed<T> = { readonly value: T } | { readonly failure: string };
 
-export function ok(check: string, says: string): Finding {
-  return { check, verdict: "ok", says };
+export function ok(check: string, message: string): Finding {
+  return { check, verdict: "ok", message };
 }
 
-export function warning(check: string, says: string): Finding {
-  return { check, verdict: "warning", says };
+export function warning(check: string, message: string): Finding {
+  return { check, verdict: "warning", message };
 }
 
 export function wrong(
   check: string,
-  { says, fix }: Pick<Required<Finding>, "says" | "fix">,
+  { message, fix }: Pick<Required<Finding>, "message" | "fix">,
 ): Finding {
-  return { check, verdict: "wrong", says, fix };
+  return { check, verdict: "wrong", message, fix };
 }
 
-export function unknown(check: string, says: string): Finding {
-  return { check, verdict: "unknown", says };
+export function unknown(check: string, message: string): Finding {
+  return { check, verdict: "unknown", message };
 }
 
 export function ifObserved<T>(

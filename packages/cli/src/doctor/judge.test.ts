@@ -18,7 +18,7 @@ function at(seconds: number): string {
 function wrongOf(facts: Facts): readonly string[] {
   return judgeInstallation(facts)
     .filter(({ verdict }) => verdict === "wrong")
-    .map(({ check, says }) => `${check}: ${says}`);
+    .map(({ check, message }) => `${check}: ${message}`);
 }
 
 function nodeWith(more: Partial<NonNullable<KubeNode["status"]>>): Facts["nodes"] {
@@ -84,7 +84,7 @@ test("reports unknown instead of wrong for forbidden requests", () => {
     trial: failure,
   });
   expect(findings.filter(({ verdict }) => verdict === "wrong")).toEqual([]);
-  expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: failure.failure });
+  expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", message: failure.failure });
 });
 
 describe("a network that net-agent tolerates against the tenant policy", () => {
@@ -151,7 +151,7 @@ describe("a network that net-agent tolerates against the tenant policy", () => {
     },
   ])("$name", ({ facts, want }) => {
     const findings = judgeNetworks({ ...HEALTHY, ...facts });
-    expect(findings.map(({ verdict, says }) => `${verdict} ${says}`)).toEqual(want);
+    expect(findings.map(({ verdict, message }) => `${verdict} ${message}`)).toEqual(want);
   });
 });
 
@@ -182,13 +182,13 @@ describe("devices of a node", () => {
     const nodes = nodeWith({ allocatable: {} });
     const [finding] = judgeNodes({ ...HEALTHY, nodes, daemonSets: { value: [] } });
     expect(finding).toMatchObject({ verdict: "ok" });
-    expect(finding?.says).toContain("known once virt-handler runs");
+    expect(finding?.message).toContain("known once virt-handler runs");
   });
 
   test("does not report KVM as used if guests are emulated", () => {
     const [finding] = judgeNodes({ ...HEALTHY, useEmulation: true });
-    expect(finding?.says).toContain("emulated in software");
-    expect(finding?.says).not.toContain("with /dev/kvm");
+    expect(finding?.message).toContain("emulated in software");
+    expect(finding?.message).not.toContain("with /dev/kvm");
   });
 });
 
@@ -229,8 +229,10 @@ describe("sockets of vhost-user", () => {
       ...facts,
       ...(nodes && { nodes }),
     });
-    const told = findings.filter(({ verdict }) => verdict === "wrong").map(({ says }) => says);
-    expect(told).toEqual(
+    const found = findings
+      .filter(({ verdict }) => verdict === "wrong")
+      .map(({ message }) => message);
+    expect(found).toEqual(
       missing.map((resource) => `offers no ${resource}, and VhostUserDataplane is on`),
     );
   });
@@ -240,49 +242,49 @@ describe("SELinux of a standalone machine", () => {
   test.each<{
     readonly what: string;
     readonly selinux: Facts["selinux"];
-    readonly want: readonly { readonly verdict: string; readonly says: RegExp }[];
+    readonly want: readonly { readonly verdict: string; readonly message: RegExp }[];
   }>([
     { what: "that is not checked", selinux: undefined, want: [] },
     { what: "that is off", selinux: { value: { mode: "off", knowsContainers: false } }, want: [] },
     {
       what: "whose policy knows no containers",
       selinux: { value: { mode: "enforcing", knowsContainers: false } },
-      want: [{ verdict: "wrong", says: /^is enforcing, .* VMs cannot use vhost-user sockets$/ }],
+      want: [{ verdict: "wrong", message: /^is enforcing, .* VMs cannot use vhost-user sockets$/ }],
     },
     {
       what: "permissive, without the containers' policy",
       selinux: { value: { mode: "permissive", knowsContainers: false } },
-      want: [{ verdict: "wrong", says: /^is permissive, and its policy has no type/ }],
+      want: [{ verdict: "wrong", message: /^is permissive, and its policy has no type/ }],
     },
     {
       what: "that is enforced",
       selinux: { value: { mode: "enforcing", knowsContainers: true } },
-      want: [{ verdict: "ok", says: /whether launchers may connect .* ausearch/ }],
+      want: [{ verdict: "ok", message: /whether launchers may connect .* ausearch/ }],
     },
     {
       what: "permissive",
       selinux: { value: { mode: "permissive", knowsContainers: true } },
-      want: [{ verdict: "ok", says: /^is permissive and has the type container_file_t$/ }],
+      want: [{ verdict: "ok", message: /^is permissive and has the type container_file_t$/ }],
     },
     {
       what: "that this user may not ask",
       selinux: { failure: "EACCES" },
-      want: [{ verdict: "unknown", says: /^EACCES$/ }],
+      want: [{ verdict: "unknown", message: /^EACCES$/ }],
     },
   ])("$what", ({ selinux, want }) => {
     const facts = selinux === undefined ? HEALTHY : { ...HEALTHY, selinux };
-    const told = judgeInstallation(facts).filter(({ check }) => check === "SELinux");
-    expect(told).toEqual(
+    const found = judgeInstallation(facts).filter(({ check }) => check === "SELinux");
+    expect(found).toEqual(
       want.map(
-        ({ says, verdict }) =>
+        ({ message, verdict }) =>
           expect.objectContaining({
             verdict,
-            says: expect.stringMatching(says) as string,
+            message: expect.stringMatching(message) as string,
           }) as object,
       ),
     );
     expect(
-      told.filter(({ verdict, fix }) => (verdict === "wrong") !== (fix !== undefined)),
+      found.filter(({ verdict, fix }) => (verdict === "wrong") !== (fix !== undefined)),
     ).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All checks of an installation. A component follows those that it depends on.
+// Runs all checks of an installation. Checks of a component follow those of its dependencies.
 import { apiVersionOf, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
 import {
   judgeAdmission,
@@ -26,7 +26,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeLeftovers,
 ];
 
-/** Checks of an installation of net-agent alone, which has no kinds, webhooks, VMs and leader of Patchbay. */
+/** Checks an installation of net-agent alone, which lacks Patchbay's kinds, webhooks, VMs and leader. */
 function judgeNetAgent(facts: Facts): readonly Finding[] {
   const networks = facts.apis.filter(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),

@@ -98,7 +98,7 @@ test.each([
 ])("reports a trial that is $name", ({ given, want }) => {
   const findings = judgePodStart({ ...healthyFacts(), ...given });
   expect(findings.map(({ verdict }) => verdict)).toEqual(want);
-  expect(findings.every(({ says, verdict }) => verdict !== "wrong" || says.includes(DENIED))).toBe(
-    true,
-  );
+  expect(
+    findings.every(({ message, verdict }) => verdict !== "wrong" || message.includes(DENIED)),
+  ).toBe(true);
 });

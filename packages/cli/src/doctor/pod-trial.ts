@@ -8,12 +8,12 @@ import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { PodTrial } from "./facts.ts";
 
-/** Longest wait for the pod's program, milliseconds. */
-const START_MS = 30_000;
+/** Maximum time for the pod's program to end, in milliseconds. */
+const START_TIMEOUT_MS = 30_000;
 /** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;
 /** Reasons of a container that is being created. Source: kubelet, defaultWaitingState. */
-const STARTING: readonly string[] = ["ContainerCreating", "PodInitializing"];
+const STARTING_REASONS: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
 function trialPod(namespace: string): Pod {
   return {
@@ -63,7 +63,7 @@ export function readTrial({ status = {} }: Pick<Pod, "status">): PodTrial | unde
   if (status.phase === "Succeeded") return {};
   if (status.phase === "Failed") return readFailure(status);
   const { waiting } = readState(status);
-  const isStarting = waiting === undefined || STARTING.includes(waiting.reason);
+  const isStarting = waiting === undefined || STARTING_REASONS.includes(waiting.reason);
   return isStarting ? undefined : { problem: joinWords(waiting.reason, waiting.message) };
 }
 
@@ -87,8 +87,8 @@ export async function tryPod(
     const trial = readChange(change);
     if (trial !== undefined) resolve(trial);
   });
-  clock.sleep(START_MS, AbortSignal.any([signal, tried.signal])).then(() => {
-    resolve({ problem: `it did not start within ${String(START_MS / 1000)} s` });
+  clock.sleep(START_TIMEOUT_MS, AbortSignal.any([signal, tried.signal])).then(() => {
+    resolve({ problem: `it did not start within ${String(START_TIMEOUT_MS / 1000)} s` });
   }, reject);
   try {
     return await promise;

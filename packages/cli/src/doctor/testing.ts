@@ -40,7 +40,7 @@ function leaseOf(name: string, holderIdentity: string): Lease {
   };
 }
 
-/** Facts of an installation with two replicas and one node. */
+/** Builds the facts of an installation with two replicas and one node. */
 export function healthyFacts(): Facts {
   return {
     nowMs: parseTime(NOW),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of the doctor's report about the path of an interface's frames.
+// Prints the doctor's report about the path of an interface's frames.
 import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core/doctor";
 import { indented, oneLine } from "./safe.ts";
 
@@ -23,14 +23,14 @@ const NAMES: Readonly<Record<HopName, string>> = {
   gateway: "gateway",
 };
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
-const HANGING = " ".repeat(COLUMNS + 6);
+const HANGING_INDENT = " ".repeat(COLUMNS + 6);
 
 function printHop({ hop, name, state, why, fix }: HopReport, isFirst: boolean): string {
   const link = name === undefined ? "" : `${oneLine(name)}: `;
-  const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indented(why, HANGING)}\n`;
+  const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indented(why, HANGING_INDENT)}\n`;
   return !isFirst || fix === undefined
     ? line
-    : `${line}${HANGING}fix: ${indented(fix, `${HANGING}     `)}\n`;
+    : `${line}${HANGING_INDENT}fix: ${indented(fix, `${HANGING_INDENT}     `)}\n`;
 }
 
 function printReport({ interface: iface, hops, firstDead }: DoctorReport): string {
@@ -38,7 +38,7 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
   return `interface ${oneLine(iface)}\n${lines.join("")}`;
 }
 
-/** One line per hop for each interface, and what to do at the first hop that loses frames. */
+/** Prints one line per hop for each interface, with the fix at the first hop that loses frames. */
 export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

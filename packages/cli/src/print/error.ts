@@ -32,12 +32,12 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
 };
 
 /** Exit codes of rejections whose causes all have one type. Source: Kubernetes metav1.CauseType. */
-const CAUSES: Readonly<Record<string, number>> = {
+const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueNotFound: NOT_FOUND,
   FieldValueDuplicate: CONFLICT,
 };
 
-/** `{look}`: the command that shows the object, from the error's details. */
+/** Hints by error code. `{look}` is a command from the error's details that shows the object. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -57,21 +57,21 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 
-/** Status of an aggregated API whose server does not answer. */
-const UNAVAILABLE: ReadonlySet<unknown> = new Set([502, 503, 504]);
+/** HTTP statuses of an aggregated API whose server does not respond. */
+const UNAVAILABLE_STATUSES: ReadonlySet<unknown> = new Set([502, 503, 504]);
 
-/** Exit code: 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable. */
+/** Returns the exit code: 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable. */
 export function exitCodeOf(error: unknown): number {
   if (!isAppError(error)) return FAILED;
-  if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE.has(error.details["status"])) {
+  if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // The request names an object that does not exist, or a name that is in use.
-  const ofCause = CAUSES[String(error.details["causeType"])];
+  // The cause shows whether the request names an object that does not exist, or a name that is in use.
+  const ofCause = CAUSE_EXIT_CODES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? ofCause ?? FAILED;
 }
 
-/** The server's message if it sent one. */
+/** Returns the server's message, or the error's own if the server sent none. */
 function printHead(error: AppError): string {
   const { status, message } = error.details;
   return status !== undefined && typeof message === "string" && message !== ""
@@ -79,7 +79,7 @@ function printHead(error: AppError): string {
     : error.message;
 }
 
-/** Messages of the causes without repetitions, outermost first. */
+/** Returns the messages of the causes without repetitions, outermost first. */
 function causeChain(error: unknown, known: readonly string[] = []): readonly string[] {
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined || known.length > 8) return known;
@@ -91,27 +91,27 @@ function withoutPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }
 
-/** Lines that the head does not contain already; servers repeat the causes in their message. */
-function linesOf(error: unknown, head: string): readonly string[] {
+/** Returns the lines that the head does not contain. Servers repeat the causes in their message. */
+function listCauseLines(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
   return [...fields, ...causeChain(error)].filter((line) => !head.includes(withoutPath(line)));
 }
 
-/** What to do next; undefined if the hint needs a detail that is unknown. */
-function hintOf({ code, details }: AppError): string | undefined {
+/** Returns what to do next; undefined if the hint needs a detail that is unknown. */
+function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{look}") !== true) return hint;
   return details["look"] === undefined ? undefined : fillTemplate(hint, details);
 }
 
-/** Message, causes on one line each with the paths of their fields, and a hint. */
+/** Prints the message, each cause on one line with the path of its field, and a hint. */
 export function printError(error: unknown): string {
   const head = isAppError(error) ? printHead(error) : messageOf(error);
-  const hint = isAppError(error) ? hintOf(error) : undefined;
+  const hint = isAppError(error) ? findHint(error) : undefined;
   return [
     `error: ${indented(head, "  ")}`,
-    ...linesOf(error, head).map((line) => `  ${indented(line, "  ")}`),
+    ...listCauseLines(error, head).map((line) => `  ${indented(line, "  ")}`),
     ...(hint === undefined ? [] : [`hint: ${oneLine(hint)}`]),
     "",
   ].join("\n");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
+// Prints the text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
-import { whoCanHelp, nextStepFor } from "@patchbay/core/reasons";
+import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
-/** Next step of each phase. Source: ARCHITECTURE.md, "The loops". */
+/** Next step by phase. Source: ARCHITECTURE.md, "The loops". */
 const NEXT_STEPS: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
@@ -85,7 +85,7 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
     ["attempts", hotplug?.attempts?.toString()],
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
-    ["who can help", whoCanHelp(reasonOf(row))],
+    ["who can help", findReasonOwner(reasonOf(row))],
     ["next", nextStep(row, explained)],
   ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of the doctor's findings.
+// Prints the doctor's findings.
 import type { Finding, Verdict } from "../doctor/finding.ts";
 import { indented } from "./safe.ts";
 
@@ -10,15 +10,17 @@ const MARKS: Readonly<Record<Verdict, string>> = {
   unknown: "?",
 };
 const MARK_COLUMNS = Math.max(...Object.values(MARKS).map((mark) => mark.length));
-const HANGING = " ".repeat(MARK_COLUMNS + 2);
+const HANGING_INDENT = " ".repeat(MARK_COLUMNS + 2);
 
-function printFinding({ check, verdict, says, fix }: Finding): string {
+function printFinding({ check, verdict, message, fix }: Finding): string {
   const mark = MARKS[verdict].padEnd(MARK_COLUMNS);
-  const line = `${mark}  ${indented(`${check}: ${says}`, HANGING)}\n`;
-  return fix === undefined ? line : `${line}${HANGING}fix: ${indented(fix, `${HANGING}     `)}\n`;
+  const line = `${mark}  ${indented(`${check}: ${message}`, HANGING_INDENT)}\n`;
+  return fix === undefined
+    ? line
+    : `${line}${HANGING_INDENT}fix: ${indented(fix, `${HANGING_INDENT}     `)}\n`;
 }
 
-/** One line for each finding, and below each fault what to do. */
+/** Prints one line for each finding, and the fix below each fault. */
 export function printFindings(findings: readonly Finding[]): string {
   return findings.map(printFinding).join("");
 }

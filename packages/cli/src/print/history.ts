@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of `patchbay history`. Pure.
+// Prints the text of `patchbay history`. Pure.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 import { computeDurationMs, describeDelay, printSeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";
@@ -17,12 +17,12 @@ function phasesCell({ phases }: IfaceOperation): string {
 }
 
 function outcomeCell(operation: IfaceOperation): string {
-  const hold = describeDelay(operation);
+  const delay = describeDelay(operation);
   const outcome = operation.outcome ?? "in progress";
-  return hold === undefined ? outcome : `${outcome}, ${hold}`;
+  return delay === undefined ? outcome : `${outcome}, ${delay}`;
 }
 
-/** Operations of all interfaces in one list, oldest first. */
+/** Prints the operations of all interfaces in one list, oldest first. */
 export function printHistory(history: IfaceHistory): string {
   const rows = history
     .flatMap(({ name, operations }) => operations.map((operation) => ({ name, operation })))

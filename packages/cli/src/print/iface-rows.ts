@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of each interface of a VM, one row per interface. Pure.
+// Builds one row per interface of a VM, with its state. Pure.
 import {
   isVmiFinal,
   type Attachment,
@@ -17,7 +17,7 @@ export interface IfaceRow {
   readonly name: string;
   /** Entry of the VM's template. */
   readonly vmIface?: Iface;
-  /** Entry of the VMI's spec. */
+  /** Entry of the VMI's specification. */
   readonly vmiIface?: Iface;
   readonly network?: Network;
   readonly attachment?: Attachment;
@@ -71,7 +71,7 @@ function rowOf(name: string, lists: Lists): IfaceRow {
   return { name, ...Object.fromEntries(known) };
 }
 
-/** One row for each known interface; those of the spec come first, in their order. */
+/** Returns one row for each known interface. Those of the specification precede others. */
 export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   const lists = listsOf(source);
   const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
@@ -79,17 +79,17 @@ export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   return [...names].map((name) => rowOf(name, lists));
 }
 
-/** Name of the NetworkAttachmentDefinition, or `pod`. */
+/** Returns the name of the NetworkAttachmentDefinition, or `pod`. */
 export function networkOf(row: IfaceRow): string | undefined {
   return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
 }
 
-/** Whether the VMI's guest runs or will start. */
+/** Returns whether the VMI's guest runs or will start. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Phase in one word, also if no node has reported one; reports about a guest that has ended are ignored. */
+/** Returns the phase, even if no node has reported one. Ignores reports about a guest that has ended. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;
@@ -97,21 +97,21 @@ export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Sto
   return row.status?.infoSource?.includes("domain") === true ? "Ready" : "Pending";
 }
 
-/** State of the link of the guest's device, or the declared state while the VM is stopped. */
+/** Returns the state of the link of the guest's device, or the declared state while the VM is stopped. */
 export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
   if (isRunning) return row.status?.linkState;
   const state = (row.vmiIface ?? row.vmIface)?.state;
   return state === "up" || state === "down" ? state : undefined;
 }
 
-/** MAC address from the source that is closest to the guest. */
+/** Returns the MAC address from the source that is closest to the guest. */
 export function macOf(row: IfaceRow): string | undefined {
   const reported = [row.status?.mac, row.attachment?.mac];
   const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
   return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
-/** Addresses that the guest or CNI reports. */
+/** Returns the addresses that the guest or CNI reports. */
 export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of `patchbay get interfaces`.
+// Prints the text of `patchbay get interfaces`.
 import {
   addressesOf,
   isLive,
@@ -50,7 +50,7 @@ function cellsOf(row: IfaceRow, vmi: VirtualMachineInstance | undefined): readon
   ];
 }
 
-/** Table of the interfaces, and how many more the running VM can get. */
+/** Prints a table of the interfaces, and how many more can be plugged into the running VM. */
 export function printInterfaces(
   rows: readonly IfaceRow[],
   vmi: VirtualMachineInstance | undefined,

@@ -6,11 +6,11 @@ import { oneLine } from "./safe.ts";
 export interface Result {
   readonly table: () => string;
   readonly data: unknown;
-  /** `kind/name` of each object. */
+  /** Names of the objects, as `kind/name`. */
   readonly names: readonly string[];
 }
 
-/** The YAML printer is loaded only if it is needed. */
+/** Prints the result. Loads the YAML printer only if it is needed. */
 export async function printResult(
   context: Pick<Context, "out" | "global">,
   result: Result,

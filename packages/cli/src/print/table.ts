@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligned columns, as kubectl prints them.
+// Prints aligned columns, like kubectl.
 import { indented, oneLine } from "./safe.ts";
 
-/** Text with at least two spaces between columns; an empty cell is `-`. */
+/** Prints text with at least three spaces between columns. An empty cell is printed as `-`. */
 export function printTable(
   headers: readonly string[],
   rows: readonly (readonly (string | undefined)[])[],
@@ -21,7 +21,7 @@ export function printTable(
   return `${[headers, ...cells].map(printRow).join("\n")}\n`;
 }
 
-/** Lines `name: value` with aligned values, which may have several lines; pairs without a value are omitted. */
+/** Prints lines `name: value` with aligned values, which may have several lines. Omits pairs without a value. */
 export function printPairs(
   pairs: readonly (readonly [string, string | undefined])[],
   indent: string,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// API server with one VM for tests, which sends prepared versions of its objects.
+// An API server with one VM for tests, which sends prepared versions of its objects.
 import { writeFileSync } from "node:fs";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** Paths of the namespace. */
+/** Paths of the kinds in namespace `blue`. */
 export const VMS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachines";
 export const VMIS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstances";
 export const MIGRATIONS = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachineinstancemigrations";
@@ -13,7 +13,7 @@ export const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/blue";
 
 type Phases = readonly { readonly phase: string; readonly reason?: string }[];
 
-/** A server with one namespace, whose VMI goes through phases after the first request for a change. */
+/** A server with one namespace, whose VMI changes after the first request for a change. */
 export class FakeMachine {
   readonly requests: {
     readonly method: string;
@@ -21,19 +21,19 @@ export class FakeMachine {
     readonly body: string;
     readonly isDryRun?: boolean;
   }[] = [];
-  /** Answer to a dry run, and its warning. */
+  /** Response to a dry run, and its warning. */
   judgement: { readonly body: object; readonly warning?: string } = { body: {} };
   objects: Readonly<Record<string, object>> = {};
-  /** Versions of the VMI `one` after a request; undefined: the VMI is deleted. */
+  /** Versions of the VMI `one` that are sent after a request; undefined deletes the VMI. */
   after: readonly (object | undefined)[] = [];
-  /** Versions of the VMI's migration after those, sent in order. */
+  /** Versions of the VMI's migration that are sent after those of the VMI. */
   migrationAfter: readonly object[] = [];
   vmAfter: readonly object[] = [];
-  /** Called when all versions were sent. */
+  /** Called after all versions were sent. */
   onAllSent: () => void = () => undefined;
   requested: (path: string) => void = () => undefined;
   refusal: { readonly code: number; readonly body: object } | undefined;
-  /** By path. */
+  /** Responses of open watches, by path. */
   readonly #watches = new Map<string, ServerResponse>();
   readonly #server: Server;
 
@@ -115,30 +115,30 @@ export class FakeMachine {
       this.#answer(response, this.refusal.code, this.refusal.body);
       return;
     }
-    this.#isAsked = true;
+    this.#hasChangeRequest = true;
     response.writeHead(202).end();
     this.#sendVersions();
   }
 
-  #isAsked = false;
+  #hasChangeRequest = false;
 
-  /** Sends the versions once there is a watch and a request for a change. */
+  /** Sends the versions as soon as there is a watch and a request for a change. */
   #sendVersions(): void {
     const watch = this.#watches.get(VMIS);
-    if (watch === undefined || !this.#isAsked) return;
+    if (watch === undefined || !this.#hasChangeRequest) return;
     for (const version of this.after) {
       const type = version === undefined ? "DELETED" : "MODIFIED";
       watch.write(`${JSON.stringify({ type, object: version ?? vmiOf("gone") })}\n`);
     }
     this.after = [];
-    this.migrationAfter = this.#tellOf(MIGRATIONS, this.migrationAfter);
+    this.migrationAfter = this.#sendTo(MIGRATIONS, this.migrationAfter);
     if (!this.#watches.has(VMS)) return;
-    this.vmAfter = this.#tellOf(VMS, this.vmAfter);
+    this.vmAfter = this.#sendTo(VMS, this.vmAfter);
     this.onAllSent();
   }
 
-  /** Returns the versions that were not sent: all of them while there is no watch. */
-  #tellOf(path: string, versions: readonly object[]): readonly object[] {
+  /** Sends the versions to a watch. Returns those that were not sent: all of them if there is no watch. */
+  #sendTo(path: string, versions: readonly object[]): readonly object[] {
     const watch = this.#watches.get(path);
     for (const object of watch === undefined ? [] : versions) {
       watch?.write(`${JSON.stringify({ type: "MODIFIED", object })}\n`);
@@ -157,7 +157,7 @@ export function migrationOf(resourceVersion: string, status: object): object {
   return { metadata, spec: { vmiName: "one" }, status };
 }
 
-/** A version of the VMI with an interface that is being plugged. */
+/** Builds a version of the VMI with an interface that is being plugged. */
 export function plugged(resourceVersion: string, hotplug: Phases[number]): object {
   const interfaces = [{ name: "red", hotplug: { type: "Plug", ...hotplug } }];
   return vmiOf(resourceVersion, { status: { phase: "Running", interfaces } });

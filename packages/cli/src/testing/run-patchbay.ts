@@ -8,7 +8,7 @@ export interface Ended {
   readonly error: unknown;
 }
 
-/** Runs one command and returns its error instead of throwing. Passes each printed text to `printed` at once. */
+/** Runs one command. Returns its error instead of throwing it. Passes each printed text to `onPrint` at once. */
 export async function runPatchbay(
   args: readonly string[],
   signal: AbortSignal,
@@ -41,7 +41,7 @@ export interface Called {
   readonly stderr: string;
 }
 
-/** Makes a call as the program does, without a process and an environment, which would take longer than most calls. */
+/** Runs a call like the program, but without a new process and without environment variables, which is faster. */
 export async function callPatchbay(args: readonly string[]): Promise<Called> {
   let stdout = "";
   let stderr = "";
@@ -56,6 +56,6 @@ export async function callPatchbay(args: readonly string[]): Promise<Called> {
   return { exitCode, stdout, stderr };
 }
 
-export function timeless(text: string): string {
+export function maskTimes(text: string): string {
   return text.replace(/(?<!\d)\d+\.\d{3}/g, "T").replace(/^ +/gm, "");
 }

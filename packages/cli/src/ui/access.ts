@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to the panel's port, which foreign pages, rebound host names and other users of the machine can reach too. Pure.
+// Access to the panel's port, which foreign pages, rebound host names and other users of the machine can also reach. Pure.
 import { createHash, timingSafeEqual } from "node:crypto";
 
 export interface RequestOrigin {
   readonly method: string;
   readonly host: string | undefined;
   readonly origin: string | undefined;
-  /** Source: Fetch Metadata, Sec-Fetch-Site; browsers set it, pages cannot. */
+  /** Header Sec-Fetch-Site, which browsers set and pages cannot. Source: Fetch Metadata */
   readonly site: string | undefined;
 }
 
 /** Names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Values for requests of the panel's own page and of the user; some browsers do not send the header. */
+/** Values for requests of the panel's own page and of the user. Some browsers do not send the header. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
-/** Origins of the panel's pages at a port. */
+/** Returns the origins of the panel's pages at a port. */
 function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
-/** Why a request is rejected; undefined if it is allowed. Changes and streams must have an origin; a request for the page has none. */
+/** Returns why a request is rejected; undefined if it is allowed. Only requests that read may lack an origin. */
 export function findOriginProblem(
   request: RequestOrigin,
   port: number,
@@ -40,19 +40,19 @@ export function findOriginProblem(
   return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
-/** Minimum length of a browser's name for itself, which is a secret too. */
-const BROWSER_MIN = 32;
+/** Minimum length of the secret name that a browser chooses for itself, in characters. */
+const BROWSER_NAME_MIN = 32;
 
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** Bytes of a token and of a key; 32 bytes cannot be guessed. */
-const BYTES = 32;
+/** Number of bytes of a token and of a key, which cannot be guessed. */
+const SECRET_BYTES = 32;
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Compares in constant time. */
+/** Compares texts in constant time. */
 function isSame(left: string, right: string | undefined): boolean {
   return right !== undefined && timingSafeEqual(digest(left), digest(right));
 }
@@ -63,7 +63,7 @@ interface UsedToken {
   readonly key: string;
 }
 
-/** Tokens of links. Only the newest unused link is valid; a used link stays valid for the browser that used it. */
+/** Tokens of links. Only the newest unused link is valid. A used link stays valid for the browser that used it. */
 export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
@@ -73,19 +73,19 @@ export class LinkTokens {
     this.#random = random;
   }
 
-  /** A new token, which invalidates the previous one if it is unused. */
+  /** Creates a token, which invalidates the previous one if it is unused. */
   issue(): string {
     this.#token = this.#make();
     return this.#token;
   }
 
   /**
-   * The key for a token; undefined if the token was not issued or another browser has used it. The same browser gets the same
-   * key again, for example after a reload or a lost answer.
+   * Returns the key for a token; undefined if the token was not issued or another browser has used it. The same browser gets the same key
+   * again, for example after a reload or a lost response.
    * @param browser - secret name that the browser chose for itself
    */
   exchange(token: string, browser: string): string | undefined {
-    if (browser.length < BROWSER_MIN) return undefined;
+    if (browser.length < BROWSER_NAME_MIN) return undefined;
     const used = this.#used.find(
       (each) => isSame(token, each.token) && isSame(browser, each.browser),
     );
@@ -102,6 +102,6 @@ export class LinkTokens {
   }
 
   #make(): string {
-    return Buffer.from(this.#random(BYTES)).toString("base64url");
+    return Buffer.from(this.#random(SECRET_BYTES)).toString("base64url");
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the panel forwards to the API server: only those it needs, so that a compromised page cannot read secrets. Pure.
+// Requests that the panel forwards to the API server: only those that it needs, so that a compromised page cannot read secrets. Pure.
 import type { HttpMethod } from "@patchbay/kube";
 
 export interface ForwardedCall {
@@ -8,7 +8,7 @@ export interface ForwardedCall {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Name of an object or a namespace. Source: RFC 1123 */
+/** Pattern of the name of an object or a namespace. Source: RFC 1123 */
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?";
 const VM_KINDS = "virtualmachines|virtualmachineinstances";
 const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
@@ -43,7 +43,7 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/** Undefined if the panel does not need the request. The path is used as sent, without decoding or normalization. */
+/** Parses a request; undefined if the panel does not need it. Uses the path as sent, without decoding or normalizing it. */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

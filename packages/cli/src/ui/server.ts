@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of the panel on a loopback port: serves the page, and forwards its requests to the API server.
+// Serves the panel's page on a loopback port, and forwards its requests to the API server.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,18 +15,18 @@ import { streamChanges, type WatchScope } from "./watches.ts";
 
 export interface PanelDeps {
   readonly client: Pick<KubeClient, "exchange" | "reflect" | "openStream" | "server">;
-  /** By path. */
+  /** Files of the page, by path. */
   readonly files: ReadonlyMap<string, PanelFile>;
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Names of images on this machine that a VM can boot from; empty without a standalone machine. */
+  /** Lists names of images on this machine that a VM can boot from; none without a standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
 export interface Panel {
   readonly port: number;
-  /** A new link for the first browser that opens it. It invalidates the previous link unless a browser has used that. */
+  /** Creates a link for the first browser that opens it. Invalidates the previous link unless a browser has used it. */
   link(): string;
   close(): Promise<void>;
 }
@@ -35,8 +35,8 @@ const LOOPBACK = "127.0.0.1";
 /** Header with the key. A page of another origin cannot send it without a preflight request, which is rejected. */
 const KEY_HEADER = "x-panel-key";
 const CONNECTIONS_MAX = 100;
-/** Longest body, bytes. */
-const BODY_MAX = 1024 * 1024;
+/** Maximum size of a request's body, in bytes. */
+const BODY_MAX_BYTES = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";
 
@@ -51,13 +51,13 @@ function readOrigin(request: IncomingMessage): RequestOrigin {
   return { method: request.method ?? "", host, origin, site };
 }
 
-/** @throws SyntaxError if it is not JSON, RangeError if it is too long */
+/** Reads the body. @throws SyntaxError if it is not JSON, RangeError if it is too long */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > BODY_MAX) throw new RangeError("the body is too long");
+    if (length > BODY_MAX_BYTES) throw new RangeError("the body is too long");
     chunks.push(chunk);
   }
   const text = Buffer.concat(chunks).toString("utf8");
@@ -205,7 +205,7 @@ class PanelServer implements Panel {
   }
 }
 
-/** @throws Error of the system if the port is in use */
+/** Starts the server. @throws Error of the system if the port is in use */
 export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
   const server = new PanelServer(deps);
   await server.listen(port);

@@ -8,16 +8,16 @@ import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
 import type { ForwardedStream } from "./calls.ts";
 
-/** Protocol of the page. A second protocol carries the key, because a page cannot set headers of a WebSocket. */
+/** Protocol of the page. A second protocol contains the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
 const KEY_PREFIX = "key.";
-/** Longest frame of a browser (keys, pasted text), bytes. */
-const FRAME_MAX = 1024 * 1024;
-/** Source: RFC 6455, 7.4.1; a reason has 123 bytes at most (5.5) */
+/** Maximum size of a frame of a browser (keys, pasted text), in bytes. */
+const FRAME_MAX_BYTES = 1024 * 1024;
+/** Close code, and maximum length of a reason, below the limit of 123 bytes. Source: RFC 6455, 7.4.1 and 5.5 */
 const SERVER_FAILED = 1011;
-const REASON_MAX = 120;
+const REASON_MAX_BYTES = 120;
 
-/** The key among the protocols that the browser offers. */
+/** Returns the key among the protocols that the browser offers. */
 export function offeredKey(header: string | undefined): string | undefined {
   const offered = header?.split(",").map((word) => word.trim()) ?? [];
   return offered.find((word) => word.startsWith(KEY_PREFIX))?.slice(KEY_PREFIX.length);
@@ -34,7 +34,7 @@ function pathOf({ namespace, name, what }: ForwardedStream): string {
 }
 
 function closeWith(socket: WebSocket, reason: string): void {
-  socket.close(SERVER_FAILED, Buffer.from(reason).subarray(0, REASON_MAX).toString());
+  socket.close(SERVER_FAILED, Buffer.from(reason).subarray(0, REASON_MAX_BYTES).toString());
 }
 
 function join(socket: WebSocket, guest: Duplex): void {
@@ -51,7 +51,7 @@ export class GuestStreams {
   readonly #client: Pick<KubeClient, "openStream">;
   readonly #server = new WebSocketServer({
     noServer: true,
-    maxPayload: FRAME_MAX,
+    maxPayload: FRAME_MAX_BYTES,
     perMessageDeflate: false,
     handleProtocols: (offered) => (offered.has(PANEL_PROTOCOL) ? PANEL_PROTOCOL : false),
   });
@@ -60,7 +60,7 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Disconnects the current client of the console or screen, as the page has requested. */
+  /** Opens the stream. Disconnects the current client of the console or screen, as the page requested. */
   open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();

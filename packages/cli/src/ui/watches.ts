@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of VMs, VMIs and networks as JSON lines in one endless response, because a browser opens only six connections to a server.
+// Streams changes of VMs, VMIs and networks as JSON lines in one response, because a browser opens only six connections to a server.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -18,11 +18,11 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   networks: NETWORK_ATTACHMENT_DEFINITIONS,
 };
 
-/** Largest amount of unread data of a browser tab, bytes; the connection is then closed, and the page reconnects. */
-const UNREAD_MAX = 64 * 1024 * 1024;
+/** Maximum amount of data that a browser tab has not read, in bytes. Beyond it the connection is closed, and the page reconnects. */
+const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and deadline of health requests, milliseconds. A watch is also silent if nothing changes, so it cannot show a hang. */
-const PULSE_MS = 4000;
+/** Interval and time limit of health requests, in milliseconds. A watch cannot show a hang, because it is silent without changes. */
+const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {
   readonly status?: { readonly allowed?: boolean };
@@ -47,7 +47,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Unset: all namespaces if the user may list them, otherwise `namespace`. */
+  /** Namespace to watch; unset for all namespaces if the user may list them, otherwise `namespace`. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }
@@ -68,7 +68,7 @@ export interface WatchDeps {
 
 type SendLine = (line: object) => void;
 
-/** Requests a path that every user may read; a rejection also counts as an answer. */
+/** Reports whether the API server responds, by a path that every user may read. A rejection counts as a response. */
 async function streamPulses(
   { client, clock }: WatchDeps,
   send: SendLine,
@@ -76,11 +76,11 @@ async function streamPulses(
 ): Promise<void> {
   while (!ended.aborted) {
     const isAnswering = await client
-      .exchange({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
+      .exchange({ method: "GET", path: "/version", timeoutMs: PULSE_INTERVAL_MS })
       .then(() => true)
       .catch(() => false);
     send({ kind: "pulse", isAnswering });
-    await clock.sleep(PULSE_MS, ended).catch(() => undefined); // the signal was aborted
+    await clock.sleep(PULSE_INTERVAL_MS, ended).catch(() => undefined); // the signal was aborted
   }
 }
 
@@ -93,7 +93,7 @@ export async function streamChanges(
   const send: SendLine = (line) => {
     if (response.destroyed) return;
     response.write(`${JSON.stringify(line)}\n`);
-    if (response.writableLength > UNREAD_MAX) response.destroy();
+    if (response.writableLength > UNREAD_MAX_BYTES) response.destroy();
   };
   const watched = await Promise.all(
     Object.entries(WATCHED).map(async ([of, type]) => {

@@ -43,9 +43,9 @@ test("a service lives before it does its work, and then does", async () => {
   expect(await get("/readyz?verbose")).toBe("200 ok");
 });
 
-test("one that stands still says so", async () => {
+test("a stuck loop fails the health check", async () => {
   isLive = false;
-  expect(await get("/healthz")).toBe("503 stands still");
+  expect(await get("/healthz")).toBe("503 a loop is stuck");
 });
 
 test("nothing else is told", async () => {

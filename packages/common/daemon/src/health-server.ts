@@ -28,7 +28,7 @@ const NOT_FOUND_RESPONSE = [404, "not found"] as const;
 async function respond(path: string, answers: HealthAnswers): Promise<readonly [number, string]> {
   switch (path) {
     case "/healthz":
-      return answers.isLive() ? [200, "ok"] : [503, "stands still"];
+      return answers.isLive() ? [200, "ok"] : [503, "a loop is stuck"];
     case "/readyz":
       return (await answers.isReady())
         ? [200, ["ok", ...(answers.notes?.() ?? [])].join("\n")]

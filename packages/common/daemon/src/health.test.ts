@@ -58,7 +58,7 @@ test("a check that fails has found a problem", async () => {
   expect(await health.isReady()).toBe(false);
 });
 
-test("a service whose loop stands still does not live, which is told once; waiting is no standstill", async () => {
+test("a service whose loop is stuck is not live, which is logged once; waiting does not count as stuck", async () => {
   const loop = health.watchLoop("pod", LIMIT_MS);
   expect(health.isLive()).toBe(true);
   loop.start([]);

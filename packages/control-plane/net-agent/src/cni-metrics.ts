@@ -16,7 +16,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
       const result = await operation;
-      // The configuration or its version does not support the operation.
+      // False means that the configuration or its CNI version does not support the operation.
       count({ command, result: result === false ? "unasked" : "done" });
       return result;
     } catch (error) {
@@ -34,10 +34,10 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   };
 }
 
-/** Batches with fewer operations are not logged, because each pod's events report them. */
+/** Batches with fewer operations are not logged, because the pods' events report them. */
 const LOGGED_OPERATIONS_MIN = 20;
 
-/** A period from the first pass over a pod until no pass runs and the queue is empty. */
+/** Counters of a batch, which lasts from the first pass over a pod until no pass runs and the queue is empty. */
 export interface BatchStats {
   pass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;
@@ -62,7 +62,7 @@ function countInBatch(cni: Cni, count: Count): Cni {
   });
 }
 
-/** Logs each batch of many operations at its end. `isIdle` tells whether the queue is empty. */
+/** Logs each large batch of operations when it ends. `isIdle` returns whether the queue is empty. */
 export function createBatchStats(
   { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
   isIdle: () => boolean,

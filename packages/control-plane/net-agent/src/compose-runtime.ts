@@ -25,7 +25,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Installs the plugin when the server starts, and removes it at the end if the agent is being uninstalled. */
+/** Returns hooks that install the plugin when the server starts, and remove it at the end if the agent is being uninstalled. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,
@@ -43,7 +43,7 @@ function installHooks(
   };
 }
 
-/** The server for the container runtime and its default network, with a promise that resolves when it serves. Empty without a socket. */
+/** Returns the server for the container runtime and a promise that resolves when it serves; no parts if no socket is configured. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,

@@ -56,7 +56,7 @@ function watchObjects(
   const indexes = { [BY_NETWORK]: listRequestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
-  // This kind is missing in clusters without KubeVirt.
+  // Clusters without KubeVirt lack this kind.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
     isEnforced: isPolicyEnforced(flags),
@@ -133,7 +133,7 @@ function openPodDevices({ podResourcesSocket: socket }: Flags, clock: DaemonCont
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
 
-/** Runs the loops until the signal is aborted. Completes a running operation first. */
+/** Runs the loops until the signal is aborted, and then completes the running operation. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, health, signal } = context;
   const { store } = context.client;

@@ -54,31 +54,31 @@ export function parsePolicyLists(command: Command): ClusterTenantPolicy {
   return Object.fromEntries(entries);
 }
 
-/** Directories are absolute or relative to the working directory. */
+/** Command-line flags. Directories are absolute or relative to the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
-  /** Configurations for definitions without `spec.config`. */
+  /** Directory with the configurations of definitions without `spec.config`. */
   readonly definitionDir: string;
-  /** Result caches of container runtimes; their files are in `results`. */
+  /** Directories in which container runtimes record results, each in a subdirectory `results`. */
   readonly cniCacheDir: readonly string[];
   readonly multusDir: string;
   /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
   readonly podResourcesSocket: string;
-  /** Device information of device plugins (`dp`) and CNI plugins (`cni`). */
+  /** Directory for device information of device plugins (`dp`) and CNI plugins (`cni`). */
   readonly deviceInfoDir: string;
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
-  /** What tenants' definitions may use, as far as flags set it. */
+  /** What tenants' definitions may use; only the fields that flags set. */
   readonly tenantPolicy: ClusterTenantPolicy;
   /** Whether violations of the policy are rejected, or attached with a warning. */
   readonly tenantPolicyMode: PolicyMode;
-  /** Socket for the container runtime's CNI plugin; unset to serve none. */
+  /** Socket on which to serve the container runtime's CNI plugin; unset to serve none. */
   readonly cniSocket?: string;
-  /** The network of every pod, if the runtime is served; see `readDefaultNetwork`. */
+  /** Source of the network of every pod, if the runtime is served; see `readDefaultNetwork`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
   /** The container runtime's plugin directory, to which patchbay-cni is copied; unset to copy nothing. */
@@ -114,7 +114,7 @@ function parsePath(text: string): string {
   throw new InvalidArgumentError("It must be an absolute path.");
 }
 
-/** The first directory that a flag names replaces the defaults. */
+/** Adds a directory to the list. The first one replaces the defaults. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }

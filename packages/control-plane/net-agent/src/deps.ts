@@ -40,7 +40,7 @@ export interface Deps {
   readonly defaultRoutes: DefaultRoutes;
   /** The node's own NICs, which plugins may move into pods. */
   readonly nodeNics: NodeNics;
-  /** The caller closes it. @throws AppError with OS_PATH_REFUSED */
+  /** Opens the host's network namespace, which the caller closes. @throws AppError with OS_PATH_REFUSED */
   readonly openHostNetns: () => OpenNetns;
   readonly cni: Cni;
   readonly journal: Journal;
@@ -51,18 +51,18 @@ export interface Deps {
   readonly podMutex: KeyedMutex;
   readonly failures: Failures;
   readonly events: EventRecorder;
-  /** Called after each operation, so that the loop's deadline restarts. */
+  /** Called after each operation, to restart the loop's deadline. */
   readonly onProgress?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Boot of this machine. Source: /proc/sys/kernel/random/boot_id */
+  /** ID of the node's current boot. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Inode of the host's own network namespace. Nothing is ever attached to it. */
+  /** Inode of the host's own network namespace. The agent never attaches anything to it. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Bridges of the host that serve more than pods and guests. */
+  /** Lists bridges of the host that serve more than pods and guests. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
-  /** Why this node cannot create NICs of a network, NAMESPACE/NAME. Called after a plugin failed. */
+  /** Returns why this node cannot create NICs of a network, NAMESPACE/NAME. Called after a plugin failed. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff and reports of failed attachment steps, also when the agent's own writes wake the pod or plugins vary their messages.
+// Backoff and reports of failed attachment steps. They persist when the agent's own writes wake the pod or plugins vary their messages.
 import type { AttachmentError } from "@patchbay/api/annotations";
 import { isAppError, type Clock } from "@patchbay/base";
 import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";
@@ -11,24 +11,24 @@ import {
   type Step,
 } from "@patchbay/kube";
 
-/** Failed steps. The scope of a step is the uid of its pod. */
+/** Failed steps of pods. The scope of a step is the uid of its pod. */
 export interface Failures extends StepBackoff<AttachmentError> {
-  /** The report for a failure of the step on that network: the message of the first failure of its kind. */
+  /** Returns the report for a failure of the step on that network, with the message of the first such failure. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
-  /** The last report of a failed step, also after its backoff. */
+  /** Returns the last report of a failed step, even after its backoff. */
   lastReport(step: Step): AttachmentError | undefined;
-  /** Whether the finding is new. The same finding is not reported again. */
+  /** Returns false if the same finding was reported recently; otherwise stores it. */
   isNew(step: Step, found: AttachmentError): boolean;
 }
 
-/** How long a failure keeps its first message, milliseconds. As long as an event counts repeats. */
+/** Maximum age of a report that later failures repeat, in milliseconds: as long as an event counts repeats. */
 const REPORT_MAX_AGE_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
-/** The part of a failure that stays the same when its message varies. */
+/** Returns the part of a failure that stays the same when its message varies. */
 function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
@@ -36,7 +36,7 @@ function describeErrorKind(error: unknown): string {
 }
 
 interface Report {
-  /** If this stays the same, the message is kept. */
+  /** Kind of failure and inputs of the step. While they stay the same, the first message is used. */
   readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;
@@ -45,7 +45,7 @@ interface Report {
 class StepFailures implements Failures {
   readonly #clock: Clock;
   readonly #backoff;
-  /** By scope, then by name of the step. */
+  /** Reports by scope, then by name of the step. */
   readonly #reports = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {
@@ -94,7 +94,7 @@ class StepFailures implements Failures {
     this.#reports.delete(scope);
   }
 
-  /** Returns the earlier report, unless the failure differs or the report is too old. */
+  /** Stores the report. Returns the earlier one if it is of the same failure and not too old. */
   #storeReport({ scope, name, inputs }: Step, kind: string, error: AttachmentError): Report {
     const steps = this.#reports.get(scope) ?? new Map<string, Report>();
     this.#reports.set(scope, steps);
@@ -108,7 +108,7 @@ class StepFailures implements Failures {
   }
 }
 
-/** Failures are not persisted: after a restart every step is tried at once. */
+/** Creates an empty store. Failures are not persisted, so after a restart the agent retries every step at once. */
 export function createFailures(clock: Clock): Failures {
   return new StepFailures(clock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's links and files, as definitions are checked against them.
+// The host's links and files, against which definitions are checked.
 import type { Link, Files } from "@patchbay/core/interfaces";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
@@ -7,10 +7,10 @@ import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podn
 import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { createNodeView } from "./reconcilers/definition/node-view.ts";
 
-/** Kinds of links to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
+/** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
 const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
-/** Bridges with a port that leads elsewhere than to a pod or a guest. */
+/** Returns bridges with a port that does not lead to a pod or a guest. */
 export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>
@@ -24,7 +24,7 @@ type Host = Pick<
   "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
 >;
 
-/** Path of the host's root directory; plugins are there even if this process has its own file system. */
+/** Returns the path of the host's root directory, where the plugins are even if this process has its own file system. */
 export function findHostRoot(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
 }
@@ -35,11 +35,11 @@ export function openHost(
 ): Host {
   const { files } = deps;
   const hostRoot = findHostRoot(hostProcess);
-  const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
+  const listLinks = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   return {
     files,
-    node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: list }),
-    listOwnBridges: async () => new Set([...ownBridge, ...findOwnBridges(await list())]),
+    node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: listLinks }),
+    listOwnBridges: async () => new Set([...ownBridge, ...findOwnBridges(await listLinks())]),
     linkWatch: createLinkWatch(),
     openHostNetns: () => openHostNetns(hostProcess, deps),
     directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],

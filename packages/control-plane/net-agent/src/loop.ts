@@ -31,12 +31,12 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
   ) => Promise<void>;
 }
 
-/** Reconciles each pod that changes or has rows in the journal. Resolves when the signal is aborted. */
+/** Reconciles each pod that changes or has rows in the journal, until the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
   const readInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
-  // Keeps one namespace from delaying the others when all pods start after a reboot.
+  // Queues are fair between namespaces, so that one does not delay the others when all pods start after a reboot.
   const toGroup = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const batchStats = createBatchStats(parts, () => queue.length === 0);

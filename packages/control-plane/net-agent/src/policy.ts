@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current policy for tenants' definitions, which the cluster's configuration may change.
+// The current policy for tenants' definitions, which a change of the cluster's configuration may replace.
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
@@ -15,7 +15,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Ending of a hint that names a flag: the field that sets the policy for the cluster. Empty without such a field. */
+  /** Returns text for the end of a hint that names a flag: the KubeVirt field that sets the policy; empty if there is none. */
   setting(): string;
   onChange(listener: () => void): void;
 }
@@ -94,7 +94,7 @@ export function followPolicy(deps: PolicyDeps): CurrentPolicy {
 
 export type PolicyMode = "auto" | "warn" | "enforce";
 
-/** Beside Multus the policy is no security boundary, because Multus attaches in the next pod what this agent rejects. */
+/** Returns false beside Multus by default: Multus attaches what this agent rejects when the next pod starts. */
 export function isPolicyEnforced({
   tenantPolicyMode,
   mode,

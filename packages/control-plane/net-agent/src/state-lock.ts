@@ -4,10 +4,10 @@ import type { Clock, Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { acquireFileLock, type FileLock } from "@patchbay/os";
 
-/** Interval between attempts. The process polls, because waiting for a lock would block it. */
+/** Interval between attempts, in milliseconds. The process polls, because waiting for a lock would block its only thread. */
 const LOCK_RETRY_INTERVAL_MS = 2_000;
 
-/** Waits while another process has the lock. Undefined when the signal is aborted first. The kernel releases the lock at the end. */
+/** Waits for the lock; undefined if the signal is aborted first. The kernel releases the lock when the process ends. */
 export async function lockState(
   directory: string,
   deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods that have rows in the journal. A deleted pod leaves no other trace.
+// Pods that have rows in the journal, which is the only record of a deleted pod.
 import type { Journal } from "@patchbay/cni";
 import { messageOf, type Logger } from "@patchbay/base";
 
@@ -13,7 +13,7 @@ export interface TrackedPods {
   readonly unreadable: readonly string[];
 }
 
-/** Reads the journal once; callers report later changes. An unreadable pod does not affect the others. */
+/** Reads the journal once; callers add later changes. An unreadable pod does not affect other pods. */
 export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const tracked = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {
@@ -25,7 +25,7 @@ export async function loadTrackedPods(journal: Journal, log: Logger): Promise<Tr
       for (const row of await journal.list(uid)) add(`${row.podNamespace}/${row.podName}`, uid);
     } catch (error) {
       unreadable.push(uid);
-      // This needs a person. While the pod exists, each of its passes reports it too.
+      // A person must fix this. While the pod exists, each of its passes reports it too.
       log.error("journal of a pod cannot be read", { uid, reason: messageOf(error) });
     }
   }

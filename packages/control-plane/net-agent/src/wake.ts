@@ -10,7 +10,7 @@ import type { CurrentPolicy } from "./policy.ts";
 /** Index of the pod cache by requested networks, NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
-/** The networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
+/** Returns the networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
 export function listRequestedNetworks(pod: Pod): readonly string[] {
   const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   if (!networks.ok) return [];
@@ -20,12 +20,12 @@ export function listRequestedNetworks(pod: Pod): readonly string[] {
   });
 }
 
-/** The inputs of a pod's attachments. The annotation is included, because it does not change the generation. */
+/** Serializes the inputs of a pod's attachments. Includes the annotation, because it does not change the generation. */
 export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/** Wakes the pods that request a changed network, and all with networks for a new policy. `pods` must be indexed {@link BY_NETWORK}. */
+/** Wakes the pods that request a changed network, and all pods with networks after a change of the policy. */
 export function wakePods(
   queue: Pick<Queue, "add">,
   {
@@ -33,6 +33,7 @@ export function wakePods(
     nads,
     policy,
   }: {
+    /** Cache with the index {@link BY_NETWORK}. */
     readonly pods: Cache<Pod>;
     readonly nads: Cache<NetworkAttachmentDefinition>;
     readonly policy: Pick<CurrentPolicy, "onChange">;

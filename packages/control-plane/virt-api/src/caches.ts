@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of the objects that requests need, so that requests need not read them first.
+// Caches of the objects that requests need.
 import {
   type IfaceStatus,
   type VirtualMachineInstance,
@@ -28,7 +28,7 @@ function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
 }
 
-/** The fields that identify the owner node and whether the guest can migrate. */
+/** Returns the fields that show the owner node and whether the guest can migrate. */
 function trimMigration({
   nodeName,
   evacuationNodeName,
@@ -44,7 +44,7 @@ function trimMigration({
   };
 }
 
-/** Trims the status to the fields that requests and admission read: phase, node, devices and ports. */
+/** Trims the status to the fields that requests and admission read. */
 export function trimVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
   if (status === undefined) return vmi;
   const { phase, pciePorts, attachments, interfaces } = status;
@@ -64,7 +64,7 @@ export interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
-  /** Optional: a cluster may lack the kind. */
+  /** Cache of networks. A cluster may lack the kind. */
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
@@ -72,7 +72,7 @@ function listLauncherKeys(vmi: VirtualMachineInstance): readonly string[] {
   return listLauncherNames(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
-/** Indexes by MAC, by launcher pod and by namespace. */
+/** Indexes of the caches by MAC, by launcher pod and by namespace. */
 export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
@@ -88,7 +88,7 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
   return { apiVersion, kind, metadata, spec };
 }
 
-/** Trims the configuration unless it names a link that networks can share. */
+/** Removes the configuration unless it names a link that networks can share. */
 export function trimNetwork({
   apiVersion,
   kind,
@@ -136,12 +136,12 @@ export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): b
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the shared link of a network (NAMESPACE/NAME); without one, the network's name. */
+/** Returns the shared link of a network (NAMESPACE/NAME), or the network's name if it has none. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
+/** Lists the VMs, and the VMIs without a VM, that have one of the MACs (lower case, with colons). */
 export function listMacOwners(
   {
     vms,

@@ -58,10 +58,10 @@ import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { createPodNodeLookup } from "./http/calls.ts";
 
-/** Short, because a user waits for the response. */
-const TIMEOUT_MS = 2_000;
+/** Time limit of a discovery request. It is short, because a user waits for the response. */
+const DISCOVERY_TIMEOUT_MS = 2_000;
 
-/** Requests discovery each time, because kinds can be installed later. Assumes that the kind exists if the request fails. */
+/** Returns a function that requests discovery each time, because a kind can be installed later. It returns true if discovery fails. */
 function createKindCheck(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,
@@ -70,7 +70,7 @@ function createKindCheck(
   const path = `/apis/${group}/${version}`;
   return async () => {
     try {
-      await client.requestRaw({ method: "GET", path, timeoutMs: TIMEOUT_MS });
+      await client.requestRaw({ method: "GET", path, timeoutMs: DISCOVERY_TIMEOUT_MS });
       return true;
     } catch (error) {
       if (isAppError(error, "KUBE_NOT_FOUND")) return false;
@@ -111,8 +111,13 @@ function readIdentityFiles(flags: Flags): OwnCertificates | undefined {
   };
 }
 
-function findHandlers(context: DaemonContext, { virtHandlerAddress: only }: Flags): FindHandler {
-  return only === undefined ? findByPods(context.client.store) : () => Promise.resolve(only);
+function findHandlers(
+  context: DaemonContext,
+  { virtHandlerAddress: fixedAddress }: Flags,
+): FindHandler {
+  return fixedAddress === undefined
+    ? findByPods(context.client.store)
+    : () => Promise.resolve(fixedAddress);
 }
 
 function createDeps(
@@ -183,7 +188,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { listenAddress, port, certificate, clientAuthorities },
     { log, leaving, signal, onUpgrade: createStreams(context, deps, callers) },
   );
-  // Does not wait for `nads`, because a cluster may lack the kind.
+  // Readiness does not wait for `nads`, because a cluster may lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isAborted()) {
     log.info("listening", { port: server.port });

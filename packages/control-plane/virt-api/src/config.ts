@@ -4,10 +4,10 @@ import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
 import type { HandlerAddress } from "./handlers/client.ts";
 import { Command, InvalidArgumentError } from "commander";
 
-/** Below a pod's termination grace period of 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
+/** Maximum drain time, below a pod's grace period of 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
 const DRAIN_SECONDS_MAX = 25;
 
-/** Certificate files are PEM; unset ones are stored in the cluster. */
+/** Command-line flags. Certificate files are PEM; without them the certificates are in the cluster. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
-  /** The only virt-handler; unset: each node runs one in a pod. */
+  /** Address of the only virt-handler; unset if each node runs one in a pod. */
   readonly virtHandlerAddress?: HandlerAddress;
   readonly virtHandlerCaFile?: string;
   readonly virtHandlerClientCertFile?: string;
@@ -103,7 +103,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-// The path is the same for sources and compiled files.
+// Sources and compiled files have the same path to package.json.
 const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {

@@ -12,18 +12,18 @@ import type { ReadAuthority } from "./certificates/secret.ts";
 import type { FindPodNode } from "./http/calls.ts";
 import type { MayReadNetwork } from "./networks.ts";
 
-/** One instance per process. Lookups in caches may miss recent changes. */
+/** Dependencies, one instance per process. Caches may lack recent changes. */
 export interface Deps {
   /** Version of virt-api, for example v0.1.0. */
   readonly release: string;
   readonly store: Store;
-  /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches, and from the store if they are missing. */
+  /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches; other and missing objects from the store. */
   readonly cachedReader: Reader;
   /** Makes virt-api's own writes of VMs and VMIs visible in `cachedReader` at once. */
   readonly mutationCache: MutationCache;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
-  /** Serializes the requests on one VM (NAMESPACE/NAME), which would otherwise mostly conflict. */
+  /** Serializes the requests on one VM (NAMESPACE/NAME), most of which would otherwise conflict. */
   readonly mutex: KeyedMutex;
   readonly mayReadNetwork: MayReadNetwork;
   readonly findPodNode: FindPodNode;
@@ -31,17 +31,17 @@ export interface Deps {
   readonly relayAuthority: ReadAuthority;
   readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
-  /** Also true if discovery fails. */
+  /** Returns whether the cluster serves DataVolumes; true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
-  /** Networks on the same bridge have the same segment. */
+  /** Returns the segment of a network. Networks on the same bridge have the same segment. */
   readonly segmentOf: SegmentOf;
   readonly hasGuest: (vm: ObjectKey) => boolean;
   readonly listNetworkNames: (namespace: string) => readonly string[];
   readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;
   readonly countDecision: (decision: Decision) => void;
   readonly networkConfig: () => NetworkConfig;
-  /** Cached resourceVersion of the KubeVirt object; "" without one. */
+  /** Returns the cached resourceVersion of the KubeVirt object; "" if there is none. */
   readonly configVersion: () => string;
   readonly evictionStrategy: () => EvictionStrategy;
 }

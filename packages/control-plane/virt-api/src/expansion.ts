@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs with their present instancetype and preference applied.
+// Applies current instancetypes and preferences to VMs.
 import type { VirtualMachine } from "@patchbay/api";
 import {
   expandWith,
@@ -12,13 +12,13 @@ import {
 import { isAppError } from "@patchbay/base";
 import type { Reader } from "@patchbay/kube";
 
-/** Reads nothing for a VM without either. */
+/** Applies instancetype and preference. Reads nothing for a VM that has neither. */
 export async function expandVm(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
   if (!hasParts(vm)) return { vm, causes: [] };
   return expandWith(vm, await readParts(vm, reader.find.bind(reader)));
 }
 
-/** Infers instancetype and preference from volumes. Treats objects of kinds that the cluster does not serve as missing. */
+/** Infers instancetype and preference from volumes. Objects of kinds that the cluster does not serve count as missing. */
 export function inferVm(reader: Reader, vm: VirtualMachine): Promise<InferredVm> {
   return inferParts(vm, (type, key) =>
     reader.find(type, key).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup of NetworkAttachmentDefinitions, and which users may use those of other namespaces.
+// Finds NetworkAttachmentDefinitions, and checks who may use those of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   type ResourceType,
@@ -38,7 +38,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
-/** Does not cache, because roles change. */
+/** Creates a review on the API server for each query, because roles change. */
 export function createAccessReview(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
@@ -55,7 +55,7 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/** Returns why the user may not use the network. Networks in other namespaces need permission to read the definition. */
+/** Returns why the user may not use the network: a network of another namespace requires permission to read the definition. */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
@@ -79,7 +79,7 @@ export async function hasNad(
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
 }
 
-/** Suggests a name in the VM's namespace only: callers may not be allowed to list other namespaces. */
+/** Returns the most similar name in the VM's namespace. Callers may not be allowed to list other namespaces. */
 export function findNearestNetwork(
   { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,
@@ -102,7 +102,7 @@ export function listNewNetworks({ spec, old }: Specs): readonly Network[] {
   });
 }
 
-/** Returns a denial, or undefined. Does not check networks that were stored before. */
+/** Returns a denial if the user may not use a new network; undefined otherwise. */
 export async function denyForeignNetworks(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   request: AdmissionRequest,

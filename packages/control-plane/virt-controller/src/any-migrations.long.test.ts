@@ -86,9 +86,9 @@ async function happen(world: TwoNodes, what: Happening): Promise<void> {
       await world.actNodes(what.fate);
       return;
     case "refuse":
-      world.story.bench.refuse(what.call, what.code);
+      world.scenario.bench.refuse(what.call, what.code);
       await world.pass();
-      world.story.bench.refuse(what.call, undefined);
+      world.scenario.bench.refuse(what.call, undefined);
   }
 }
 
@@ -101,7 +101,7 @@ function askedBy({ metadata }: Pod): readonly string[] {
 /** Checks the settled state. */
 async function describeEnd(world: TwoNodes) {
   const [vmi, pods] = [await world.vmi(), await world.pods()];
-  const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+  const { items } = await world.scenario.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   return {
     open: vmi && openMigration(vmi),
     label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],

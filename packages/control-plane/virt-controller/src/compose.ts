@@ -81,11 +81,11 @@ import { BY_NETWORK } from "./services/caches.ts";
 import { createMigrationCache, wakeMigratingVmis } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
-/** Longest delay of a VM's status while NICs are plugged and unplugged, milliseconds. */
+/** Maximum time that the write of a VM's status is deferred while NICs are plugged and unplugged, in milliseconds. */
 const STATUS_MAX_DELAY_MS = 30_000;
 
 const BY_NODE = "node";
-/** Index of VMs by instancetype and preference for which they have no revision yet. */
+/** Index of VMs by each instancetype and preference for which they have no revision yet. */
 const BY_PART = "part";
 
 interface Caches {
@@ -101,7 +101,7 @@ interface Caches {
   readonly parts: PartCaches;
 }
 
-/** Key of the VMI that the launcher pod's owner reference names. The pass verifies the owner. */
+/** Returns the key of the VMI that the pod's owner reference names. The pass verifies the owner. */
 function findVmiKey(pod: Pod): string | undefined {
   const owner = findController(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
@@ -136,7 +136,7 @@ function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned. Heartbeats wake none. */
+/** Wakes the VMIs of a node that is lost, returns, is cordoned or uncordoned; ignores heartbeats. */
 function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
@@ -158,13 +158,13 @@ function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** The nodes of a VMI; a migrating guest has two. */
+/** Lists the nodes of a VMI: two during a migration. */
 function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
 }
 
-function forgetDeleted<T extends KubeObject>(
+function forgetDeletedObjects<T extends KubeObject>(
   cache: Cache<T>,
   { stepBackoff, deferrals }: Deps,
 ): void {
@@ -176,7 +176,7 @@ function forgetDeleted<T extends KubeObject>(
   });
 }
 
-/** Wakes all VMs and VMIs when the cluster's configuration changes, but not when only its status does. */
+/** Wakes all VMs and VMIs when the cluster's configuration changes; ignores changes of its status. */
 function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
@@ -191,7 +191,7 @@ function wakePartUsers({ parts, vms }: Caches, queue: Queue): void {
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // The label only saves memory; passes check the owner reference.
+  // The label reduces the size of the cache; passes check the owner reference.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
@@ -217,7 +217,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     pods: createCache(client.reflect(PODS, { labelSelector, trim: trimLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
     nodes: createCache(client.reflect(NODES, { trim: trimNode }), { logger }),
-    // The kind is missing in a cluster without Multus.
+    // Clusters without Multus lack this kind.
     nads: createCache(
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimDefinition, isOptional: true }),
       { logger },
@@ -262,7 +262,7 @@ function createDeps(
   };
 }
 
-/** Queue of VMs and VMIs, which share their keys. */
+/** Creates the queue of VMs and VMIs. A VM and its VMI have the same key. */
 function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
   const readInputs = (key: string): string => {
     const object = parseKey(key);
@@ -283,7 +283,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Finds the object of a lost write by its kind. */
+/** Returns a reporter that finds the object of a lost write by its kind. */
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,
@@ -297,7 +297,7 @@ function buildLostWrites(
   return { events, find: (resource, key) => caches[resource]?.find(key) };
 }
 
-/** Reports the state of the installation until the signal is aborted, including a missing APIService of virt-api. */
+/** Reports the state of the installation until the signal is aborted, for example that the APIService of virt-api is missing. */
 async function runInstallationLoop(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
@@ -334,7 +334,7 @@ function reportLeader({ metrics, health }: DaemonContext, leadership: Leadership
   health.addNote(() => leadership.describe());
 }
 
-/** Runs the loops until the signal is aborted, while this process is the leader. */
+/** Runs the loops while this process is the leader, until the signal is aborted. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, metrics, health, signal } = context;
   const caches = createCaches(context);
@@ -342,9 +342,9 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const deps = createDeps({ clock, log, store: leadership.store }, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
   const services = createServicesLoop(context, caches);
-  forgetDeleted(caches.vms, deps);
-  forgetDeleted(caches.vmis, deps);
-  forgetDeleted(caches.migrations, deps);
+  forgetDeletedObjects(caches.vms, deps);
+  forgetDeletedObjects(caches.vmis, deps);
+  forgetDeletedObjects(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
   reportLeader(context, leadership);
   health.reportConfig(() => configVersionOf(caches.kubevirts.list()[0]));
@@ -354,8 +354,8 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
   const lostWrites = buildLostWrites(caches, deps);
-  const reconciling = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
-  const loop = { ...reconciling, watch: health.watchLoop("vm"), lostWrites };
+  const options = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
+  const loop = { ...options, watch: health.watchLoop("vm"), lostWrites };
   await Promise.all([
     runReconciler(loop, signal),
     services.run(deps, signal),

@@ -5,10 +5,10 @@ import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
-/** `concurrency` counts VMs; each is reconciled together with its VMI and pod. */
+/** Command-line flags. `concurrency` is the number of VMs, each of which is reconciled with its VMI and pod. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
-  /** Image of hooks that name none. */
+  /** Image of hooks that name no image. */
   readonly sidecarShimImage: string;
   readonly concurrency: number;
   readonly leaderElect: boolean;
@@ -38,7 +38,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   return command.parse([...argv]).opts<Flags>();
 }
 
-// package.json has the same relative path from sources and from compiled files.
+// Sources and compiled files have the same path to package.json.
 const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of the loop.
+// Dependencies of the loop over VMs and VMIs.
 import type {
   KubeVirt,
   MigrationPolicy,
@@ -16,12 +16,12 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** Caches may be behind the server, but with `mutationCache` never behind this process's own writes. */
+/** Dependencies. Caches may lag behind the server; `mutationCache` has this process's own writes. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
   readonly vmis: Cache<VirtualMachineInstance>;
-  /** Index `vmi`: NAMESPACE/NAME of their VMIs. */
+  /** Migrations. Index `vmi` has NAMESPACE/NAME of their VMIs. */
   readonly migrations: Cache<VirtualMachineInstanceMigration>;
   readonly policies: Cache<MigrationPolicy>;
   readonly pods: Cache<Pod>;
@@ -29,7 +29,7 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Instancetypes, preferences and their revisions: from the caches, otherwise from the server. */
+  /** Reads instancetypes, preferences and their revisions from the caches, otherwise from the server. */
   readonly parts: Reader;
   readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */

@@ -15,13 +15,13 @@ const MIGRATIONS = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
 /** A guest on node1 that is marked for evacuation. */
 async function drained(status: VmiStatus = {}): Promise<Migrating> {
-  const story = await Migrating.begin([], []);
-  const vmi = await story.vmi();
+  const scenario = await Migrating.begin([], []);
+  const vmi = await scenario.vmi();
   const spec = { ...vmi.spec, evictionStrategy: "LiveMigrate" };
   const marked = { ...vmi.status, evacuationNodeName: "node1", ...status };
-  await story.bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, spec, status: marked });
-  await story.bench.catchUp();
-  return story;
+  await scenario.bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, spec, status: marked });
+  await scenario.bench.catchUp();
+  return scenario;
 }
 
 async function listMigrations({ bench }: Migrating): Promise<readonly Migration[]> {
@@ -29,12 +29,12 @@ async function listMigrations({ bench }: Migrating): Promise<readonly Migration[
 }
 
 test("creates one migration for an evacuated guest, however often it reconciles", async () => {
-  const story = await drained();
-  await story.bench.passEvacuation();
-  await story.bench.passEvacuation();
-  await story.bench.catchUp();
-  await story.bench.passEvacuation();
-  const [migration, ...others] = await listMigrations(story);
+  const scenario = await drained();
+  await scenario.bench.passEvacuation();
+  await scenario.bench.passEvacuation();
+  await scenario.bench.catchUp();
+  await scenario.bench.passEvacuation();
+  const [migration, ...others] = await listMigrations(scenario);
   expect(others).toEqual([]);
   expect(migration).toMatchObject({
     metadata: { annotations: { "kubevirt.io/evacuationMigration": "node1" } },
@@ -43,30 +43,30 @@ test("creates one migration for an evacuated guest, however often it reconciles"
 });
 
 test("creates the next migration some time after a failure", async () => {
-  const story = await drained();
-  await story.bench.passEvacuation();
-  await story.bench.catchUp();
-  const [made] = await listMigrations(story);
+  const scenario = await drained();
+  await scenario.bench.passEvacuation();
+  await scenario.bench.catchUp();
+  const [made] = await listMigrations(scenario);
   if (made === undefined) throw new Error("there is no migration");
-  const at = new Date(story.bench.nowMs).toISOString();
+  const at = new Date(scenario.bench.nowMs).toISOString();
   const phaseTransitionTimestamps = [{ phase: "Failed" as const, phaseTransitionTimestamp: at }];
   const status = { phase: "Failed", phaseTransitionTimestamps } as const;
-  await story.bench.put(MIGRATIONS, { ...made, status });
-  await story.bench.catchUp();
-  expect(await story.bench.passEvacuation()).toEqual({ kind: "after", ms: 20_000 });
-  expect(await listMigrations(story)).toHaveLength(1);
+  await scenario.bench.put(MIGRATIONS, { ...made, status });
+  await scenario.bench.catchUp();
+  expect(await scenario.bench.passEvacuation()).toEqual({ kind: "after", ms: 20_000 });
+  expect(await listMigrations(scenario)).toHaveLength(1);
 });
 
 test("removes the mark when the guest runs on another node", async () => {
-  const story = await drained({ nodeName: "node2" });
-  expect(await story.bench.passEvacuation()).toEqual(done());
-  expect((await story.vmi()).status).not.toHaveProperty("evacuationNodeName");
-  expect(await listMigrations(story)).toEqual([]);
+  const scenario = await drained({ nodeName: "node2" });
+  expect(await scenario.bench.passEvacuation()).toEqual(done());
+  expect((await scenario.vmi()).status).not.toHaveProperty("evacuationNodeName");
+  expect(await listMigrations(scenario)).toEqual([]);
 });
 
 test("makes no requests for a guest that is not evacuated", async () => {
-  const story = await Migrating.begin([], []);
-  await story.bench.catchUp();
-  expect(await story.bench.passEvacuation()).toEqual(done());
-  expect(story.bench.calls).toEqual([]);
+  const scenario = await Migrating.begin([], []);
+  await scenario.bench.catchUp();
+  expect(await scenario.bench.passEvacuation()).toEqual(done());
+  expect(scenario.bench.calls).toEqual([]);
 });

@@ -7,9 +7,9 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Tests once with a dry run. If the pod is rejected for another reason, the result stays unknown and the next pod is tested. */
+  /** Tests with a dry run until the result is known. It stays unknown if the server rejects the pod for another reason. */
   areSupported(pod: Pod): Promise<boolean>;
-  /** Called when a stored pod has lost its image: the API server was replaced, or a node's runtime does not support image volumes. */
+  /** Resets the result after a stored pod lost its image: the API server was replaced, or a node's runtime lacks image volumes. */
   reportLost(): void;
 }
 
@@ -17,18 +17,18 @@ export function createImageVolumes(deps: {
   readonly store: Pick<Store, "create">;
   readonly log: Logger;
 }): ImageVolumes {
-  let known: boolean | undefined;
+  let result: boolean | undefined;
   /** Names of rejected pods, which are not tested again. */
-  const rejected = new Set<string>();
+  const rejectedPods = new Set<string>();
   const setSupported = (areSupported: boolean): boolean => {
-    if (known !== areSupported) deps.log.info("probed image volume support", { areSupported });
-    known = areSupported;
-    rejected.clear();
+    if (result !== areSupported) deps.log.info("probed image volume support", { areSupported });
+    result = areSupported;
+    rejectedPods.clear();
     return areSupported;
   };
   return {
     areSupported: async (pod) => {
-      if (known !== undefined || rejected.has(pod.metadata.name)) return known ?? false;
+      if (result !== undefined || rejectedPods.has(pod.metadata.name)) return result ?? false;
       try {
         return setSupported(hasImageVolume(await deps.store.create(PODS, pod, { dryRun: true })));
       } catch (error) {
@@ -37,7 +37,7 @@ export function createImageVolumes(deps: {
         }
         const isRejection = ["KUBE_REFUSED", "KUBE_FORBIDDEN", "KUBE_ALREADY_EXISTS"] as const;
         if (!isRejection.some((code) => isAppError(error, code))) throw error;
-        rejected.add(pod.metadata.name);
+        rejectedPods.add(pod.metadata.name);
         return false;
       }
     },

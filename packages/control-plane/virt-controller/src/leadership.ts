@@ -13,28 +13,28 @@ import type { Flags } from "./config.ts";
 const LEASE_NAME = "virt-controller";
 
 export interface Leadership {
-  /** Rejects writes while this process does not lead. */
+  /** Store that rejects writes while this process does not lead. */
   readonly store: Store;
   isLeading(): boolean;
-  /** Text for `/readyz`. */
+  /** Returns text for `/readyz`. */
   describe(): string;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
-  /** Leads until an abort. @throws AppError with KUBE_LEASE_LOST when another process leads, so that all state in memory is outdated */
+  /** Leads until the signal is aborted. @throws AppError with KUBE_LEASE_LOST when another process leads */
   hold(signal: AbortSignal): Promise<void>;
-  /** Releases the Lease. Call it when no work is running any more. */
+  /** Releases the Lease. Call it only after all work has ended. */
   release(): Promise<void>;
 }
 
 function leadAlone(store: Store): Leadership {
-  const nothing = (): Promise<void> => Promise.resolve();
+  const resolveAtOnce = (): Promise<void> => Promise.resolve();
   return {
     store,
     isLeading: () => true,
     describe: () => "leader election is disabled",
-    campaign: nothing,
-    hold: nothing,
-    release: nothing,
+    campaign: resolveAtOnce,
+    hold: resolveAtOnce,
+    release: resolveAtOnce,
   };
 }
 
@@ -42,7 +42,7 @@ function describeHolder(holder: string | undefined): string {
   return holder === undefined ? "there is no leader" : `${holder} leads`;
 }
 
-/** Takes part in leader election if the flags demand it; otherwise always leads. */
+/** Takes part in leader election if a flag enables it; otherwise always leads. */
 export async function createLeadership(
   { client, clock, log, signal }: DaemonContext,
   { leaderElect, leaseNamespace: namespace }: Flags,

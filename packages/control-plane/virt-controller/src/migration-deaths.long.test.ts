@@ -59,15 +59,15 @@ const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
 };
 
 /** The outcome if the response to the write with this number is lost; 0: none is lost. */
-async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
+async function endOf(scenario: (world: TwoNodes) => Promise<void>, lost: number) {
   const world = new TwoNodes();
   await world.begin();
-  const before = world.story.bench.writes;
-  world.story.bench.loseAnswer(lost === 0 ? 0 : before + lost);
-  await story(world);
+  const before = world.scenario.bench.writes;
+  world.scenario.bench.loseAnswer(lost === 0 ? 0 : before + lost);
+  await scenario(world);
   await world.settle();
   const [vmi, pods] = [await world.vmi(), await world.pods()];
-  const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+  const { items } = await world.scenario.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const end = {
     guest: world.guest,
     pods: pods.map(({ metadata }) => metadata.name),
@@ -79,17 +79,17 @@ async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
     waiting: items.filter((migration) => !isMigrationFinal(migration)).length,
     attachments: vmi?.status?.attachments?.map(({ name, state }) => `${name} ${state}`),
   };
-  return { end, writes: world.story.bench.writes - before };
+  return { end, writes: world.scenario.bench.writes - before };
 }
 
 describe.each(Object.keys(STORIES))("%s", (name) => {
   test("the outcome is the same after each crash", async () => {
-    const story = STORIES[name] ?? (() => Promise.resolve());
-    const { end, writes } = await endOf(story, 0);
+    const scenario = STORIES[name] ?? (() => Promise.resolve());
+    const { end, writes } = await endOf(scenario, 0);
     expect(end).toMatchObject({ faults: [], open: undefined, waiting: 0, label: undefined });
     expect(writes).toBeGreaterThan(3);
     for (let lost = 1; lost <= writes; lost += 1) {
-      expect({ lost, ...(await endOf(story, lost)).end }).toEqual({ lost, ...end });
+      expect({ lost, ...(await endOf(scenario, lost)).end }).toEqual({ lost, ...end });
     }
   });
 });

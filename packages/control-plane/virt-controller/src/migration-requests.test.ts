@@ -25,11 +25,11 @@ function askedBy(pod: Pod | undefined): readonly string[] {
 }
 
 async function change(
-  story: Migrating,
+  scenario: Migrating,
   edit: (vmi: VirtualMachineInstance) => VirtualMachineInstance,
 ): Promise<void> {
-  await story.bench.put(VIRTUAL_MACHINE_INSTANCES, edit(await story.vmi()));
-  await story.settle();
+  await scenario.bench.put(VIRTUAL_MACHINE_INSTANCES, edit(await scenario.vmi()));
+  await scenario.settle();
 }
 
 /** Plugs another NIC. */
@@ -71,8 +71,8 @@ function told(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
 
 describe("the target's pod", () => {
   test("requests the guest's interfaces with the same names and addresses", async () => {
-    const story = await Migrating.begin([ONE, TWO]);
-    const pod = await story.target();
+    const scenario = await Migrating.begin([ONE, TWO]);
+    const pod = await scenario.target();
     expect(askedBy(pod)).toEqual([`blue ${POD0}`, `red ${POD1}`]);
     const text = pod.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? "";
     expect(JSON.parse(text)).toMatchObject([
@@ -82,37 +82,37 @@ describe("the target's pod", () => {
   });
 
   test("does not request an interface that is being plugged", async () => {
-    const story = await Migrating.begin();
-    await change(story, (vmi) => withNic(vmi, "new", "red"));
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
-    expect(askedBy(await story.findSource())).toHaveLength(2);
+    const scenario = await Migrating.begin();
+    await change(scenario, (vmi) => withNic(vmi, "new", "red"));
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`]);
+    expect(askedBy(await scenario.findSource())).toHaveLength(2);
   });
 
   test("requests an interface that was plugged at the last moment", async () => {
-    const story = await Migrating.begin();
-    await change(story, (vmi) => withNic(vmi, "new", "red"));
-    await story.attach(await story.findSource());
-    const [, second] = (await story.vmi()).status?.attachments ?? [];
-    await story.runTarget();
+    const scenario = await Migrating.begin();
+    await change(scenario, (vmi) => withNic(vmi, "new", "red"));
+    await scenario.attach(await scenario.findSource());
+    const [, second] = (await scenario.vmi()).status?.attachments ?? [];
+    await scenario.runTarget();
     const podInterfaceName = second?.podInterfaceName ?? "";
     const hotplug = { type: "Plug", phase: "Ready" } as const;
-    await change(story, (vmi) => told(vmi, { name: "new", podInterfaceName, hotplug }));
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${podInterfaceName}`]);
-    expect((await story.state()).targetAttachments).toMatchObject([
+    await change(scenario, (vmi) => told(vmi, { name: "new", podInterfaceName, hotplug }));
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${podInterfaceName}`]);
+    expect((await scenario.state()).targetAttachments).toMatchObject([
       { name: "one", state: "Attached" },
       { name: "new", state: "Requested", podInterfaceName },
     ]);
   });
 
   test("has a NIC whose unplug the guest has not finished", async () => {
-    const story = await Migrating.begin([ONE, TWO]);
+    const scenario = await Migrating.begin([ONE, TWO]);
     const hotplug = { type: "Unplug", phase: "Detaching" } as const;
-    await change(story, (vmi) =>
+    await change(scenario, (vmi) =>
       told(withoutNic(vmi, "two"), { name: "two", podInterfaceName: POD1, hotplug }),
     );
-    await story.runTarget();
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
-    expect((await story.state()).targetAttachments).toMatchObject([
+    await scenario.runTarget();
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
+    expect((await scenario.state()).targetAttachments).toMatchObject([
       { name: "one" },
       { name: "two" },
     ]);
@@ -121,50 +121,56 @@ describe("the target's pod", () => {
 
 describe("requests during a migration", () => {
   test("a plug changes neither pod, and happens once on the target", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await change(story, (vmi) => withNic(vmi, "new", "red"));
-    expect(askedBy(await story.findSource())).toEqual([`blue ${POD0}`]);
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
-    await story.arrive();
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await change(scenario, (vmi) => withNic(vmi, "new", "red"));
+    expect(askedBy(await scenario.findSource())).toEqual([`blue ${POD0}`]);
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`]);
+    await scenario.arrive();
+    expect(askedBy(await scenario.target())).toEqual([
+      `blue ${POD0}`,
+      expect.stringMatching(/^red /),
+    ]);
   });
 
   test("a plug happens on the source if the guest stays", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await change(story, (vmi) => withNic(vmi, "new", "red"));
-    await story.writeState({ failed: true, failureReason: "no way" });
-    expect(askedBy(await story.findSource())).toHaveLength(2);
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await change(scenario, (vmi) => withNic(vmi, "new", "red"));
+    await scenario.writeState({ failed: true, failureReason: "no way" });
+    expect(askedBy(await scenario.findSource())).toHaveLength(2);
   });
 
   test("a new network is attached on the target, beside the old one", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await change(story, (vmi) => onNetwork(vmi, "one", "red"));
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
-    await story.arrive();
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await change(scenario, (vmi) => onNetwork(vmi, "one", "red"));
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`]);
+    await scenario.arrive();
+    expect(askedBy(await scenario.target())).toEqual([
+      `blue ${POD0}`,
+      expect.stringMatching(/^red /),
+    ]);
   });
 
   test("an unplug does not change the pod's networks until the guest has detached the NIC", async () => {
-    const story = await Migrating.begin([ONE, TWO]);
-    await story.runUntilSending();
-    await change(story, (vmi) => withoutNic(vmi, "two"));
-    await story.arrive();
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
+    const scenario = await Migrating.begin([ONE, TWO]);
+    await scenario.runUntilSending();
+    await change(scenario, (vmi) => withoutNic(vmi, "two"));
+    await scenario.arrive();
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
     const hotplug = { type: "Unplug", phase: "PodDetaching" } as const;
-    await change(story, (vmi) => told(vmi, { name: "two", podInterfaceName: POD1, hotplug }));
-    expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
+    await change(scenario, (vmi) => told(vmi, { name: "two", podInterfaceName: POD1, hotplug }));
+    expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`]);
   });
 });
 
 test("a pod of another owner with the target's name is ignored", async () => {
-  const story = await Migrating.begin();
-  await story.settle();
-  const { metadata, ...pod } = await story.target();
-  await story.bench.put(PODS, { ...pod, metadata: { ...metadata, ownerReferences: [] } });
-  await story.settle();
-  expect(await story.phase()).toBe("Failed");
-  expect(await story.findTarget()).toBeDefined();
+  const scenario = await Migrating.begin();
+  await scenario.settle();
+  const { metadata, ...pod } = await scenario.target();
+  await scenario.bench.put(PODS, { ...pod, metadata: { ...metadata, ownerReferences: [] } });
+  await scenario.settle();
+  expect(await scenario.phase()).toBe("Failed");
+  expect(await scenario.findTarget()).toBeDefined();
 });

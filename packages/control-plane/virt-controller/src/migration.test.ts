@@ -7,8 +7,8 @@ import { aMigration, Migrating, UID } from "./testing/migrating.ts";
 
 describe("a migrating guest", () => {
   test("gets a second pod on another node, named after the migration", async () => {
-    const story = await Migrating.begin();
-    const { metadata, spec } = await story.target();
+    const scenario = await Migrating.begin();
+    const { metadata, spec } = await scenario.target();
     expect(metadata.labels).toMatchObject({ "kubevirt.io/migrationJobUID": UID });
     expect(metadata.labels).not.toHaveProperty(names.NODE_NAME_LABEL);
     expect(metadata.annotations).toMatchObject({ "kubevirt.io/migrationJobName": "move-m1" });
@@ -22,18 +22,18 @@ describe("a migrating guest", () => {
         ],
       },
     });
-    expect(await story.phase()).toBe("Scheduling");
-    const { labels, finalizers } = (await story.migration())?.metadata ?? {};
+    expect(await scenario.phase()).toBe("Scheduling");
+    const { labels, finalizers } = (await scenario.migration())?.metadata ?? {};
     expect(labels).toEqual({ "kubevirt.io/vmi-name": "vm1" });
     expect(finalizers).toEqual(["kubevirt.io/migrationJobFinalize"]);
-    expect((await story.vmi()).status?.migrationState).toBeUndefined();
+    expect((await scenario.vmi()).status?.migrationState).toBeUndefined();
   });
 
   test("is announced in the VMI's status and label once the pod is ready", async () => {
-    const story = await Migrating.begin();
-    await story.runTarget();
-    const { metadata, status } = await story.vmi();
-    const target = await story.target();
+    const scenario = await Migrating.begin();
+    await scenario.runTarget();
+    const { metadata, status } = await scenario.vmi();
+    const target = await scenario.target();
     expect(status?.migrationState).toMatchObject({
       migrationUid: UID,
       sourceNode: "node1",
@@ -50,15 +50,15 @@ describe("a migrating guest", () => {
       [names.NODE_NAME_LABEL]: "node1",
       "kubevirt.io/migrationTargetNodeName": "node2",
     });
-    expect(await story.phase()).toBe("PreparingTarget");
+    expect(await scenario.phase()).toBe("PreparingTarget");
   });
 
   test("passes every phase, in the status of both objects", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    expect(await story.phase()).toBe("Running");
-    await story.arrive();
-    const { status } = (await story.migration()) ?? {};
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    expect(await scenario.phase()).toBe("Running");
+    await scenario.arrive();
+    const { status } = (await scenario.migration()) ?? {};
     expect(status?.phaseTransitionTimestamps?.map(({ phase }) => phase)).toEqual([
       "Pending",
       "Scheduling",
@@ -69,7 +69,7 @@ describe("a migrating guest", () => {
       "Succeeded",
     ]);
     expect(status?.migrationState).toMatchObject({ completed: true, mode: "PreCopy" });
-    expect(story.bench.events).toEqual([
+    expect(scenario.bench.events).toEqual([
       "VirtualMachineInstanceMigration Normal SuccessfulCreate: migration move-m1 has a target pod",
       ...["VirtualMachineInstanceMigration", "VirtualMachineInstance"].map(
         (kind) =>
@@ -86,11 +86,11 @@ describe("a migrating guest", () => {
   });
 
   test("belongs to the target afterwards, and its old pod is deleted", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await story.arrive();
-    const { metadata, status } = await story.vmi();
-    const target = await story.target();
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await scenario.arrive();
+    const { metadata, status } = await scenario.vmi();
+    const target = await scenario.target();
     expect(status).toMatchObject({
       phase: "Running",
       nodeName: "node2",
@@ -105,39 +105,39 @@ describe("a migrating guest", () => {
     expect(status?.migrationState).not.toHaveProperty("failed");
     expect(metadata.labels).toMatchObject({ [names.NODE_NAME_LABEL]: "node2" });
     expect(metadata.labels).not.toHaveProperty("kubevirt.io/migrationTargetNodeName");
-    expect(await story.findSource()).toBeUndefined();
+    expect(await scenario.findSource()).toBeUndefined();
   });
 
   test("migrates back, and the intermediate pod is deleted", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await story.arrive();
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await scenario.arrive();
     const back = aMigration("m2", { creationTimestamp: "2026-01-01T00:01:00Z" });
-    await story.createMigration(back);
-    await story.runTarget("m2", {}, "node1");
-    await story.listen();
-    await story.send();
-    await story.arrive();
-    expect(await story.phase("m2")).toBe("Succeeded");
-    expect((await story.vmi()).status?.nodeName).toBe("node1");
-    expect(await story.findTarget("m1")).toBeUndefined();
-    expect(await story.findTarget("m2")).toBeDefined();
+    await scenario.createMigration(back);
+    await scenario.runTarget("m2", {}, "node1");
+    await scenario.listen();
+    await scenario.send();
+    await scenario.arrive();
+    expect(await scenario.phase("m2")).toBe("Succeeded");
+    expect((await scenario.vmi()).status?.nodeName).toBe("node1");
+    expect(await scenario.findTarget("m1")).toBeUndefined();
+    expect(await scenario.findTarget("m2")).toBeDefined();
   });
 });
 
 describe("a guest that stays", () => {
-  test.each<{ name: string; act: (story: Migrating) => Promise<void>; why: RegExp }>([
+  test.each<{ name: string; act: (scenario: Migrating) => Promise<void>; why: RegExp }>([
     {
       name: "the target pod ends",
-      act: async (story) => story.endPod(await story.target(), "Failed"),
+      act: async (scenario) => scenario.endPod(await scenario.target(), "Failed"),
       why: /^target pod \S+ has ended before the guest came$/,
     },
-    { name: "it is cancelled", act: (story) => story.cancel(), why: /canceled/ },
+    { name: "it is cancelled", act: (scenario) => scenario.cancel(), why: /canceled/ },
   ])("before the guest migrates: $name", async ({ act, why }) => {
-    const story = await Migrating.begin();
-    await story.runTarget();
-    await act(story);
-    const { metadata, status } = await story.vmi();
+    const scenario = await Migrating.begin();
+    await scenario.runTarget();
+    await act(scenario);
+    const { metadata, status } = await scenario.vmi();
     expect(status?.migrationState).toMatchObject({
       completed: true,
       failed: true,
@@ -146,43 +146,43 @@ describe("a guest that stays", () => {
     expect(status).toMatchObject({ nodeName: "node1", activePods: { "pod-uid": "node1" } });
     expect(status?.phase).toBe("Running");
     expect(metadata.labels).not.toHaveProperty("kubevirt.io/migrationTargetNodeName");
-    expect(await story.findTarget()).toBeUndefined();
-    expect(await story.findSource()).toBeDefined();
+    expect(await scenario.findTarget()).toBeUndefined();
+    expect(await scenario.findSource()).toBeDefined();
   });
 
   test("stays when the source reports a failure, and not before", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await story.endPod(await story.target(), "Failed");
-    expect(await story.phase()).toBe("Running");
-    expect(await story.state()).toMatchObject({ abortRequested: true });
-    expect(await story.state()).not.toHaveProperty("completed");
-    await story.writeState({ failed: true, failureReason: "no way", abortStatus: "Succeeded" });
-    expect(await story.phase()).toBe("Failed");
-    expect(await story.state()).toMatchObject({ completed: true, failureReason: "no way" });
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await scenario.endPod(await scenario.target(), "Failed");
+    expect(await scenario.phase()).toBe("Running");
+    expect(await scenario.state()).toMatchObject({ abortRequested: true });
+    expect(await scenario.state()).not.toHaveProperty("completed");
+    await scenario.writeState({ failed: true, failureReason: "no way", abortStatus: "Succeeded" });
+    expect(await scenario.phase()).toBe("Failed");
+    expect(await scenario.state()).toMatchObject({ completed: true, failureReason: "no way" });
   });
 });
 
 describe("a VM that is stopped meanwhile", () => {
   test("is shut down on its node after its migration has ended", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await story.stop();
-    expect(await story.state()).toMatchObject({ abortRequested: true });
-    expect(await story.findSource()).toBeDefined();
-    await story.writeState({ failed: true, failureReason: "it was canceled" });
-    expect(await story.findSource()).toBeUndefined();
-    expect(await story.findTarget()).toBeUndefined();
-    expect(await story.phase()).toBe("Failed");
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await scenario.stop();
+    expect(await scenario.state()).toMatchObject({ abortRequested: true });
+    expect(await scenario.findSource()).toBeDefined();
+    await scenario.writeState({ failed: true, failureReason: "it was canceled" });
+    expect(await scenario.findSource()).toBeUndefined();
+    expect(await scenario.findTarget()).toBeUndefined();
+    expect(await scenario.phase()).toBe("Failed");
   });
 
   test("is shut down on the target if the guest already runs there", async () => {
-    const story = await Migrating.begin();
-    await story.runUntilSending();
-    await story.stop();
-    await story.arrive();
-    expect(await story.phase()).toBe("Succeeded");
-    expect(await story.findSource()).toBeUndefined();
-    expect(await story.findTarget()).toBeUndefined();
+    const scenario = await Migrating.begin();
+    await scenario.runUntilSending();
+    await scenario.stop();
+    await scenario.arrive();
+    expect(await scenario.phase()).toBe("Succeeded");
+    expect(await scenario.findSource()).toBeUndefined();
+    expect(await scenario.findTarget()).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache of migrations, and the VMIs to wake when one changes.
+// Cache of migrations, whose changes wake VMIs.
 import {
   isMigrationFinal,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -23,7 +23,7 @@ export function createMigrationCache(
   });
 }
 
-/** Wakes the VMI of a changed migration. When a migration ends, others that wait may start. */
+/** Wakes the VMI of a changed migration. When a migration ends, also wakes the VMIs of migrations that have not begun. */
 export function wakeMigratingVmis(migrations: Cache<Migration>, add: (key: string) => void): void {
   migrations.onChange((change) => {
     const migration = change.kind === "deleted" ? change.previous : change.current;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of instancetypes, preferences and their revisions, and the VMs that wait for one.
+// Caches of instancetypes, preferences and their revisions, and of the VMs that need them.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -26,7 +26,7 @@ export interface PartCaches {
   readonly revisions: StartableCache<ControllerRevision>;
 }
 
-/** Excludes revisions of other controllers, such as those of DaemonSets. */
+/** Selector that excludes revisions of other controllers, such as those of DaemonSets. */
 const REVISIONS = { labelSelector: `${names.REVISION_LABEL_PREFIX}kind` };
 
 export function createPartCaches(client: KubeClient, logger: Logger): PartCaches {
@@ -72,7 +72,7 @@ function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name
   return `${resource}/${namespace}/${name}`;
 }
 
-/** Keys of the instancetype and preference for which a VM has no revision yet. */
+/** Returns the keys of the instancetype and preference for which the VM has no revision yet. */
 export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
     const matcher = findMatcher(vm, part);
@@ -83,7 +83,7 @@ export function findMissingParts(vm: VirtualMachine): readonly string[] {
   });
 }
 
-/** Calls `onChange` with the key, as in `findMissingParts`, of each changed instancetype or preference. */
+/** Calls `onChange` for each changed instancetype or preference, with a key as in `findMissingParts`. */
 export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
   for (const { type, cache } of namedCaches(caches)) {
     cache.onChange((change) => {

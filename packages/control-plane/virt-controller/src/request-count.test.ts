@@ -38,10 +38,10 @@ async function vmSeen(): Promise<void> {
   );
 }
 
-/** All requests during `story`, sorted. */
-async function requestsOf(story: () => Promise<void>): Promise<readonly string[]> {
+/** All requests during `scenario`, sorted. */
+async function requestsOf(scenario: () => Promise<void>): Promise<readonly string[]> {
   const before = stage.controller.calls.length;
-  await story();
+  await scenario();
   return stage.controller.calls.slice(before).toSorted();
 }
 

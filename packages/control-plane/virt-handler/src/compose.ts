@@ -72,12 +72,12 @@ import {
   type ReadIdentity,
 } from "./relays/node-identity.ts";
 
-/** Maximum number of child programs at a time that read or change links. More would only compete for the CPU. */
+/** Maximum number of concurrent child programs that read or change links. More would only compete for the CPU. */
 const PROCESSES_MAX = 8;
 
-/** Relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
+/** Path relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** Interval for asking the kubelet which socket directories pods still use, milliseconds. */
+/** Interval at which to read from the kubelet which socket directories pods use, in milliseconds. */
 const SWEEP_INTERVAL_MS = 30_000;
 
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
@@ -158,7 +158,7 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
   });
 }
 
-/** Ends programs that an earlier process of virt-handler left running. */
+/** Kills programs that an earlier process of virt-handler left running. */
 async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
   programs: T,
 ): Promise<T> {
@@ -171,7 +171,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** The node's namespace stays open for the life of this process. */
+/** Opens the doctor. The node's namespace stays open for the life of this process. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const node = createNamespaces().open(path);
@@ -202,7 +202,7 @@ function openVhostSockets(flags: Flags): VhostSockets {
   return createVhostSockets({ ...buildVhostOptions(flags), podsDir: flags.podsDir });
 }
 
-/** Offers the node's devices to its kubelet until aborted. Does nothing without a kubelet directory. */
+/** Offers the node's devices to its kubelet until the signal is aborted. Does nothing without a kubelet directory. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
@@ -236,10 +236,10 @@ function openRuntime(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
-/** Retry interval until virt-api has created the certificates, milliseconds. */
+/** Interval between attempts until virt-api has created the certificates, in milliseconds. */
 const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
-/** Starts the server for virt-api as soon as its certificates exist. Does nothing without a port. */
+/** Starts the server for virt-api when its certificates exist. Does nothing without a port. */
 async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,
@@ -276,7 +276,7 @@ async function serveVirtApi(
   }
 }
 
-/** Ready when the caches are synced and the runtime has answered. Resolves after libvirt's child has ended and events are written. */
+/** Runs until the signal is aborted. Reports ready when the caches are synced and the runtime has answered. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;

@@ -18,7 +18,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly kubeletDir?: string;
-  /** Group of a dataplane that does not run as root; 0 when it does. */
+  /** Group of a dataplane that does not run as root; 0 if it runs as root. */
   readonly dataplaneGroup: number;
   readonly stateDir: string;
   readonly concurrency: number;
@@ -35,7 +35,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 /** Mount point of the certificates that virt-api creates for virt-handler. */
 const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
-/** Exceeds the number of VMs on a node, so that no VM waits for another VM's launcher. */
+/** Default concurrency. It exceeds the number of VMs on a node, so that no VM waits for another VM's launcher. */
 export const WORKERS = 512;
 
 function toDataplaneGroup(text: string): number {

@@ -23,7 +23,7 @@ import type { Sessions } from "./sessions/sessions.ts";
 export interface NodeParts {
   readonly nodeName: string;
   readonly store: Store;
-  /** The VMIs of this node. The loop also reconciles the VMIs that are cached when it starts. */
+  /** VMIs of this node. The loop also reconciles those that are cached when it starts. */
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
@@ -43,6 +43,6 @@ export interface Deps extends NodeParts, Memory {
   readonly guestHooks: GuestHooks;
   readonly ownWrites: MutationCache;
   readonly migrationRuns: MigrationRuns;
-  /** By VMI uid. */
+  /** Launcher pods by uid of the VMI. */
   readonly knownLaunchers: Map<string, LauncherPod>;
 }

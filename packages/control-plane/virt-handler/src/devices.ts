@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers devices to the node's kubelet as the configuration demands.
+// Offers devices to the node's kubelet according to the configuration.
 import type { KubeVirt } from "@patchbay/api";
 import { planNodeOffers, type NodeOffer } from "@patchbay/core/node";
 import type { Cache } from "@patchbay/core/interfaces";
 
 export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Resolves when the signal is aborted and the offer is withdrawn completely. */
+  /** Offers a device. Resolves when the signal is aborted and the offer is withdrawn completely. */
   offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ interface Offer {
   readonly ended: Promise<void>;
 }
 
-/** Resolves when the signal is aborted and all offers are withdrawn. */
+/** Offers the configured devices. Resolves when the signal is aborted and all offers are withdrawn. */
 export async function offerNodeDevices(parts: OfferOptions, signal: AbortSignal): Promise<void> {
   const { kubevirts } = parts;
   const offered = new Map<string, Offer>();

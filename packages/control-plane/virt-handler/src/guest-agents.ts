@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest agents' last reports and next queries. After a restart the VMI's status stays until the agents are queried again.
+// Last reports of guest agents, and the times of the next queries. After a restart the VMI's status is used until the next query.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
@@ -15,9 +15,9 @@ import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 
 interface AgentAnswer {
-  /** Undefined when the agent did not answer; what is known then stays. */
+  /** Links of the guest; undefined if the agent did not answer, so that the last links remain. */
   readonly links: readonly GuestInterface[] | undefined;
-  /** True when the agent has the channel open but did not answer in time. Unset when the agent rejected the query. */
+  /** Whether the agent had the channel open and did not answer in time. Unset if the agent rejected the query. */
   readonly isTimeout?: boolean;
   /** MACs of the VM's NICs, lower case with colons. */
   readonly macs: readonly string[];
@@ -26,15 +26,15 @@ interface AgentAnswer {
 
 export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
-  /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
+  /** Returns the guest's system; undefined if it must be queried, because an agent that reconnects may run in another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /** Milliseconds, 0 for now; undefined to wait for a change. `inputs` names the reportable NICs; a different text is a change. */
+  /** Returns the milliseconds until the next query; undefined to wait for a change of `inputs`, which serializes the reportable NICs. */
   queryDueInMs(uid: string, inputs: string): number | undefined;
-  /** Returns true when the answer contains something new. */
+  /** Records an answer. Returns whether it changes a report. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether an agent has the channel open. An agent that does not answer counts as not connected. */
+  /** Records whether an agent has the channel open. A hung agent counts as not connected. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** RFC 3339 time since which the agent of a guest has not answered; undefined until the silence is long enough to report. */
+  /** Returns the RFC 3339 time since which a guest's agent has not answered; undefined until the silence is long enough to report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
@@ -54,18 +54,18 @@ interface AgentSilence {
 }
 
 /** Consecutive timeouts of an agent that has the channel open. */
-interface Unanswered {
+interface UnansweredQueries {
   readonly count: number;
-  /** Time of the first timeout, RFC 3339. */
+  /** RFC 3339 time of the first timeout. */
   readonly since: string;
   readonly sinceMs: number;
 }
 
-/** The agent counts as hung after this many timeouts in a row. */
+/** Number of consecutive timeouts after which the agent counts as hung. */
 const HUNG_AFTER_TIMEOUTS = 2;
-/** A guest that reboots is silent for a while, which needs no report. */
+/** Duration after which a silence is reported, in milliseconds. A guest that reboots is silent for less. */
 const SILENCE_REPORT_DELAY_MS = 60_000;
-/** Limits queries for agents that connect and disconnect all the time: a burst, then one in each `refillMs`. */
+/** Limits the queries of an agent that reconnects all the time to a burst, and then one in each `refillMs`. */
 const QUERY_LIMIT = { burst: 12, refillMs: 30_000 };
 
 function uidOf({ metadata }: VirtualMachineInstance): string {
@@ -88,7 +88,7 @@ class TrackedGuestAgents implements GuestAgents {
   readonly #views = new Map<string, GuestView>();
   readonly #systems = new Map<string, GuestOsInfo>();
   readonly #silences = new Map<string, AgentSilence>();
-  readonly #unanswered = new Map<string, Unanswered>();
+  readonly #unanswered = new Map<string, UnansweredQueries>();
   readonly #queryLimits;
 
   constructor(clock: Clock) {
@@ -152,7 +152,7 @@ class TrackedGuestAgents implements GuestAgents {
     );
   }
 
-  /** Returns true when the agent has just been found to hang. */
+  /** Records a timeout. Returns whether it is the one after which the agent counts as hung. */
   #recordTimeout(uid: string): boolean {
     const before = this.#unanswered.get(uid) ?? {
       count: 0,
@@ -183,7 +183,7 @@ class TrackedGuestAgents implements GuestAgents {
     return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
-  /** A process that has not queried the agent yet relies on what its predecessor reported. */
+  /** Returns whether the agent is hung. Before the first query, uses what an earlier process reported. */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);

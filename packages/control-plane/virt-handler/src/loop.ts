@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile loop over the VMIs of one node, independent of the adapters. Each pass turns the facts of the node into
-// devices of the VM.
+// The reconcile loop over the VMIs of one node, independent of the adapters. Each pass plugs and unplugs devices according to the facts.
 import { type VirtualMachineInstance, isVmiFinal } from "@patchbay/api";
 import type {
   LauncherPod,
@@ -83,7 +82,7 @@ function releasePod(pod: LauncherPod, deps: Deps): void {
   });
 }
 
-/** Records the current launcher of a VMI, and releases the previous one: its guest has left this node or never arrived. */
+/** Records the current launcher of a VMI. Releases the previous one, which no longer has the guest or never had it. */
 function trackLauncher(
   { metadata }: VirtualMachineInstance,
   launcher: LauncherPod | undefined,
@@ -106,14 +105,14 @@ function releaseVmi(vmi: VirtualMachineInstance, deps: Deps): void {
   forgetVmi(uid, deps);
 }
 
-/** Errors of the launcher: its own, and those of the CRI, libvirt, the domain, the pod's links and the OS. */
+/** Error codes of the launcher, the CRI, libvirt, the domain, the pod's links and the OS. */
 const LAUNCHER_ERRORS = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isLauncherError(error: unknown): error is AppError {
   return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
 }
 
-/** Milliseconds to wait because the launcher backs off or the VMI used up its passes; undefined when a pass may run. */
+/** Returns the milliseconds of the launcher's backoff, or until the VMI may have another pass; undefined if a pass may run now. */
 export function findDelayMs(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,
@@ -128,7 +127,7 @@ function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: D
   failedPasses.delete(metadata.uid ?? "");
 }
 
-/** Rethrows, so that the queue backs off. */
+/** Reports the failure, and rethrows it so that the queue backs off, unless the launcher is unreachable. */
 async function handleFailedPass(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -143,17 +142,17 @@ async function handleFailedPass(
     throw error;
   }
   await reportFailure(vmi, { error, failures: 0 }, deps);
-  // The watch on the socket wakes this key. A socket on which nobody listens causes no event, so those errors are rethrown above.
+  // The watch on the socket wakes this key. A socket without a listener causes no event, so its error is rethrown above.
   deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
   return done();
 }
 
-/** While the pod is created, a mount may still cover the launcher's path, and inotify does not report that. */
+/** Phases before the launcher's path is usable: while the pod is created, a mount may cover it, and inotify does not report that. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Remember addresses, wire, attach and check once more: each pass does what the previous one made possible. */
+/** Maximum number of rounds in a pass: remember addresses, wire, attach, and check again. Each round enables the next one. */
 const PASSES_MAX = 5;
 
-/** Drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
+/** Returns drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
 function findRepairedDrifts(
   plan: readonly NodeAction[],
   facts: NodeVmFacts,
@@ -181,7 +180,7 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
-    // Only the owner records phases; a migration target continues with those in the status.
+    // Only the owner records phases. A migration target continues with those in the status.
     if (place.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
@@ -196,7 +195,7 @@ async function converge(
   }
 }
 
-/** Drops the retry state of steps that succeeded, so that the next unplug or step starts afresh. */
+/** Deletes the retry state of steps that succeeded, so that the next unplug or step starts without backoff. */
 function pruneRetryState(
   { vmi, ifaces, domain, orphanedWirings: orphans }: NodeVmFacts,
   result: NodePlanResult,
@@ -235,7 +234,7 @@ async function convergeAndReport(
   notifyHooks(facts, place, deps);
   const delayMs = await reportNodeVm(facts, result, deps);
   if (result.connectionError !== undefined) throw result.connectionError;
-  // Without a guest agent nothing is polled: netlink, libvirt and the API server report every change.
+  // Nothing is polled without a guest agent, because netlink, libvirt and the API server report every change.
   const dueInMs = [
     result.changed ? 0 : [],
     result.retryInMs ?? [],
@@ -244,7 +243,7 @@ async function convergeAndReport(
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
 
-/** On a migration target, the guest's owner queries the agent. */
+/** Queries the agent on the guest's owner only, not on a migration target. */
 async function queryOwnedGuest(
   facts: NodeVmFacts,
   place: LauncherContext,
@@ -342,7 +341,7 @@ function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
-/** Resolves when the signal is aborted and all sessions are closed. */
+/** Runs the loop. Resolves when the signal is aborted and all sessions are closed. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;
   const deps = buildDeps(parts);

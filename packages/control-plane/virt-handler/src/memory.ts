@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the node's VMs between passes. A restart loses it, which is harmless.
+// State of the node's VMs between passes. A restart harmlessly discards it.
 import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
 import {
   endHistory,
@@ -23,7 +23,7 @@ import type { Taps } from "./metrics/plugs.ts";
 export interface PhaseTimings {
   /** Records the current phases of the NICs, whether or not they are reported. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
-  /** Describes how long the NIC took to reach its phase; undefined when that is unknown. */
+  /** Returns how long the NIC took to reach its phase; undefined if that is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;
@@ -63,24 +63,25 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 }
 
 interface UnplugRequests {
-  /** Records before the call, because the guest may refuse before libvirt replies. `before` counts earlier processes. Returns the undo. */
+  /** Records a request before it is sent. `before` is the count of earlier processes. Returns a function that removes the record. */
   record(uid: string, iface: string, before: number): () => void;
-  /** Records that libvirt reported the last request as failed. Does nothing without a request. */
+  /** Records that libvirt reported the last request as failed. Does nothing if there was none. */
   recordRefusal(uid: string, iface: string): void;
   find(uid: string, iface: string): UnplugRequest | undefined;
   retain(uid: string, ifaces: readonly string[]): void;
 }
 
-interface Requests {
+interface IfaceRequests {
   readonly lastMs: number;
   readonly count: number;
   readonly isRefused: boolean;
 }
 
 export function createUnplugRequests(clock: Clock): UnplugRequests {
-  const byVmi = new Map<string, ReadonlyMap<string, Requests>>();
-  const find = (uid: string, iface: string): Requests | undefined => byVmi.get(uid)?.get(iface);
-  const put = (uid: string, iface: string, requests: Requests | undefined): void => {
+  const byVmi = new Map<string, ReadonlyMap<string, IfaceRequests>>();
+  const find = (uid: string, iface: string): IfaceRequests | undefined =>
+    byVmi.get(uid)?.get(iface);
+  const put = (uid: string, iface: string, requests: IfaceRequests | undefined): void => {
     const all = new Map(byVmi.get(uid));
     if (requests === undefined) all.delete(iface);
     else all.set(iface, requests);
@@ -113,11 +114,11 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
   };
 }
 
-/** Everything here is keyed by the VMI's uid and dropped with the VMI. */
+/** State by uid of the VMI, which is deleted with the VMI. */
 export interface Memory extends RateLimits {
   readonly unplugRequests: UnplugRequests;
   readonly guestAgents: GuestAgents;
-  /** By VMI uid. */
+  /** Taps of devices by uid of the VMI. */
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
   readonly phaseTimings: PhaseTimings;

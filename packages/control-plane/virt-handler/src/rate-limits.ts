@@ -12,23 +12,23 @@ import {
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/base";
 
-/** A restart loses all of it, so that the new process tries everything at once. */
+/** Rate limits and backoff. A restart discards them, so the new process retries everything at once. */
 export interface RateLimits {
-  /** By VMI uid. */
+  /** Failed steps, by uid of the VMI. */
   readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Since when a change is held back that may be over in a moment, by VMI uid; monotonic milliseconds. */
+  /** Monotonic time since which a possibly short-lived change is not reported, in milliseconds, by uid of the VMI. */
   readonly transientSince: Map<string, number>;
-  /** Consecutive failed passes, by VMI uid. The queue backs off meanwhile. */
+  /** Number of consecutive failed passes by uid of the VMI. The queue backs off meanwhile. */
   readonly failedPasses: Map<string, number>;
 }
 
-/** The fields of a VMI that other components write. A change resets limits and backoff. */
+/** Serializes the fields of a VMI that other components write. A change resets limits and backoff. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // A target that restarted listens on other ports.
+  // A restarted target listens on other ports.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,
@@ -43,21 +43,21 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, migrationInputs]);
 }
 
-/** Time after which a VMI may have one more pass, milliseconds. */
+/** Time after which a VMI may have one more pass, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** A start takes about twenty passes and a plug ten. After the burst, a libvirt that sends events all the time gets one a second. */
+/** Limit of passes. A start takes about twenty and a plug ten. Later a libvirt that sends events all the time causes one per second. */
 const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
-/** Time after which the status of a VMI may be written once more, milliseconds. */
+/** Time after which the status of a VMI may be written once more, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** A start takes three writes and a plug three. After the burst, a guest or libvirt whose answers keep changing gets one in 10 s. */
+/** Limit of status writes. A start and a plug take three each. Later a guest whose answers keep changing causes one in 10 s. */
 const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 
-/** Delay before the status shows that a plug waits for its pod or for the guest, milliseconds. Most of these waits end sooner. */
+/** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most of these waits end sooner. */
 export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
-/** By VMI uid. */
+/** Budget of operations by uid of the VMI. */
 export interface Budget {
-  /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
+  /** Uses one operation. Returns false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
@@ -80,9 +80,9 @@ function createBudget(clock: Clock, allowance: Allowance): Budget {
   };
 }
 
-/** Time after which the links of an iface may be created once more, milliseconds. */
+/** Time after which the links of an iface may be created once more, in milliseconds. */
 export const WIRING_REFILL_MS = 10_000;
-/** A plug takes one or two. After the burst, a launcher that keeps breaking its links gets one in 10 s. */
+/** Limit of creations. A plug takes one or two. Later a launcher that keeps breaking its links causes one in 10 s. */
 const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

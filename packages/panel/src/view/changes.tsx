@@ -116,8 +116,8 @@ function CheckOptions({ state, actions }: ViewProps): JSX.Element | null {
             actions.setProbation({ isOn: !isOn });
           }}
         />
-        CheckOptions that frames pass once the plug is in use, and unplug it again if a fault in the
-        guest or its pod stops them
+        Check that frames pass once the plug is in use, and unplug it again if a fault in the guest
+        or its pod stops them
       </label>
       {isOn ? (
         <label>

@@ -17,8 +17,8 @@ import { createFakeFiles } from "@patchbay/os/testing";
 import { printPluginConfig } from "../../../../packages/adapters/cni/src/formats.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
 import {
-  DEFINITIONS,
-  DEVICE_INFO,
+  DEFINITIONS_DIR,
+  DEVICE_INFO_DIR,
 } from "../../../../packages/control-plane/net-agent/src/testing/node-files.ts";
 import { POD_KEY, World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
@@ -209,7 +209,7 @@ const defineByFile: Judge = async ({ input }) => {
   const world = new World();
   const name = input["nadName"] as string;
   for (const [file, config] of Object.entries(input["confDir"] as Fields)) {
-    await world.files.writeAtomic(`${DEFINITIONS}/${file}`, JSON.stringify(config));
+    await world.files.writeAtomic(`${DEFINITIONS_DIR}/${file}`, JSON.stringify(config));
   }
   world.putEmptyNad(name);
   await world.putPod({ networks: name });
@@ -226,7 +226,7 @@ async function worldWithDevice(plugins: readonly Fields[], id: string, info?: un
   world.putNad({ namespace: "ns1", name: "n" }, { name: "s", plugins }, annotations);
   world.podDevices.put(POD_KEY, resource, [id]);
   if (info !== undefined) {
-    const path = `${DEVICE_INFO}/dp/vendor.io-nic-${id}-device.json`;
+    const path = `${DEVICE_INFO_DIR}/dp/vendor.io-nic-${id}-device.json`;
     await world.files.writeAtomic(path, JSON.stringify(info));
   }
   await world.putPod({ networks: "n" });

@@ -10,7 +10,3 @@ export function findClusterServer(): string | undefined {
   if (host === undefined || port === undefined) return undefined;
   return host.includes(":") ? `https://[${host}]:${port}` : `https://${host}:${port}`;
 }
-
-export function readEnvironment(): Readonly<Record<string, string | undefined>> {
-  return process.env;
-}

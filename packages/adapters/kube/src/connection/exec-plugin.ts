@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec plugins of a kubeconfig, which issue credentials. Source: client-go plugin/pkg/client/auth/exec
-import { execFile } from "node:child_process";
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+// Exec plugins of a kubeconfig, which issue credentials. The client library runs them; it is loaded only for a user with a
+// plugin, because it costs 0.7 s and 42 MB.
+import type { OutgoingHttpHeaders } from "node:http";
+import type { RequestOptions } from "node:https";
+import type { KubeConfig } from "@kubernetes/client-node";
+import type { JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
-import { readEnvironment } from "./config.ts";
 
 /** Deadline of the plugin, in milliseconds, long enough to prompt a person. */
 const PLUGIN_TIMEOUT_MS = 60_000;
@@ -15,75 +17,29 @@ export interface PluginCredentials {
   readonly token: string | undefined;
 }
 
-interface CachedCredentials extends PluginCredentials {
-  /** Time of expiry, RFC 3339; undefined if the credentials do not expire. */
-  readonly expiresAt: string | undefined;
-}
-
-interface PluginCommand {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+function startDeadline(): { readonly promise: Promise<never>; readonly end: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const deadline = AbortSignal.timeout(PLUGIN_TIMEOUT_MS);
+  deadline.onabort = () => {
+    reject(new Error(`it took more than ${String(PLUGIN_TIMEOUT_MS)} ms`));
+  };
+  return {
+    promise,
+    end: () => {
+      deadline.onabort = null;
+    },
+  };
 }
 
 function readText(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
+  return typeof value === "string" ? value : undefined;
 }
 
-function parseCommand(exec: JsonObject): PluginCommand {
-  const command = readText(exec["command"]);
-  if (command === undefined) throw new Error("it names no command");
-  const { args, env } = exec;
-  const variables = Array.isArray(env) ? env.filter(isJsonObject) : [];
-  return {
-    command,
-    args: Array.isArray(args) ? args.map(String) : [],
-    env: Object.fromEntries(variables.map(({ name, value }) => [String(name), String(value)])),
-  };
-}
-
-/**
- * Returns the plugin's standard output. Unlike programs of a ProcessRunner, the plugin stays in this process group,
- * because only the terminal's foreground group may prompt a person.
- */
-function runPlugin({ command, args, env }: PluginCommand): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const options = {
-    env: { ...readEnvironment(), ...env },
-    timeout: PLUGIN_TIMEOUT_MS,
-    killSignal: "SIGKILL",
-  } as const;
-  execFile(command, args, options, (error, stdout, stderr) => {
-    if (error === null) resolve(stdout);
-    else if (error.signal === "SIGKILL") {
-      reject(new Error(`it was killed, or took more than ${String(PLUGIN_TIMEOUT_MS)} ms`));
-    } else reject(typeof error.code === "number" ? new Error(stderr) : error);
-  });
-  return promise;
-}
-
-function parseCredentials(output: string): CachedCredentials {
-  const credential = parseJson(output);
-  const status = isJsonObject(credential) ? credential["status"] : undefined;
-  if (!isJsonObject(status)) throw new Error("it printed no ExecCredential with a status");
-  return {
-    cert: readText(status["clientCertificateData"]),
-    key: readText(status["clientKeyData"]),
-    token: readText(status["token"]),
-    expiresAt: readText(status["expirationTimestamp"]),
-  };
-}
-
-function isCurrent({ expiresAt }: CachedCredentials): boolean {
-  // oxlint-disable-next-line no-restricted-globals -- the plugin states an absolute time, and no caller has a clock
-  return expiresAt === undefined || Date.parse(expiresAt) > Date.now();
-}
-
-/** The exec plugin of one user. Credentials are reused until they expire. */
+/** The exec plugin of one user. Credentials are reused until they expire; the library caches them in its object. */
 export class ExecPlugin {
   readonly #path: string;
   readonly #exec: JsonObject;
-  #credentials: CachedCredentials | undefined;
+  #config: KubeConfig | undefined;
 
   /** `path` is the path of the kubeconfig, for errors. */
   constructor(path: string, exec: JsonObject) {
@@ -93,17 +49,41 @@ export class ExecPlugin {
 
   /** Runs the plugin if credentials are missing, expired or rejected. @throws AppError with KUBE_CONFIG_INVALID */
   async read(isRefused: boolean): Promise<PluginCredentials> {
-    const cached = this.#credentials;
-    if (!isRefused && cached !== undefined && isCurrent(cached)) return cached;
+    const deadline = startDeadline();
     try {
-      this.#credentials = parseCredentials(await runPlugin(parseCommand(this.#exec)));
-      return this.#credentials;
+      return await Promise.race([this.#run(isRefused), deadline.promise]);
     } catch (error) {
       throw new AppError(
         "KUBE_CONFIG_INVALID",
         { path: this.#path, reason: `exec plugin: ${messageOf(error)}` },
         { cause: error },
       );
+    } finally {
+      deadline.end();
     }
+  }
+
+  async #run(isRefused: boolean): Promise<PluginCredentials> {
+    if (isRefused || this.#config === undefined) this.#config = await this.#load();
+    const options: RequestOptions & { readonly headers: OutgoingHttpHeaders } = { headers: {} };
+    await this.#config.applyToHTTPSOptions(options);
+    const authorization = readText(options.headers["Authorization"]);
+    return {
+      cert: readText(options.cert),
+      key: readText(options.key),
+      token: authorization?.replace(/^Bearer /, ""),
+    };
+  }
+  async #load(): Promise<KubeConfig> {
+    const library = await import("@kubernetes/client-node");
+    const config = new library.KubeConfig();
+    const name = "exec";
+    config.loadFromOptions({
+      clusters: [{ name, server: "https://localhost", skipTLSVerify: false }],
+      users: [{ name, exec: this.#exec }],
+      contexts: [{ name, cluster: name, user: name }],
+      currentContext: name,
+    });
+    return config;
   }
 }

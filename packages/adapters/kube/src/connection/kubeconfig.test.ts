@@ -271,7 +271,7 @@ users:
   test.each([
     { name: "fails", command: "sh", script: "echo no login >&2; exit 3", want: "no login" },
     { name: "is missing", command: "/none/plugin", script: "", want: "ENOENT" },
-    { name: "prints no JSON", command: "sh", script: "echo token", want: "no ExecCredential" },
+    { name: "prints no JSON", command: "sh", script: "echo token", want: "Unexpected token" },
   ])("whose plugin $name is refused with the reason", async ({ command, script, want }) => {
     const exec = { command, args: ["-c", script] };
     const text = buildKubeconfig([], [`exec: ${JSON.stringify(exec)}`]);

@@ -2,7 +2,13 @@
 // patchbay doctor: checks an installation, or finds where frames of a VM's interfaces are lost.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
+import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
+
+/** Converts a finding for programs, which know the message as `says`. */
+function toJson({ check, verdict, message, fix }: Finding): object {
+  return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
+}
 
 async function examineInstallation(context: Context): Promise<void> {
   const { AppError } = await import("@patchbay/base");
@@ -14,7 +20,7 @@ async function examineInstallation(context: Context): Promise<void> {
     const findings = judgeInstallation(await collectFacts(context, session));
     await printResult(context, {
       table: () => printFindings(findings),
-      data: { findings },
+      data: { findings: findings.map(toJson) },
       names: findings.filter(({ verdict }) => verdict === "wrong").map(({ check }) => check),
     });
     const wrong = findings.filter(({ verdict }) => verdict === "wrong").length;
@@ -31,7 +37,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Changes nothing permanently: VMs are sent as dry runs, and the pod that is started on a standalone machine is deleted. */
+/** Changes nothing permanently: it sends VMs as dry runs, and deletes the pod that it starts on a standalone machine. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

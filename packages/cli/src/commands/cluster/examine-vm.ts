@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnosis of the interfaces of a VM, one after the other.
+// Examines the interfaces of a VM, one after another.
 import { AppError } from "@patchbay/base";
 import { ifacesOf } from "@patchbay/core/nics";
 import type { DoctorReport } from "@patchbay/core/doctor";

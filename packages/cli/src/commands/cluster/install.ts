@@ -6,10 +6,10 @@ import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { waitForObject } from "./wait-for-object.ts";
 
-/** Source: the flag `--mode` of net-agent. */
+/** Modes of net-agent. Source: its flag `--mode`. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** Settings from flags; all others stay unchanged. */
+/** Returns the settings that flags set; all others stay unchanged. */
 function readSettings(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
@@ -70,7 +70,7 @@ async function runInstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Updates existing objects of Patchbay to this version and keeps their settings. */
+/** Installs Patchbay, or updates its objects to this version and preserves their settings. */
 export const install: Command = {
   name: "install",
   args: [],
@@ -145,7 +145,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Succeeds on a cluster without Patchbay. */
+/** Succeeds even on a cluster without Patchbay. */
 export const uninstall: Command = {
   name: "uninstall",
   args: [],

@@ -9,11 +9,11 @@ import type { Session } from "../../session.ts";
 export interface ObjectCondition<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly key: ObjectKey;
-  /** Called with undefined if the object does not exist. */
+  /** Returns whether the object has the state. Called with undefined if it does not exist. */
   readonly isReached: (object: T | undefined) => boolean;
 }
 
-/** Resolves when the object is in the wanted state; rejects at Ctrl-C. */
+/** Resolves when the object has the state. Rejects at Ctrl-C. */
 export async function waitForObject<T extends KubeObject>(
   { client }: Session,
   { signal, err }: Context,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the objects of a VM. All are sent as dry runs first, so that a rejected object leaves none behind.
+// Creates the objects of a VM. Sends all as dry runs first, so that the rejection of one leaves none behind.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -9,13 +9,13 @@ import {
 import type { CallOptions, Store } from "@patchbay/core/interfaces";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
-/** Deleting the VM deletes its secret. */
+/** Makes the VM the owner of the secret, so that deleting the VM deletes the secret. */
 function withOwner({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
 
-/** @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
+/** Creates the objects. @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
 export async function createObjects(
   store: Store,
   { claims, vm, secret }: VmObjects,

@@ -6,7 +6,7 @@ import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "./vm-objects.ts";
 
-/** Prints one YAML document per object, or a JSON list. */
+/** Prints one YAML document per object, or one list in JSON. */
 async function printManifest(
   { out, global }: Pick<Context, "out" | "global">,
   objects: readonly KubeObject[],
@@ -17,7 +17,7 @@ async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // Without aliases, and with user data as they were written, so that people can edit the output.
+  // These options print no aliases and preserve the lines of user data, so that people can edit the output.
   const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
@@ -34,13 +34,15 @@ export function describeDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
   const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);
   const filled = volumes.flatMap(({ name, dataVolume }) => (dataVolume ? [name] : []));
-  const anew = volumes.flatMap(({ name, containerDisk }) => (containerDisk ? [name] : []));
+  const recreated = volumes.flatMap(({ name, containerDisk }) => (containerDisk ? [name] : []));
   if (filled.length > 0) {
     return `its disk ${filled.join(", ")} is filled once, before the first start, and deleted with the VM: kubectl get dv`;
   }
-  if (anew.length === 0) return "its disks are kept";
+  if (recreated.length === 0) return "its disks are kept";
   const which =
-    anew.length === 1 ? `its disk ${anew.join()} is` : `its disks ${anew.join(", ")} are`;
+    recreated.length === 1
+      ? `its disk ${recreated.join()} is`
+      : `its disks ${recreated.join(", ")} are`;
   const others = isKept ? "the others are kept" : "--root SIZE keeps it";
   return `${which} created anew at each start; ${others}`;
 }
@@ -86,7 +88,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** `-o yaml` and `-o json` send no requests. */
+/** Sends no requests with `-o yaml` and `-o json`. */
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],

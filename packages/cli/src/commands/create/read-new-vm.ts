@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
+// Reads settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
 import type { Matcher } from "@patchbay/api";
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -31,7 +31,7 @@ interface NamedMac {
   readonly mac: string;
 }
 
-/** `NAME=MAC`, or a MAC alone for the next network. */
+/** Parses `NAME=MAC`, or a MAC alone for the next network. */
 function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
@@ -52,7 +52,7 @@ function findMacProblems(
   });
 }
 
-/** MACs by interface name. A value without a name belongs to the next network, or to the pod network if there is no other. */
+/** Returns MACs by interface name. A MAC alone belongs to the next network, or to the pod network if there is no other. */
 export function readMacs(
   values: readonly string[],
   names: readonly string[],
@@ -72,10 +72,10 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** The pod network's default route has a lower metric than this. Source: systemd.network(5), 1024. */
+/** Metric of the default routes of secondary NICs, above that of the pod network. Source: systemd.network(5), 1024. */
 const ROUTE_METRIC = 2048;
 
-/** DHCP on every NIC, matched by MAC, because names of NICs differ between guests. The first NIC is on the pod network. */
+/** Makes network data with DHCP on every NIC, matched by MAC because names differ between guests. The first NIC is on the pod network. */
 export function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -149,7 +149,7 @@ function readMachine(input: Input): VmParts {
 
 type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
-/** A MAC for every interface: assigned or generated. */
+/** Returns a MAC for every interface: the assigned one, or a generated one. */
 function withNewMacs(
   names: readonly string[],
   assigned: ReadonlyMap<string, string>,
@@ -162,7 +162,7 @@ function withNewMacs(
   return macs;
 }
 
-/** Adds network data for VMs with several NICs, because cloud-init configures only the first NIC otherwise. */
+/** Reads the network settings. Adds network data for several NICs, because otherwise cloud-init configures only the first. */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
   const networks = listOption(input, "network");
   const names = ifaceNames({ networks });
@@ -177,7 +177,7 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
   return { networks, macs, networkData: makeNetworkData(nics) };
 }
 
-/** Without user data, the VM gets a user with a generated password. @throws AppError with FLAG_INVALID */
+/** Reads all settings. Without user data, the VM gets a user with a generated password. @throws AppError with FLAG_INVALID */
 export async function readNewVm(
   files: Files,
   input: Input,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of `create vm` in virtctl's notation: `src:…,name:…,bootorder:…` and `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+// Flags of `create vm` with virtctl's syntax: `src:…,name:…,bootorder:…` and `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 
-/** An existing disk: from an image, created anew at each start, or from a claim. */
+/** Disk from an image, which is created again at each start, or from an existing claim. */
 export interface NewVolume {
   readonly name: string;
   readonly source: { readonly image: string } | { readonly claim: string };
-  /** Position in the boot order, from 1. */
+  /** Position in the boot order, starting at 1. */
   readonly bootOrder?: number;
 }
 
@@ -45,7 +45,7 @@ function readBootOrder(flag: string, text: string): number {
   throw flagError(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
-/** Default name and source of the disks of a flag. */
+/** Flag for disks, with the default name and the source of each. */
 interface VolumeFlag {
   readonly flag: string;
   readonly toName: (source: string, index: number) => string;
@@ -74,7 +74,7 @@ function toClaim(source: string): NewVolume["source"] {
   );
 }
 
-/** Disks of `--volume-containerdisk` and `--volume-pvc`. @throws AppError with FLAG_INVALID */
+/** Reads the disks of `--volume-containerdisk` and `--volume-pvc`. @throws AppError with FLAG_INVALID */
 export function readVolumes(
   vm: string,
   texts: { readonly images: readonly string[]; readonly claims: readonly string[] },
@@ -91,7 +91,7 @@ export function readVolumes(
   ];
 }
 
-/** Lets the first disk boot if no disk has a boot order. */
+/** Sets the boot order of the first disk if no disk has one. */
 export function withBootOrder(volumes: readonly NewVolume[]): readonly NewVolume[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
   const duplicate = orders.find((order, index) => orders.indexOf(order) !== index);
@@ -109,7 +109,7 @@ export function findBootVolume(volumes: readonly NewVolume[]): NewVolume | undef
 
 export interface MatcherFlag {
   readonly part: "instancetype" | "preference";
-  /** `[KIND/]NAME`. */
+  /** Instancetype or preference as `[KIND/]NAME`. */
   readonly text: string | undefined;
   /** Whether to infer it from labels of the boot disk. */
   readonly isInferred: boolean;
@@ -126,7 +126,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   throw flagError(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
 }
 
-/** The VM's field; undefined without the flags. @throws AppError with FLAG_INVALID */
+/** Returns the VM's field; undefined if no flag sets it. @throws AppError with FLAG_INVALID */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
   if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
   if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };

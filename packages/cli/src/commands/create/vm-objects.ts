@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of a new VM: claims, secret and the VM itself. Pure.
+// Builds the objects of a new VM: claims, secret and the VM itself. Pure.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -12,36 +12,36 @@ import type { KubeObject, PersistentVolumeClaim, Secret } from "@patchbay/api/ku
 import { AppError } from "@patchbay/base";
 import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
 
-/** Settings of a new VM; amounts in Kubernetes' notation. */
+/** Settings of a new VM, with amounts in Kubernetes' notation. */
 export interface NewVm {
   readonly name: string;
-  /** Unset: the namespace of the client that creates it. */
+  /** Namespace; undefined to use that of the client which creates the VM. */
   readonly namespace: string | undefined;
-  /** At least one volume; they precede all other disks. */
+  /** Volumes, at least one. They precede all other disks. */
   readonly volumes: readonly NewVolume[];
-  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: the disk is created anew at each start. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset to create that disk again at each start. */
   readonly rootSize?: string;
-  /** Undefined if an instancetype defines it. */
+  /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
   readonly instancetype: Matcher | undefined;
   readonly preference: Matcher | undefined;
   readonly userData: string;
   readonly networkData?: string;
-  /** Sizes. */
+  /** Sizes of the additional disks. */
   readonly disks: readonly string[];
-  /** NAME or NAMESPACE/NAME of NetworkAttachmentDefinitions. */
+  /** NetworkAttachmentDefinitions, as NAME or NAMESPACE/NAME. */
   readonly networks: readonly string[];
-  /** By the name of the interface; admission or CNI chooses the MAC of the others. */
+  /** MACs by name of the interface. Admission or CNI chooses the MACs of other interfaces. */
   readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }
 
-/** A secret in plain text, which the API server encodes as base64. Source: Kubernetes core/v1 Secret. */
+/** Secret in plain text, which the API server encodes in base64. Source: Kubernetes core/v1 Secret. */
 export interface NewSecret extends Secret {
   readonly stringData: Readonly<Record<string, string>>;
 }
 
-/** Deleting the VM deletes the secret, and keeps the claims. */
+/** Objects of a VM. Deleting the VM deletes its secret but not its claims. */
 export interface VmObjects {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly vm: VirtualMachine;
@@ -68,7 +68,7 @@ function objectHead<T extends KubeObject>(
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** Names of the persistent disks within the VM, numbered from 1; also the serial numbers that the guest sees. */
+/** Returns the names of the additional disks, numbered from 1, which are also their serial numbers in the guest. */
 function diskNames({ disks }: NewVm): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }
@@ -133,7 +133,7 @@ function buildVolumes(newVm: NewVm): NonNullable<Template["volumes"]> {
   ];
 }
 
-/** The last part of a network's name is the name of its interface. */
+/** Returns the name of a network's interface: the last part of the network's name. */
 function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
@@ -147,10 +147,7 @@ function checkDiskNames(newVm: NewVm): void {
   throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
 }
 
-/**
- * Names of the pod network's interface, and of one interface per network.
- * @throws AppError with FLAG_INVALID if two interfaces would have the same name
- */
+/** Returns names of the pod network's and of each network's interface. @throws AppError with FLAG_INVALID if two are the same */
 export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const duplicate = names.find((name, index) => names.indexOf(name) !== index);
@@ -200,7 +197,7 @@ function buildSecret(newVm: NewVm): NewSecret {
   };
 }
 
-/** @throws AppError with FLAG_INVALID */
+/** Builds the objects. @throws AppError with FLAG_INVALID */
 export function createVmObjects(newVm: NewVm): VmObjects {
   checkDiskNames(newVm);
   const { size, instancetype, preference, isStopped } = newVm;

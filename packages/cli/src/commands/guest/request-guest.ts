@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends a request to a VM's guest and prints the answer of its node.
+// Sends a request to a VM's guest and prints the response of its node.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { Context } from "../../command.ts";
@@ -8,7 +8,7 @@ import { printResult } from "../../print/output.ts";
 import { withSession, subresourcePath } from "../../session.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
-/** Deadline of virt-api, which waits for the node. */
+/** Time limit of a request, for which virt-api waits for the node, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
 export interface GuestRequest {
@@ -16,7 +16,7 @@ export interface GuestRequest {
   readonly method: "GET" | "PUT";
 }
 
-/** `args` name one guest, as in `vm web` and `vmi/web`. @throws AppError with FLAG_INVALID, and what the Kubernetes client throws */
+/** Sends the request to the guest that `args` name, as in `vm web` and `vmi/web`. @throws AppError with FLAG_INVALID */
 export async function requestGuest(
   context: Context,
   { args }: Input,
@@ -41,7 +41,7 @@ export async function requestGuest(
     });
     const result: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
-      // JSON escapes the control characters of text that the guest provides.
+      // JSON escapes the control characters in text of the guest.
       table: () =>
         method === "GET"
           ? `${JSON.stringify(result, undefined, 2)}\n`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist, in virtctl's form.
+// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist, with virtctl's syntax.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 

@@ -25,7 +25,7 @@ async function runImageAdd(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Replaces an existing image of the same name. */
+/** Adds an image. Replaces an existing image with the same name. */
 export const imageAdd: Command = {
   name: "image add",
   args: ["<name>", "<source>"],
@@ -52,7 +52,7 @@ async function runImageList(context: Context): Promise<void> {
   });
 }
 
-/** Also works while the machine is stopped. */
+/** Lists images, even while the machine is stopped. */
 export const imageList: Command = {
   name: "image list",
   args: [],
@@ -78,7 +78,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Rejected while a VM, a VMI or a pod uses the image. */
+/** Removes an image, unless a VM, a VMI or a pod uses it. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

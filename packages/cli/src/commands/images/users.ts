@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users of an image on this machine, from the machine's own API server.
+// Finds the users of an image on this machine, by the machine's own API server.
 import { join } from "node:path";
 import {
   DATA_VOLUMES,
@@ -20,7 +20,7 @@ import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { warnTo } from "../../session.ts";
 
-/** Deadline of one list, milliseconds; a stopped machine refuses the connection at once. */
+/** Time limit of one list, in milliseconds. A stopped machine refuses the connection at once. */
 const TIMEOUT_MS = 5_000;
 
 function titleOf(kind: string, { metadata }: KubeObject): string {
@@ -42,7 +42,7 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Images of claims that the VM fills at its first start, until they are filled. */
+/** Returns the images of claims that the VM fills before its first start, unless they are filled already. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Whether both name the same image; an invalid name matches nothing. */
+/** Returns whether both name the same image. An invalid name matches nothing. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -79,7 +79,7 @@ export interface PossibleUsers {
   readonly dataVolumes: readonly DataVolume[];
 }
 
-/** Pods, VMs and VMIs without a VM that use the image, for example `pod default/a`. @throws AppError with IMAGE_NAME_INVALID */
+/** Lists pods, VMs and VMIs without a VM that use the image, for example `pod default/a`. @throws AppError with IMAGE_NAME_INVALID */
 export function listUsers(image: string, all: PossibleUsers): readonly string[] {
   const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
@@ -102,7 +102,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Users of an image; empty if there is no machine or it is stopped, because nothing runs then. */
+/** Finds the users of an image; none if there is no machine or it is stopped, because nothing runs then. */
 export async function findImageUsers(context: Context, image: string): Promise<readonly string[]> {
   const kubeconfig = join(context.global.dataDir, "kubeconfig");
   if (!(await createFiles().exists(kubeconfig))) return [];

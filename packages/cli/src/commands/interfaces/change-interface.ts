@@ -4,7 +4,7 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
-/** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; other fields are Patchbay's. */
+/** Builds the body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; other fields are Patchbay's. */
 function buildBody(input: Input): Readonly<Record<string, unknown>> {
   const macAddress = textOption(input, "macAddress");
   const model = textOption(input, "model");
@@ -35,7 +35,7 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   await requestIface(context, input, request);
 }
 
-/** Done when the guest can use the interface; a stopped VM gets it at its next start. */
+/** Plugs an interface. With --wait, waits until the guest can use it; a stopped VM gets it at its next start. */
 export const addInterface: Command = {
   name: "addinterface",
   args: ["<vm>"],
@@ -64,7 +64,7 @@ export const addInterface: Command = {
   run: runAddInterface,
 };
 
-/** The guest's device keeps its MAC and its PCI address. */
+/** Changes an interface without changing the MAC and the PCI address of the guest's device. */
 export const setInterface: Command = {
   name: "set interface",
   args: ["<vm>"],
@@ -87,7 +87,7 @@ export const setInterface: Command = {
   },
 };
 
-/** Done when nothing is left of the interface in the guest, the pod and the spec. */
+/** Unplugs an interface. With --wait, waits until it has left the guest, the pod and the specification. */
 export const removeInterface: Command = {
   name: "removeinterface",
   args: ["<vm>"],

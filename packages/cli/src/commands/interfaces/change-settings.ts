@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of an interface's network and link.
+// Changes the network and the link of an interface.
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import { parseNadName } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -17,9 +17,9 @@ import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 import { isLive } from "../../print/iface-rows.ts";
 
-/** New settings of an interface; at least one is set. */
+/** New settings of an interface, of which at least one is set. */
 interface IfaceSettings {
-  /** NetworkAttachmentDefinition, NAME or NAMESPACE/NAME. */
+  /** NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME. */
   readonly network?: string;
   readonly link?: "up" | "down";
 }
@@ -28,7 +28,7 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Sets a field of an entry; fails if another entry has moved to its position. */
+/** Builds operations that set a field of an entry, and that fail if another entry has moved to its position. */
 function setField(
   entry: string,
   name: string,
@@ -59,7 +59,7 @@ function networkOperations(
   return setField(entry, iface, { field: "multus/networkName", value: wanted });
 }
 
-/** Patch of the VM, or of a VMI without a VM. @throws AppError with FLAG_INVALID, or KUBE_NOT_FOUND if the interface is missing */
+/** Builds the patch of the VM, or of a VMI without a VM. @throws AppError with FLAG_INVALID, KUBE_NOT_FOUND */
 export function ifacePatch(
   target: Target,
   iface: string,
@@ -120,7 +120,7 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
   };
 }
 
-/** @throws what {@link ifacePatch} and the request throw */
+/** Requests the change. @throws the errors of {@link ifacePatch} and of the request */
 export async function changeSettings(context: Context, input: Input): Promise<void> {
   const query = { name: argumentAt(input, 0), isVmi: false };
   const iface = textOption(input, "name") ?? "";

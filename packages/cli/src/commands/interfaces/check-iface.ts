@@ -12,10 +12,10 @@ import { printDoctorReports } from "../../print/doctor-report.ts";
 import { type Session, withTarget, type Target } from "../../session.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** Time that a guest has to start using a plugged NIC before lost frames count as a fault, milliseconds. */
-const GRACE_MS = 15_000;
-/** Time between two checks, milliseconds. */
-const PAUSE_MS = 2_000;
+/** Time in which a guest may start to use a plugged NIC before lost frames count as a fault, in milliseconds. */
+const FIRST_FRAMES_TIMEOUT_MS = 15_000;
+/** Time between two checks, in milliseconds. */
+const CHECK_INTERVAL_MS = 2_000;
 
 interface CheckContext extends ExaminedIface {
   readonly session: Session;
@@ -25,10 +25,10 @@ interface CheckContext extends ExaminedIface {
 
 interface CheckResult {
   readonly report: DoctorReport;
-  readonly stands: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
+  readonly result: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
 }
 
-const OUTCOME_TEXTS: Readonly<Record<Exclude<CheckResult["stands"], "works">, string>> = {
+const RESULT_TEXTS: Readonly<Record<Exclude<CheckResult["result"], "works">, string>> = {
   removed: "it was unplugged again",
   kept: "it was left plugged because of --keep",
   wasThere: "it was left plugged because it existed before",
@@ -42,17 +42,20 @@ async function waitForFrames({
   ...examined
 }: CheckContext): Promise<DoctorReport> {
   const { clock } = session;
-  const graceMs = Math.min(GRACE_MS, numberOption(input, "timeout", GRACE_MS));
+  const graceMs = Math.min(
+    FIRST_FRAMES_TIMEOUT_MS,
+    numberOption(input, "timeout", FIRST_FRAMES_TIMEOUT_MS),
+  );
   const untilMs = clock.monotonicMs() + graceMs;
   for (;;) {
     const report = await examine(context, session, examined);
     const remainingMs = untilMs - clock.monotonicMs();
     if (report.firstDead === undefined || remainingMs <= 0) return report;
-    await clock.sleep(Math.min(PAUSE_MS, remainingMs), context.signal);
+    await clock.sleep(Math.min(CHECK_INTERVAL_MS, remainingMs), context.signal);
   }
 }
 
-/** @throws AppError with INTERFACE_NOT_CHECKED if the check fails; the interface stays */
+/** Checks the interface, which stays plugged if that fails. @throws AppError with INTERFACE_NOT_CHECKED */
 async function checkFrames(checkContext: CheckContext): Promise<DoctorReport> {
   try {
     return await waitForFrames(checkContext);
@@ -81,7 +84,7 @@ async function unplug(checkContext: CheckContext): Promise<void> {
   const { session, context, input, target, iface } = checkContext;
   const request = { subresource: "removeinterface", iface, body: { name: iface } } as const;
   const change = ifaceChange(request, target);
-  const outcome = await performChange(session, context, { change, input, isWaiting: true });
+  const outcome = await performChange(session, context, { change, input, shouldWait: true });
   print(context, describeChange(change, outcome));
 }
 
@@ -89,30 +92,30 @@ async function judge(checkContext: CheckContext): Promise<CheckResult> {
   const { context, input, target, iface } = checkContext;
   const report = await checkFrames(checkContext);
   print(context, printDoctorReports([report]));
-  if (report.firstDead === undefined) return { report, stands: "works" };
-  if (isDeclared(target, iface)) return { report, stands: "wasThere" };
-  if (hasFlag(input, "keep")) return { report, stands: "kept" };
-  if (!report.isUnplugReason) return { report, stands: "notItsFault" };
+  if (report.firstDead === undefined) return { report, result: "works" };
+  if (isDeclared(target, iface)) return { report, result: "wasThere" };
+  if (hasFlag(input, "keep")) return { report, result: "kept" };
+  if (!report.isUnplugReason) return { report, result: "notItsFault" };
   await unplug(checkContext);
-  return { report, stands: "removed" };
+  return { report, result: "removed" };
 }
 
-function toError({ report, stands }: CheckResult, { target }: CheckContext): AppError | undefined {
+function toError({ report, result }: CheckResult, { target }: CheckContext): AppError | undefined {
   const dead = report.hops.find(({ hop }) => hop === report.firstDead);
-  if (dead === undefined || stands === "works") return undefined;
+  if (dead === undefined || result === "works") return undefined;
   return new AppError("INTERFACE_DOES_NOT_WORK", {
     iface: report.interface,
     vm: target.name,
     hop: dead.hop,
     why: dead.why,
-    stands: OUTCOME_TEXTS[stands],
+    stands: RESULT_TEXTS[result],
   });
 }
 
 async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<void> {
   const { session, context, input, target } = checkContext;
   const change = ifaceChange(request, target);
-  const plugged = await performChange(session, context, { change, input, isWaiting: true });
+  const plugged = await performChange(session, context, { change, input, shouldWait: true });
   const isDone = plugged.result === "done";
   const note = [plugged.note, "not checked"];
   const reported: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
@@ -120,7 +123,7 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
   const outcome = isDone ? await judge(checkContext) : undefined;
   if (context.global.output !== "table") {
     const { kind, namespace, name } = target;
-    const found = outcome && { check: outcome.report, stands: outcome.stands };
+    const found = outcome && { check: outcome.report, stands: outcome.result };
     await printResult(context, {
       table: () => "",
       data: {
@@ -140,9 +143,9 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 }
 
 /**
- * Waits until the interface is plugged and checks where its frames are lost. Unplugs it if the fault is in the guest or its
- * pod, unless `--keep` is set or the interface existed before.
- * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and what the change throws
+ * Waits until the interface is plugged and checks where its frames are lost. Unplugs it if the fault is in the guest or its pod, unless
+ * `--keep` is set or the interface existed before.
+ * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and the errors of the change
  */
 export async function plugAndCheck(
   context: Context,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interfaces of all VMs of a namespace, and of VMIs without a VM.
+// Lists the interfaces of all VMs of a namespace, and of VMIs without a VM.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -10,7 +10,7 @@ import { toIfaceRows } from "../../print/iface-rows.ts";
 import type { VmInterfaces } from "../../print/interfaces.ts";
 import type { Session } from "../../session.ts";
 
-/** VMs by name, each with its VMI. */
+/** Joins VMs and VMIs by name, in alphabetical order. */
 export function joinByName(
   vms: readonly VirtualMachine[],
   vmis: readonly VirtualMachineInstance[],

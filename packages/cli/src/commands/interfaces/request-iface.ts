@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of addinterface and removeinterface.
+// Requests addinterface and removeinterface.
 import {
   type Observation,
   findIfaceStage,
@@ -18,7 +18,7 @@ export interface IfaceRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A stopped VM gets a new interface at its next start, and loses one at once. */
+/** Returns why a plug of a stopped VM is not awaited. An unplug of a stopped VM takes effect at once. */
 function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,

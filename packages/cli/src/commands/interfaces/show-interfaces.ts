@@ -39,7 +39,7 @@ async function runGetInterfaces(context: Context, input: Input): Promise<void> {
   await (argumentAt(input, 0) === "" ? listAll(context) : listOne(context, input));
 }
 
-/** Includes interfaces that are declared and not plugged yet, and those that are being unplugged. */
+/** Lists interfaces, including declared ones that are not plugged yet, and those that are being unplugged. */
 export const getInterfaces: Command = {
   name: "get interfaces",
   aliases: ["interface", "ifaces"],
@@ -51,8 +51,8 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Node of the VM, and why virt-handler cannot manage the VM there. */
-function nodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
+/** Returns the node of the VM, and why virt-handler cannot manage the VM there. */
+function readNodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;
 } {
@@ -80,7 +80,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const explained = {
     title,
     isRunning: isLive(vmi),
-    ...nodeDetails(vmi?.status),
+    ...readNodeDetails(vmi?.status),
     ...(problem !== undefined && { problem }),
   };
   await printResult(context, {
@@ -104,7 +104,7 @@ export const explain: Command = {
   run: runExplain,
 };
 
-/** History of one interface, or of all if none is named. */
+/** Returns the history of one interface, or of all if no interface is named. */
 async function filterHistory(
   history: IfaceHistory,
   target: Target,
@@ -135,7 +135,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Includes interfaces that are unplugged, and guests that have ended. */
+/** Shows the history, including unplugged interfaces and guests that have ended. */
 export const history: Command = {
   name: "history",
   args: ["<vm>", "[interface]"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay up, down, restore and apiserver: the standalone machine.
+// patchbay up, down, restore and apiserver, for the standalone machine.
 import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input, argumentAt, numberOption } from "../../input.ts";
@@ -114,7 +114,7 @@ export const restore: Command = {
   run: runRestore,
 };
 
-/** Source: Kubernetes' default. */
+/** Default port. Source: Kubernetes. */
 const DEFAULT_PORT = 6443;
 
 async function runApiserver(context: Context, input: Input): Promise<void> {

@@ -3,7 +3,7 @@
 import type { Command } from "../../command.ts";
 import { WAIT, WAIT_LONG } from "../flags.ts";
 
-/** Done when a new guest runs. */
+/** Starts a VM. With --wait, waits until a new guest runs. */
 export const start: Command = {
   name: "start",
   args: ["<vm>"],
@@ -16,7 +16,7 @@ export const start: Command = {
   },
 };
 
-/** Done when nothing of the guest is left. */
+/** Stops a VM. With --wait, waits until no guest is left. */
 export const stop: Command = {
   name: "stop",
   args: ["<vm>"],
@@ -29,7 +29,7 @@ export const stop: Command = {
   },
 };
 
-/** Done when a new guest runs. */
+/** Restarts a VM. With --wait, waits until a new guest runs. */
 export const restart: Command = {
   name: "restart",
   args: ["<vm>"],
@@ -42,7 +42,7 @@ export const restart: Command = {
   },
 };
 
-/** Done when the guest runs on the other node; fails with the reason if the VM cannot be migrated. */
+/** Migrates a VM. With --wait, waits until the guest runs on the target node. */
 export const migrate: Command = {
   name: "migrate",
   args: ["<vm>"],
@@ -61,7 +61,7 @@ export const migrate: Command = {
   },
 };
 
-/** Done when the deletion of the migration is requested; the guest continues on its current node. */
+/** Requests the deletion of the migration. The guest continues on its current node. */
 export const migrateCancel: Command = {
   name: "migrate-cancel",
   args: ["<vm>"],

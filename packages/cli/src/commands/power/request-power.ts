@@ -40,10 +40,10 @@ export async function requestPower(
   });
 }
 
-/** Source: Kubernetes well-known labels. */
+/** Label with a node's host name. Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
-/** @throws what the Kubernetes client throws, for example KUBE_REFUSED with the reasons why a VM cannot be migrated */
+/** Requests a migration. @throws AppError with KUBE_REFUSED and the reasons why the VM cannot migrate */
 export async function requestMigration(context: Context, input: Input): Promise<void> {
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
@@ -65,7 +65,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
   });
 }
 
-/** @throws AppError with KUBE_NOT_FOUND if the VM is not being migrated */
+/** Cancels the migration. @throws AppError with KUBE_NOT_FOUND if the VM is not being migrated */
 export async function cancelMigration(context: Context, input: Input): Promise<void> {
   const vm = argumentAt(input, 0);
   await withSession(context, async ({ client, namespace }) => {

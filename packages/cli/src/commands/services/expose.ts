@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay expose: creates a Service for a VM, in virtctl's form.
+// patchbay expose: creates a Service for a VM, with virtctl's syntax.
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 
-/** virtctl's names of VMs and VMIs. Source: KubeVirt v1.9 pkg/virtctl/expose. */
+/** Names of VMs and VMIs in virtctl. Source: KubeVirt v1.9 pkg/virtctl/expose. */
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 
@@ -62,7 +62,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Does not change the VM, which may be stopped. */
+/** Creates the Service without changing the VM, which may be stopped. */
 export const expose: Command = {
   name: "expose",
   args: ["<type>", "<name>"],

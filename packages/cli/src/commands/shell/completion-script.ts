@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts for shells, generated from the table of commands.
+// Generates completion scripts for shells from the table of commands.
 import type { CommandLine, CommandSpec, FlagSpec, Values } from "../../command.ts";
 
 const LOCAL_FLAGS = ["--output", "--help"];
 
 type Specs = readonly CommandSpec[];
 
-/** Names of a flag, for example `-n` and `--namespace`. */
+/** Returns the names of a flag, for example `-n` and `--namespace`. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.match(/(?<=^|\s)--?[a-z-]+/g) ?? [];
 }
@@ -19,7 +19,7 @@ function takesValue({ flags }: FlagSpec): boolean {
   return flags.includes("<");
 }
 
-/** Shell commands that print the values for the word in `$current`. */
+/** Shell commands that print the possible values for the word in `$current`. */
 const SOURCES: Readonly<Record<Values, string>> = {
   vms: "_patchbay_ask vms",
   networks: "_patchbay_ask networks",
@@ -36,13 +36,13 @@ function branch(patterns: readonly string[], action: string): string {
   return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
 }
 
-/** The command's name, and the same name with each alias as its last word. */
+/** Returns the command's name, and its name with each alias as the last word. */
 function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** Shell code that sets the values of a flag; completion offers nothing for values that only the user knows. */
+/** Returns shell code that sets `values` for a flag; completion offers nothing for values that only the user knows. */
 function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
@@ -63,7 +63,7 @@ function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
   return flags.filter(takesValue).map((flag) => branch(listFlagNames(flag), printValues(flag)));
 }
 
-/** Branches for the arguments of a command: `WORDS PLACE`. */
+/** Returns branches for the arguments of commands, with patterns of the form `WORDS INDEX`. */
 function placeBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, place) =>
@@ -77,11 +77,11 @@ function placeBranches(commands: Specs): readonly string[] {
 
 function wordBranches({ commands, groups }: CommandLine): readonly string[] {
   const first = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
-  const inGroups = Object.keys(groups).map((group) => {
+  const groupBranches = Object.keys(groups).map((group) => {
     const inner = commands.filter(({ name }) => name.startsWith(`${group} `));
     return branch([group], `values="${inner.map(({ name }) => name.split(" ")[1]).join(" ")}"`);
   });
-  return [branch([""], `values="${first.join(" ")}"`), ...inGroups];
+  return [branch([""], `values="${first.join(" ")}"`), ...groupBranches];
 }
 
 function flagListBranches(commands: Specs): readonly string[] {
@@ -90,18 +90,18 @@ function flagListBranches(commands: Specs): readonly string[] {
   );
 }
 
-/** All flags with a value, as a pattern that skips it. */
+/** Returns a pattern that matches all flags with a value, so that the script skips the value. */
 function valueFlags({ flags: globals, commands }: CommandLine): string {
   const all = [...globals, ...commands.flatMap(({ flags }) => flags)].filter(takesValue);
   return [...new Set([...all.flatMap(listFlagNames), "-o", "--output"])].sort().join("|");
 }
 
-/** Functions that find the position of the cursor; the program itself prints the names of objects. */
+/** Prints shell functions that find the position of the cursor. The program itself prints the names of objects. */
 export function printBashCompletion(all: CommandLine): string {
   const commands = all.commands.filter(({ isHidden }) => isHidden !== true);
   const line = { ...all, commands };
   const globals = line.flags.flatMap(listFlagNames);
-  const everywhere = [...line.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
+  const commonFlags = [...line.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
 _patchbay_ask() {
   "\${COMP_WORDS[0]}" "\${globals[@]}" complete "$@" 2>/dev/null
@@ -141,14 +141,14 @@ ${flagListBranches(commands).join("\n")}
 ${placeBranches(commands).join("\n")}
     esac
   fi
-  if [ -z "$values" ]; then values="$flags ${everywhere}"; fi
+  if [ -z "$values" ]; then values="$flags ${commonFlags}"; fi
   COMPREPLY=($(compgen -W "$values" -- "$current"))
 }
 complete -F _patchbay patchbay kubectl-patchbay
 `;
 }
 
-/** zsh runs bash's functions. Source: zsh manual, "Completion System", bashcompinit. */
+/** Prints a script in which zsh runs the functions for bash. Source: zsh manual, "Completion System", bashcompinit. */
 export function printZshCompletion(all: CommandLine): string {
   return `#compdef patchbay
 # Completion of patchbay for zsh. Use: source <(patchbay completion zsh)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of objects for completion. Errors yield no names.
+// Lists names of objects for completion. Errors yield no names.
 import { resolve } from "node:path";
 import {
   NAMESPACES,
@@ -14,7 +14,7 @@ import { argumentAt, type Input } from "../../input.ts";
 import { toIfaceRows } from "../../print/iface-rows.ts";
 import { withSession, type Session, findTarget } from "../../session.ts";
 
-/** The user waits for this at the prompt; milliseconds. */
+/** Time limit of a request, in milliseconds. It is short, because the user waits at the prompt. */
 const TIMEOUT_MS = 3_000;
 
 type Names = Promise<readonly string[]>;
@@ -56,7 +56,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Names of the first argument's kind: vms, networks, namespaces, images, or interfaces of the VM in the second argument. */
+/** Lists names of the kind in the first argument: vms, networks, namespaces, images, or interfaces of the VM in the second argument. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/supervisor");

@@ -18,7 +18,7 @@ function runCompletion({ out, err, commandLine }: Context, input: Input): Promis
   return Promise.resolve();
 }
 
-/** The user sources its output in a shell's startup file. */
+/** Prints a script, which the user's shell sources in its startup file. */
 export const completion: Command = {
   name: "completion",
   args: ["<shell>"],
@@ -28,7 +28,7 @@ export const completion: Command = {
   run: runCompletion,
 };
 
-/** Called by the scripts that `patchbay completion` prints. */
+/** Prints names for the scripts of `patchbay completion`. */
 export const complete: Command = {
   name: "complete",
   args: ["<what>", "[vm]"],

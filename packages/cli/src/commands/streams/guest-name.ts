@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest and user in an argument. Source: virtctl ssh, [user@]type/name[/namespace]; before KubeVirt v1.2 type/name.namespace.
+// Parses a guest and user in an argument. Source: virtctl ssh, [user@]type/name[/namespace]; before KubeVirt v1.2 type/name.namespace.
 import { AppError } from "@patchbay/base";
 import type { TargetQuery } from "../../session.ts";
 
@@ -8,15 +8,15 @@ export interface GuestName extends TargetQuery {
   readonly user?: string;
 }
 
-const VM = ["vm", "vms", "virtualmachine", "virtualmachines"];
-const VMI = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** A name cannot be mistaken for a flag and has no characters that are special to a shell. Source: RFC 1123. */
+const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
+const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
+/** Pattern of a name. It cannot match a flag and excludes characters that are special to a shell. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Source: useradd(8), and names that directory services add. */
+/** Pattern of a user name. Source: useradd(8), and names that directory services add. */
 const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
 
-const FORM = "use [user@]vm/NAME[/NAMESPACE], or vmi/NAME for a VMI without a VM";
+const SYNTAX_HINT = "use [user@]vm/NAME[/NAMESPACE], or vmi/NAME for a VMI without a VM";
 
 function refuse(text: string, what: string): never {
   throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
@@ -31,11 +31,11 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   const parts = rest.split("/");
   const [first = ""] = parts;
   if (parts.length === 1) return ["vm", parts];
-  if (parts.length > 3 || ![...VM, ...VMI].includes(first)) refuse(text, FORM);
+  if (parts.length > 3 || ![...VM_KINDS, ...VMI_KINDS].includes(first)) refuse(text, SYNTAX_HINT);
   return [first, parts.slice(1)];
 }
 
-/** `name.namespace` also names a namespace unless one follows `/`; a name with a dot therefore needs `/NAMESPACE`. */
+/** Splits `name.namespace`, unless a namespace follows `/`. A name with a dot therefore needs `/NAMESPACE`. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,
@@ -50,18 +50,18 @@ export function parseGuestName(text: string): GuestName {
   const [user, rest] = splitUser(text);
   const [kind, parts] = splitKind(text, rest);
   const [name, namespace] = splitNamespace(parts);
-  if (!NAME.test(name)) refuse(text, `the name is invalid; ${FORM}`);
+  if (!NAME.test(name)) refuse(text, `the name is invalid; ${SYNTAX_HINT}`);
   if (namespace !== undefined && !NAMESPACE.test(namespace))
-    refuse(text, `the namespace is invalid; ${FORM}`);
+    refuse(text, `the namespace is invalid; ${SYNTAX_HINT}`);
   return {
     name,
-    isVmi: VMI.includes(kind),
+    isVmi: VMI_KINDS.includes(kind),
     ...(namespace !== undefined && { namespace }),
     ...(user !== undefined && { user: checkUser(user) }),
   };
 }
 
-/** Validates a user's name, which becomes an argument of other programs. @throws AppError with FLAG_INVALID */
+/** Validates a user name, which becomes an argument of other programs. @throws AppError with FLAG_INVALID */
 export function checkUser(user: string): string {
   return USER.test(user) ? user : refuse(user, "the user name is invalid");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
+// Describes how to log in to a guest, from its user data, or where the user data are if the user may not read them.
 import { withCurrentFieldNames, SECRETS, type VirtualMachineInstance } from "@patchbay/api";
 import type { Secret } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
@@ -9,7 +9,7 @@ import { findLogin } from "../../cloud-init/user-data.ts";
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;
 type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 
-/** Deadline of one request, milliseconds. */
+/** Time limit of one request, in milliseconds. */
 const TIMEOUT_MS = 3_000;
 /** Keys of user data in a secret. Source: KubeVirt cloud-init. */
 const KEYS = ["userdata", "userData"];
@@ -31,7 +31,7 @@ function readUserData({ data = {} }: Secret): string {
 function describeLogin(userData: string, where: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `see its user data for logins: ${where}`;
-  // The guest's owner wrote this text, and it is printed to a terminal: JSON escapes its control characters.
+  // The guest's owner wrote this text, and a terminal shows it, so JSON escapes its control characters.
   const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${who} with password ${JSON.stringify(login.password)}`;
 }
@@ -54,7 +54,7 @@ async function readSecret(
   }
 }
 
-/** One line with the user and password, or with the place that defines them. */
+/** Returns one line with the user and password, or with the object that defines them. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
   if (cloudInit === undefined) return "it has no cloud-init data; its image defines the logins";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of a VM's guest from the API server: console, screen, port or captured packets.
+// Opens streams of a VM's guest by the API server: console, screen, port or captured packets.
 import type { Duplex } from "node:stream";
 import { isVmiFinal } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
@@ -22,7 +22,7 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
   throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `${kind} ${namespace}/${name}`, reason });
 }
 
-/** `takesOver` disconnects the current client of the console or screen. @throws AppError with LAUNCHER_UNREACHABLE if the VM is stopped */
+/** Opens a stream. `takesOver` disconnects the current client of the console or screen. @throws AppError with LAUNCHER_UNREACHABLE */
 export async function openStream(
   { client }: Session,
   target: Target,

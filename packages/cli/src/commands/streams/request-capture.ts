@@ -19,8 +19,8 @@ import { openStream } from "./open-stream.ts";
 
 const { seconds: SECONDS } = CAPTURE_LIMITS;
 
-/** Packets are binary data, which must not be written to a terminal. */
-function checkReader(path: string | undefined): void {
+/** Rejects a terminal as output, because packets are binary data. */
+function assertNoTerminal(path: string | undefined): void {
   if (path !== undefined || !stdout.isTTY) return;
   const reason =
     "packets are not written to a terminal; name a file with -w, or pipe them: | tcpdump -nr -";
@@ -66,10 +66,10 @@ async function copyPackets(
   }
 }
 
-/** @throws AppError with FLAG_INVALID on a terminal, and what {@link openStream} throws */
+/** Captures packets. @throws AppError with FLAG_INVALID on a terminal, and the errors of {@link openStream} */
 export async function requestCapture(context: Context, input: Input): Promise<void> {
   const path = textOption(input, "write");
-  checkReader(path);
+  assertNoTerminal(path);
   const order = readOrder(input);
   await withTarget(context, input, async (target, session) => {
     const query = printCaptureQuery(order);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local TCP ports that are forwarded to a guest until the user interrupts the command.
+// Forwards local TCP ports to a guest until the user interrupts the command.
 import { AppError, messageOf } from "@patchbay/base";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
@@ -9,7 +9,7 @@ import type { Context } from "../../command.ts";
 import { oneLine } from "../../print/safe.ts";
 
 interface PortPair {
-  /** 0 chooses a free port. */
+  /** Local port; 0 for a free one. */
   readonly local: number;
   readonly remote: number;
 }
@@ -24,7 +24,7 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/** Parses pairs of ports. With `isOne` there must be exactly one. @throws AppError with FLAG_INVALID that names each invalid pair */
+/** Parses pairs of ports, exactly one if `isOne` is set. @throws AppError with FLAG_INVALID that names each invalid pair */
 export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {
@@ -38,7 +38,7 @@ export function parsePorts(texts: readonly string[], isOne: boolean): readonly P
 }
 
 interface LocalPort {
-  /** 0 chooses a free port. */
+  /** Local port; 0 for a free one. */
   readonly port: number;
   readonly address: string;
   readonly open: () => Promise<Duplex>;
@@ -67,7 +67,7 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
   return server;
 }
 
-/** Serves until an abort. `onListening` receives all port numbers, in order. @throws Error of the system if a port is in use */
+/** Serves until the signal is aborted. Passes all port numbers to `onListening`. @throws Error of the system if a port is in use */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,
@@ -76,7 +76,6 @@ export async function servePorts(
   const servers: Server[] = [];
   try {
     for (const port of ports) servers.push(await listen(port, context));
-    // They listen on TCP.
     onListening(servers.map((server) => (server.address() as AddressInfo).port));
     if (!context.signal.aborted) await once(context.signal, "abort");
   } finally {

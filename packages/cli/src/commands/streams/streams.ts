@@ -21,7 +21,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** One client at a time; the guest never waits for it. */
+/** Connects to the console, which has one client at a time and never blocks the guest. */
 export const guestConsole: Command = {
   name: "console",
   args: ["<vm>"],
@@ -73,7 +73,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Connections end with the command. */
+/** Forwards ports. The end of the command closes their connections. */
 export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],
@@ -112,7 +112,7 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** One viewer at a time; fails when the guest ends. */
+/** Forwards the screen to one viewer at a time. Fails when the guest ends. */
 export const vnc: Command = {
   name: "vnc",
   args: ["<vm>"],
@@ -126,7 +126,7 @@ export const vnc: Command = {
   run: runVnc,
 };
 
-/** Ends when the time is over or the number of bytes is reached. */
+/** Captures packets until the time is over or the number of bytes is reached. */
 export const capture: Command = {
   name: "capture",
   args: ["<vm>", "<interface>", "[filter...]"],

@@ -3,9 +3,9 @@
 import type { Duplex, Readable, Writable } from "node:stream";
 import { createClock } from "@patchbay/os";
 
-/** Ctrl-]. Source: the escape character of telnet and virsh. */
+/** Code of Ctrl-]. Source: the escape character of telnet and virsh. */
 const LEAVE_KEY = 0x1d;
-/** If the input is no terminal, the console ends this long after the end of the input and the last output, milliseconds. */
+/** Time without output after the end of an input that is no terminal, after which the console ends, in milliseconds. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {
@@ -34,7 +34,7 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Connects both until the user leaves, the guest's side ends or `signal` is aborted, and restores the terminal. */
+/** Connects both until the user leaves, the guest's side ends or `signal` is aborted. Then restores the terminal. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

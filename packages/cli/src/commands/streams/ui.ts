@@ -8,7 +8,7 @@ import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link, and a new one whenever the user presses Enter, because a link is for one browser. */
+/** Prints a link, and a new one when the user presses Enter, because each link works in one browser. */
 function printLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.link()}\n`);
   if (!stdin.isTTY) return;
@@ -18,7 +18,7 @@ function printLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Images of this machine if the API server is this machine's; empty if the user may not connect to containerd. */
+/** Lists images of this machine if its API server is used; none if the user may not connect to containerd. */
 async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
@@ -56,7 +56,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Does not start a browser: every user of the machine could read the link among its arguments. */
+/** Does not start a browser, because every user of the machine could read the link among its arguments. */
 export const ui: Command = {
   name: "ui",
   args: [],

@@ -6,22 +6,22 @@ import type { ApiService } from "@patchbay/api/kubernetes";
 import { printTime } from "@patchbay/kube";
 
 /** Oldest supported version. Source: docs/install.md */
-const OLDEST_VERSION = { major: 1, minor: 26 };
+const MIN_VERSION = { major: 1, minor: 26 };
 export const SERVER_CLOCK = "clock of the API server";
-/** Largest accepted difference between two clocks, milliseconds; the server reports whole seconds. */
+/** Maximum accepted difference between two clocks, in milliseconds. The server reports whole seconds. */
 const SKEW_MAX_MS = 5_000;
 
 function judgeVersion(version: string): readonly Finding[] {
   const check = "API server";
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   const isSupported =
-    Number(major) > OLDEST_VERSION.major ||
-    (Number(major) === OLDEST_VERSION.major && Number(minor) >= OLDEST_VERSION.minor);
+    Number(major) > MIN_VERSION.major ||
+    (Number(major) === MIN_VERSION.major && Number(minor) >= MIN_VERSION.minor);
   if (isSupported) return [ok(check, `Kubernetes ${version}`)];
-  const oldest = `${String(OLDEST_VERSION.major)}.${String(OLDEST_VERSION.minor)}`;
+  const oldest = `${String(MIN_VERSION.major)}.${String(MIN_VERSION.minor)}`;
   return [
     wrong(check, {
-      says: `Kubernetes ${version} is older than ${oldest}`,
+      message: `Kubernetes ${version} is older than ${oldest}`,
       fix: `upgrade the cluster to Kubernetes ${oldest} or later`,
     }),
   ];
@@ -34,7 +34,7 @@ function judgeClock({ serverMs }: Trial, nowMs: number): readonly Finding[] {
   const seconds = String(Math.round(Math.abs(skewMs) / 1000));
   return [
     wrong(check, {
-      says: `is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} this computer's: it decides whether certificates and leases are valid`,
+      message: `is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} this computer's: it decides whether certificates and leases are valid`,
       fix: "set both clocks by NTP: timedatectl set-ntp true",
     }),
   ];
@@ -45,7 +45,7 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
   if ("failure" in served) {
     return [
       wrong(check, {
-        says: `is not served: ${served.failure}`,
+        message: `is not served: ${served.failure}`,
         fix: "upgrade the installation: patchbay install; on a standalone machine: patchbay up",
       }),
     ];
@@ -54,7 +54,7 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
   if (missing.length === 0) return [ok(check, `serves ${resources.join(", ")}`)];
   return [
     wrong(check, {
-      says: `lacks ${missing.join(", ")}`,
+      message: `lacks ${missing.join(", ")}`,
       fix: "another version of Patchbay, or KubeVirt, created these kinds; patchbay install reports the conflict",
     }),
   ];
@@ -74,13 +74,13 @@ const INSPECT_WEBHOOKS =
 
 function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
   if (isFilledIn && isRefused) return [ok(WEBHOOKS, "set defaults of VMs and reject invalid ones")];
-  const says = [
+  const message = [
     ...(isFilledIn ? [] : ["defaults of a VM are not set"]),
     ...(isRefused ? [] : ["an invalid VM is not rejected"]),
   ].join(", and ");
   return [
     wrong(WEBHOOKS, {
-      says: `${says}: the API server does not call virt-api`,
+      message: `${message}: the API server does not call virt-api`,
       fix: `create the webhooks again: patchbay install; on a standalone machine: patchbay up; ${INSPECT_WEBHOOKS}`,
     }),
   ];
@@ -91,7 +91,7 @@ function judgeService({ metadata, status }: ApiService): Finding {
   const condition = status?.conditions?.find(({ type }) => type === "Available");
   if (condition?.status === "True") return ok(check, "virt-api responds");
   return wrong(check, {
-    says: `virt-api does not respond: ${condition?.message ?? "it was not called yet"}`,
+    message: `virt-api does not respond: ${condition?.message ?? "it was not called yet"}`,
     fix: "check whether virt-api runs, and its log; requests for VMs fail until it responds",
   });
 }
@@ -99,14 +99,14 @@ function judgeService({ metadata, status }: ApiService): Finding {
 export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
   return [
     ...("failure" in trial && trial.failure.includes("webhook")
-      ? [wrong(WEBHOOKS, { says: trial.failure, fix: INSPECT_WEBHOOKS })]
+      ? [wrong(WEBHOOKS, { message: trial.failure, fix: INSPECT_WEBHOOKS })]
       : ifObserved(WEBHOOKS, trial, judgeTrial)),
     ...ifObserved("APIServices of virt-api", apiServices, (value) => value.map(judgeService)),
   ];
 }
 
 const DAY_MS = 86_400_000;
-/** Certificates are renewed earlier than this many days before they expire. */
+/** Remaining lifetime in days below which a certificate is reported, because it should have been renewed. */
 const REMAINING_MIN_DAYS = 14;
 
 function printDay(ms: number): string {
@@ -118,7 +118,8 @@ function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
   const remainingDays = (endsMs - nowMs) / DAY_MS;
   if (remainingDays >= REMAINING_MIN_DAYS) return ok(check, `is valid until ${printDay(endsMs)}`);
   return wrong(check, {
-    says: remainingDays <= 0 ? `expired on ${printDay(endsMs)}` : `expires on ${printDay(endsMs)}`,
+    message:
+      remainingDays <= 0 ? `expired on ${printDay(endsMs)}` : `expires on ${printDay(endsMs)}`,
     fix: "renew it where it was issued; virt-api renews those of Patchbay, and on a standalone machine the supervisor does: see their logs",
   });
 }

@@ -16,7 +16,7 @@ interface Workload {
   readonly check: string;
   readonly wanted: number;
   readonly ready: number;
-  /** Pods of the current version. */
+  /** Number of pods of the current version. */
   readonly updated: number;
 }
 
@@ -42,13 +42,13 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   const [, name = ""] = check.split(" ");
   if (wanted === 0) {
     return wrong(check, {
-      says: "has no pods: none are requested, or no node is suitable",
+      message: "has no pods: none are requested, or no node is suitable",
       fix: `see its node selector and the nodes' taints: kubectl -n ${names.SERVICES_NAMESPACE} describe ${check.toLowerCase().replace(" ", "/")}`,
     });
   }
   if (ready < wanted) {
     return wrong(check, {
-      says: `${String(ready)} of ${String(wanted)} pods are ready`,
+      message: `${String(ready)} of ${String(wanted)} pods are ready`,
       fix: `see why: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide -l app.kubernetes.io/name=${name}, and their logs`,
     });
   }
@@ -57,12 +57,12 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${also}`);
 }
 
-/** Checks each workload; an empty list is a fault. */
+/** Checks each workload. Reports an empty list as a fault. */
 function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Finding[] {
   if (all.length > 0) return all.map(judgeWorkload);
   return [
     wrong(`${kind}s of Patchbay`, {
-      says: `there is none in the namespace ${names.SERVICES_NAMESPACE}`,
+      message: `there is none in the namespace ${names.SERVICES_NAMESPACE}`,
       fix: "install it: patchbay install",
     }),
   ];
@@ -74,10 +74,10 @@ export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
 
 function judgeProcess({ name, runs, isResponding }: MachineProcess): Finding {
   const check = `process ${name}`;
-  if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
+  if (!runs) return wrong(check, { message: "does not run", fix: START_MACHINE });
   if (isResponding === false) {
     const fix = "its supervisor restarts a process that is silent for 30 s";
-    return wrong(check, { says: "runs but does not respond", fix });
+    return wrong(check, { message: "runs but does not respond", fix });
   }
   return ok(check, isResponding === undefined ? "runs" : "runs and responds");
 }
@@ -87,7 +87,7 @@ function judgeProcesses({ phase, reason, processes }: MachineProcesses): readonl
     phase === "ready"
       ? ok("supervisor", "manages the machine's processes")
       : wrong("supervisor", {
-          says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
+          message: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
           fix: START_MACHINE,
         });
   return [supervisor, ...processes.map(judgeProcess)];
@@ -96,17 +96,17 @@ function judgeProcesses({ phase, reason, processes }: MachineProcesses): readonl
 function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {
   const { holderIdentity = "", renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
   const fix = `nothing is plugged without a leader; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
-  if (holderIdentity === "") return [wrong(LEADER, { says: "there is no leader", fix })];
+  if (holderIdentity === "") return [wrong(LEADER, { message: "there is no leader", fix })];
   const silentMs = nowMs - parseTime(renewTime ?? "");
-  // Twice the time after which another candidate takes over; the leader renews more often.
+  // The limit is twice the time after which another candidate takes over. The leader renews more often.
   if (!(silentMs <= leaseDurationSeconds * 2_000)) {
-    const says = `${holderIdentity} has not renewed its lease for ${String(Math.round(silentMs / 1000))} s`;
-    return [wrong(LEADER, { says, fix })];
+    const message = `${holderIdentity} has not renewed its lease for ${String(Math.round(silentMs / 1000))} s`;
+    return [wrong(LEADER, { message, fix })];
   }
   return [ok(LEADER, `is ${holderIdentity}`)];
 }
 
-/** Pods and the leader in a cluster, or processes of a standalone machine, which has no leader. */
+/** Checks pods and the leader in a cluster, or the processes of a standalone machine, which has no leader. */
 export function judgeComponents(facts: Facts): readonly Finding[] {
   const { deployments, daemonSets, processes, leader } = facts;
   if (processes !== undefined) return ifObserved(PROCESSES, processes, judgeProcesses);

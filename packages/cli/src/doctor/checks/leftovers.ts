@@ -6,9 +6,9 @@ import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
-/** Younger objects may still be in deletion, milliseconds. */
+/** Age after which an object counts as a leftover, in milliseconds. Younger ones may still be in deletion. */
 const DELETION_MAX_MS = 120_000;
-/** Grace period of a guest whose VM sets none, seconds. Source: KubeVirt's default. */
+/** Grace period of a guest whose VM sets none, in seconds. Source: KubeVirt's default. */
 const GRACE_SECONDS = 30;
 
 function findOwnerless(
@@ -25,7 +25,7 @@ function findOwnerless(
     .map(({ metadata }) => {
       const { namespace = "", name } = metadata;
       return wrong(`launcher ${namespace}/${name}`, {
-        says: "runs, but its virtual machine instance is deleted",
+        message: "runs, but its virtual machine instance is deleted",
         fix: `see virt-controller's log; delete it if it is unused: kubectl -n ${namespace} delete pod ${name}`,
       });
     });
@@ -40,14 +40,14 @@ function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): read
     if (lateMs < DELETION_MAX_MS) return [];
     return [
       wrong(`virtual machine instance ${namespace}/${name}`, {
-        says: `should have been deleted ${String(Math.round(lateMs / 1_000))} s ago`,
+        message: `should have been deleted ${String(Math.round(lateMs / 1_000))} s ago`,
         fix: `check whether node ${status?.nodeName ?? "?"} responds: kubectl -n ${namespace} describe vmi ${name}`,
       }),
     ];
   });
 }
 
-/** Launchers without a VMI, and VMIs whose deletion does not end. */
+/** Finds launchers without a VMI, and VMIs whose deletion does not end. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
   return ifObserved("leftovers", facts.vmis, (vmis) =>

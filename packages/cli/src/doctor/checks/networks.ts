@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the networks, from the problems that net-agents report.
+// Checks of the networks, by the problems that net-agents report.
 import {
   apiVersionOf,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -19,14 +19,14 @@ function printCheck({ metadata }: NetworkAttachmentDefinition): string {
 
 function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] {
   const check = printCheck(network);
-  return (network.status?.problems ?? []).map(({ node, reason, message }) => {
-    const says = `${reason} on node ${node}: ${message}`;
+  return (network.status?.problems ?? []).map(({ node, reason, message: problem }) => {
+    const message = `${reason} on node ${node}: ${problem}`;
     const fix = `see docs/reference/reasons.md, ${reason}; existing interfaces are not affected`;
-    return reason === TOLERATED ? warning(check, says) : wrong(check, { says, fix });
+    return reason === TOLERATED ? warning(check, message) : wrong(check, { message, fix });
   });
 }
 
-/** The kind of Multus has no status subresource, so net-agent reports only events there. */
+/** Returns whether networks have a status. The kind of Multus has none, so net-agent only records events there. */
 function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
@@ -37,7 +37,7 @@ function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   );
 }
 
-/** Newest event of each node about the network. It is only a warning, because the problem may have been repaired since. */
+/** Returns a warning for the newest event of each node. The problem may have been repaired since. */
 function judgeByEvents(
   network: NetworkAttachmentDefinition,
   events: readonly KubeEvent[],
@@ -57,14 +57,17 @@ function judgeByEvents(
   );
 }
 
-/** One finding for all networks without problems, and one for each problem of a node. */
+/** Returns one finding for all networks without problems, and one for each problem on a node. */
 export function judgeNetworks(facts: Facts): readonly Finding[] {
   return ifObserved("networks", facts.networks, (value) => {
     const { networkEvents } = facts;
     const events = hasStatus(facts) || "failure" in networkEvents ? [] : networkEvents.value;
     const findings = value.map((each) => [...judgeNetwork(each), ...judgeByEvents(each, events)]);
     const sound = findings.filter((each) => each.length === 0).length;
-    const says = `no node reports problems with ${String(sound)} of ${String(value.length)}`;
-    return [...(sound > 0 || value.length === 0 ? [ok("networks", says)] : []), ...findings.flat()];
+    const message = `no node reports problems with ${String(sound)} of ${String(value.length)}`;
+    return [
+      ...(sound > 0 || value.length === 0 ? [ok("networks", message)] : []),
+      ...findings.flat(),
+    ];
   });
 }

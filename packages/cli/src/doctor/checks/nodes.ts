@@ -14,7 +14,7 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
   if (!knowsContainers) {
     return [
       wrong(SELINUX, {
-        says: `is ${mode}, and its policy has no type container_file_t: VMs cannot use vhost-user sockets`,
+        message: `is ${mode}, and its policy has no type container_file_t: VMs cannot use vhost-user sockets`,
         fix: "install the policy of containers: dnf install container-selinux",
       }),
     ];
@@ -26,42 +26,45 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
   return [ok(SELINUX, `is ${mode} and has the type container_file_t${avcHint}`)];
 }
 
-/** Empty on a machine without SELinux. */
+/** Returns nothing on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
   return selinux === undefined ? [] : ifObserved(SELINUX, selinux, judge);
 }
 
 const POD_START = "start of a pod";
 
-/** Empty on a cluster, whose kubelets are not Patchbay's. */
+/** Returns nothing on a cluster, whose kubelets are not Patchbay's. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifObserved(POD_START, podTrial, ({ problem }) => [
     problem === undefined
       ? ok(POD_START, "a pod with the launchers' image and user starts and ends")
       : wrong(POD_START, {
-          says: `a pod with the launchers' image and user does not start: ${problem}; no VM starts either`,
+          message: `a pod with the launchers' image and user does not start: ${problem}; no VM starts either`,
           fix: "see the log of node-runtime; for `permission denied`, every user must be able to enter the data directory's parents and to read the unpacked images: run `patchbay down`, `umask 022`, `patchbay up`",
         }),
   ]);
 }
 
 /** Oldest supported kernel. Source: docs/install.md */
-const KERNEL = { major: 5, minor: 6 };
-/** Seconds until a silent node counts as lost. Source: Kubernetes node-monitor-grace-period. */
+const MIN_KERNEL = { major: 5, minor: 6 };
+/** Time until a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Largest accepted lead of a node's clock, milliseconds. */
+/** Maximum time by which a node's clock may be ahead, in milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
 interface NodeProblem {
-  readonly says: string;
+  readonly message: string;
   readonly fix: string;
 }
 
 function hasOldKernel(kernel: string): boolean {
   const [, major = "0", minor = "0"] = /^(\d+)\.(\d+)/.exec(kernel) ?? [];
-  const [have, want] = [Number(major) * 1000 + Number(minor), KERNEL.major * 1000 + KERNEL.minor];
-  return have < want;
+  const [actual, required] = [
+    Number(major) * 1000 + Number(minor),
+    MIN_KERNEL.major * 1000 + MIN_KERNEL.minor,
+  ];
+  return actual < required;
 }
 
 function offersNone(node: KubeNode, resource: string): boolean {
@@ -73,13 +76,13 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   if (ready?.status === "True") return [];
   return [
     {
-      says: `is not ready: ${ready?.message ?? "its kubelet has not reported"}`,
+      message: `is not ready: ${ready?.message ?? "its kubelet has not reported"}`,
       fix: `see its kubelet: kubectl describe node ${node.metadata.name}`,
     },
   ];
 }
 
-/** virt-handler offers devices as resources, so their absence proves nothing before it is installed. */
+/** Returns whether a missing resource is a fault. Before virt-handler is installed, no node offers devices. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -89,14 +92,14 @@ function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
   const problems: NodeProblem[] = [];
   if (hasOldKernel(kernelVersion)) {
-    const oldest = `${String(KERNEL.major)}.${String(KERNEL.minor)}`;
+    const oldest = `${String(MIN_KERNEL.major)}.${String(MIN_KERNEL.minor)}`;
     const fix = `upgrade it to Linux ${oldest} or later`;
-    problems.push({ says: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
+    problems.push({ message: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
   }
   if (!/^(containerd|cri-o):/.test(containerRuntimeVersion)) {
     const fix =
       "containerd and CRI-O are supported; name the socket of another runtime by --cri-endpoint";
-    problems.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
+    problems.push({ message: `has the container runtime ${containerRuntimeVersion}`, fix });
   }
   return problems;
 }
@@ -106,38 +109,38 @@ function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
   const problems: NodeProblem[] = [];
   if (offersNone(node, names.TUN_RESOURCE)) {
     const fix = "load the module: modprobe tun; virt-handler offers the device then";
-    problems.push({ says: "offers no /dev/net/tun: no launcher is started there", fix });
+    problems.push({ message: "offers no /dev/net/tun: no launcher is started there", fix });
   }
   if (!facts.useEmulation && offersNone(node, names.KVM_RESOURCE)) {
     const fix =
       "load the module: modprobe kvm_intel or kvm_amd; or emulate guests: developerConfiguration.useEmulation of the KubeVirt object";
-    problems.push({ says: "offers no /dev/kvm: no guest is started there", fix });
+    problems.push({ message: "offers no /dev/kvm: no guest is started there", fix });
   }
   return problems;
 }
 
-/** Resources that a dataplane in a pod needs. A standalone machine does not offer them, because its dataplane runs in no pod. */
+/** Finds missing resources for a dataplane in a pod. A standalone machine offers none, because its dataplane runs in no pod. */
 function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
   return [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE]
     .filter((resource) => offersNone(node, resource))
-    .map((resource) => ({ says: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
+    .map((resource) => ({ message: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** Compares the kubelet's renewal time with the server's clock. A node that is ready with an old renewal time has a slow clock. */
+/** Compares the kubelet's renewal time with the server's clock. A ready node with an old renewal time has a slow clock. */
 function findClockProblems(lease: Lease | undefined, nowMs: number): readonly NodeProblem[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // The server reports whole seconds.
+  // The tolerance is one second longer, because the server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
-    return [{ says: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
+    return [{ message: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }
   const isBehind = -aheadMs > GRACE_SECONDS * 1_000;
   return isBehind
-    ? [{ says: `has a clock that is ${seconds} s behind the API server's`, fix }]
+    ? [{ message: `has a clock that is ${seconds} s behind the API server's`, fix }]
     : [];
 }
 
@@ -165,7 +168,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // The lease of a node that is not ready is old whatever its clock shows.
+    // A node that is not ready has an old lease, whatever its clock shows.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0
@@ -178,7 +181,7 @@ export function judgeNodes(facts: Facts): readonly Finding[] {
     value.length === 0
       ? [
           wrong("nodes", {
-            says: "there is none",
+            message: "there is none",
             fix: "add a node; on a standalone machine: patchbay up",
           }),
         ]

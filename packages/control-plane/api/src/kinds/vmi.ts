@@ -97,8 +97,7 @@ const BlockedReasonSchema = Type.Object(
     since: Type.String({ format: "date-time" }),
   },
   {
-    description:
-      "Why the guest is not started or cannot be changed; absent if there is no obstacle.",
+    description: "Why the guest is not started or cannot be changed; absent if nothing blocks it.",
   },
 );
 

@@ -296,7 +296,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
   }
   return findFrameLoss(trace, observed) === "gateway"
     ? dead("GatewaySilent", "requests reach the last observable hop, and no reply arrives", address)
-    : unknown("no question has come so far", address);
+    : unknown("no request has reached the last observable hop", address);
 }
 
 /** A gateway may refuse pings. It may not answer only small pings, or only those with finished checksums. */

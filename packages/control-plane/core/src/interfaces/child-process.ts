@@ -9,7 +9,7 @@ export interface ProcessIdentity {
 export interface ChildProgram {
   /** `file:` URL of a module that exports {@link ChildMain} as `main`. It is loaded before privileges are dropped. */
   readonly module: string;
-  /** User and group of the child, which has no capabilities. Unset: same as the parent. */
+  /** User and group of the child, which then has no capabilities. Unset: the parent's. */
   readonly identity?: ProcessIdentity;
   readonly env: Readonly<Record<string, string>>;
   readonly readyTimeoutMs: number;
@@ -24,16 +24,16 @@ export interface ClaimedDescriptor {
 export interface ChildChannel {
   /** @throws AppError with OS_MESSAGE_TOO_LONG; nothing is sent then. */
   send(message: unknown): void;
-  /** Sets the only listener. Earlier messages are buffered for it. */
+  /** Sets the only listener. Messages that arrived earlier are buffered and delivered to it. */
   onMessage(listener: (message: unknown) => void): void;
   /**
-   * Sends a copy of an open descriptor. The other process receives it under the token.
+   * Sends a copy of an open descriptor. The other process claims it with `token`.
    * @throws AppError with OS_FILE_FAILED when the other process does not read.
    */
   sendDescriptor(fd: number, token: number): void;
   /**
    * Returns the descriptor that was sent with `token`. The caller must close it.
-   * @throws AppError with OS_FILE_FAILED when there is none.
+   * @throws AppError with OS_FILE_FAILED when no descriptor was sent with `token`.
    */
   claimDescriptor(token: number): ClaimedDescriptor;
 }
@@ -44,7 +44,7 @@ export type ChildMain = (channel: ChildChannel) => void;
 export interface ChildProcessHandle extends ChildChannel {
   readonly pid: number;
   readonly ended: Promise<string>;
-  /** Kills the child (SIGKILL). It has nothing to save. */
+  /** Kills the child with SIGKILL. A child has no state to save. */
   kill(): void;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI as a container runtime uses it. Source: CNI SPEC 1.1.
+// CNI operations of a container runtime. Source: CNI SPEC 1.1.
 
 /** A network configuration list. Source: CNI SPEC 1.1 section 1. */
 export interface NetworkConfigList {
@@ -10,10 +10,10 @@ export interface NetworkConfigList {
   readonly plugins: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[];
 }
 
-/** One attachment: a sandbox, an interface in it, and a configuration. */
+/** Parameters of a CNI operation: a sandbox, an interface in it, and a network configuration. */
 export interface AttachmentRequest {
   readonly containerId: string;
-  /** Unset if the namespace is gone (DEL only). */
+  /** Path of the network namespace. Unset if the namespace no longer exists (DEL only). */
   readonly netnsPath?: string;
   readonly interfaceName: string;
   readonly config: NetworkConfigList;
@@ -47,26 +47,26 @@ export interface CniResult {
 
 /** Runs the plugins of a list: ADD in order, DEL in reverse order. */
 export interface Cni {
-  /** Stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
+  /** Runs ADD and stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;
-  /** Runs all plugins even if one fails. `prevResult` is the result of ADD if known. */
+  /** Runs DEL of all plugins even if one fails. `prevResult` is the result of ADD if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK in order and stops at the first error. Returns false if no plugin ran, because of the configuration or its
-   * version. A failure is no reason to detach: some plugins reject what they created themselves.
+   * Runs CHECK in order and stops at the first error. Returns false if no plugin ran, because the configuration disables CHECK or
+   * is too old. Do not detach after a failure: some plugins reject what they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
   /**
    * Runs STATUS in order and stops at the first error. Returns false if no plugin ran, because the configuration or the
    * plugins are older than 1.1.0.
-   * @throws AppError as `check`; `cniCode` 50: no ADD now, 51: existing attachments may lack connectivity too
+   * @throws AppError as `check`; `cniCode` 50 means that ADD would fail, and 51 that existing attachments may lack connectivity too
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Runs GC of all plugins even if one fails: each frees what it holds for attachments that are not listed. Other
-   * operations on the network wait. `listValid` is called while none runs, because resources of an omitted attachment are
-   * freed. Returns false if no plugin ran, as for `status` or because of the configuration.
+   * Runs GC of all plugins even if one fails. Each plugin frees the resources of attachments that `listValid` omits, so
+   * `listValid` is called while no other operation on the network runs, and other operations wait until GC has ended.
+   * Returns false if no plugin ran, because the configuration disables GC, or because it or the plugins are older than 1.1.0.
    * @throws AppError as `check`, and what `listValid` throws
    */
   gc(
@@ -74,8 +74,8 @@ export interface Cni {
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
   /**
-   * Runs DEL of the IPAM plugins only, for a NIC that is gone and whose main plugin cannot clean up. Must not be called
-   * while the NIC exists: its addresses would be assigned again.
+   * Runs DEL of the IPAM plugins only, for a NIC that no longer exists and whose main plugin cannot clean up. Must not be
+   * called while the NIC exists, because its addresses would be assigned to other NICs.
    */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

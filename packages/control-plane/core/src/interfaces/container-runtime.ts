@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container runtime as a kubelet uses it: the used part of CRI v1, with CRI's names.
+// The part of CRI v1 that the kubelet uses, with CRI's names.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {
   readonly name: string;
   readonly namespace: string;
   readonly uid: string;
-  /** Counts the sandboxes of a pod, from 0. */
+  /** Number of the pod's earlier sandboxes. */
   readonly attempt: number;
 }
 
-/** Shared within the sandbox, private to the container, or the node's. Source: CRI NamespaceMode. */
+/** Scope of a namespace: shared in the sandbox, private to the container, or the node's own. Source: CRI NamespaceMode. */
 export type NamespaceMode = "POD" | "CONTAINER" | "NODE";
 
 /** Source: CRI NamespaceOption. */
@@ -26,7 +26,7 @@ export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 /** Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
 export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
-  /** Empty with host networking: runtimes reject a host name then. */
+  /** Empty with host networking, where runtimes reject a host name. */
   readonly hostname: string;
   /** Absolute path. Log paths of the containers are relative to it. */
   readonly logDirectory: string;
@@ -58,7 +58,7 @@ export interface SandboxSummary {
   readonly id: string;
   readonly metadata: SandboxMetadata;
   readonly state: SandboxState;
-  /** Nanoseconds since 1970. */
+  /** Time in nanoseconds since 1970. */
   readonly createdAt: bigint;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -66,7 +66,7 @@ export interface SandboxSummary {
 
 /** Source: CRI PodSandboxStatus, with the verbose information of containerd and CRI-O. */
 export interface SandboxStatus extends SandboxSummary {
-  /** The first one is the primary address. Empty with host networking. */
+  /** The sandbox's addresses, the primary one first. Empty with host networking. */
   readonly ips: readonly string[];
   /** PID of the pause container. Unset if the runtime does not report it or the container is dead. */
   readonly pid?: number;
@@ -85,7 +85,7 @@ export interface ContainerMount {
   readonly propagation: MountPropagation;
 }
 
-/** Source: CRI Device. `permissions` consists of `r`, `w` and `m`. */
+/** A device node. `permissions` consists of `r`, `w` and `m`. Source: CRI Device. */
 export interface ContainerDevice {
   readonly containerPath: string;
   readonly hostPath: string;
@@ -95,7 +95,7 @@ export interface ContainerDevice {
 /** Source: CRI LinuxContainerResources. */
 export interface ContainerResources {
   readonly cpuShares?: number;
-  /** Microseconds in each `cpuPeriod`. */
+  /** CPU time in each `cpuPeriod`. Both are in microseconds. */
   readonly cpuQuota?: number;
   readonly cpuPeriod?: number;
   readonly memoryLimitBytes?: number;
@@ -104,8 +104,9 @@ export interface ContainerResources {
 }
 
 /**
- * Source: CRI LinuxContainerSecurityContext. Empty lists of masked or read-only paths mask nothing. With user and group
- * set, the groups are that group and `supplementalGroups`; the image's groups of the user do not apply.
+ * Security settings of a container. Empty lists of paths restrict nothing. If user and group are set, the process has only
+ * that group and `supplementalGroups`, not the groups that the image assigns to the user.
+ * Source: CRI LinuxContainerSecurityContext.
  */
 export interface ContainerSecurity {
   readonly namespaces: NamespaceOptions;
@@ -135,7 +136,7 @@ export interface ContainerConfig {
   readonly devices: readonly ContainerDevice[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Relative to the sandbox's log directory. */
+  /** Path relative to the sandbox's log directory. */
   readonly logPath: string;
   readonly stdin: boolean;
   readonly stdinOnce: boolean;
@@ -154,7 +155,7 @@ export interface ContainerSummary {
   readonly name: string;
   readonly attempt: number;
   readonly state: ContainerState;
-  /** Nanoseconds since 1970. */
+  /** Time in nanoseconds since 1970. */
   readonly createdAt: bigint;
   readonly image: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -163,7 +164,7 @@ export interface ContainerSummary {
 
 /** Source: CRI ContainerStatus. */
 export interface ContainerStatus extends Omit<ContainerSummary, "sandboxId"> {
-  /** Nanoseconds since 1970. 0n before the event. */
+  /** Start and end in nanoseconds since 1970; 0n until the event has happened. */
   readonly startedAt: bigint;
   readonly finishedAt: bigint;
   readonly exitCode: number;
@@ -180,7 +181,7 @@ export interface ContainerWrites {
   readonly id: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The runtime's last measurement, some seconds ago. */
+  /** Bytes at the runtime's last measurement, which is some seconds old. */
   readonly writtenBytes: number;
 }
 
@@ -192,7 +193,7 @@ export interface ContainerImage {
   readonly bytes: number;
   /** The image's user if it is numeric. */
   readonly uid?: number;
-  /** The image's user if it is a name, otherwise empty. */
+  /** The image's user if it is a name; otherwise empty. */
   readonly username: string;
 }
 
@@ -212,7 +213,7 @@ export interface ExecResult {
 /** Source: CRI AttachRequest. */
 export interface AttachRequest {
   readonly containerId: string;
-  /** For `attach`: whether the container has a terminal. */
+  /** Whether the stream is a terminal. For `attach`, whether the container has one. */
   readonly tty: boolean;
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -232,16 +233,16 @@ export interface RuntimeFilter {
 /**
  * A container runtime. Calls that stop or remove something succeed if it does not exist. Lookups return undefined for
  * an unknown ID.
- * @throws AppError of every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, CRI's code and message), CRI_TIMED_OUT
+ * @throws AppError from every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, CRI's code and message), CRI_TIMED_OUT
  */
 export interface ContainerRuntime {
   version(): Promise<{ readonly name: string; readonly version: string }>;
-  /** Undefined if the runtime and its network are ready, otherwise the reason. */
+  /** Returns why the runtime or its network is not ready; undefined if both are ready. */
   problem(): Promise<string | undefined>;
 
   /** Creates and starts the sandbox with its network. Returns its ID. */
   runSandbox(config: SandboxConfig): Promise<string>;
-  /** Kills the sandbox's containers and releases its network. */
+  /** Kills the sandbox's containers and removes its network. */
   stopSandbox(id: string): Promise<void>;
   removeSandbox(id: string): Promise<void>;
   listSandboxes(filter?: RuntimeFilter): Promise<readonly SandboxSummary[]>;
@@ -258,23 +259,23 @@ export interface ContainerRuntime {
   removeContainer(id: string): Promise<void>;
   listContainers(filter?: RuntimeFilter): Promise<readonly ContainerSummary[]>;
   findContainer(id: string): Promise<ContainerStatus | undefined>;
-  /** Includes ended containers if the runtime reports them. */
+  /** Lists the containers' writable layers, including those of ended containers if the runtime reports them. */
   listWrites(): Promise<readonly ContainerWrites[]>;
 
   /**
-   * Runs a program in a container until it ends. At the deadline it is killed, and the call fails with CRI_TIMED_OUT.
-   * Output above 64 KiB fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
+   * Runs a program in a container until it ends. At the deadline the runtime kills it, and the call fails with CRI_TIMED_OUT.
+   * With more than 64 KiB of output, the call fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
    */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
   /** Returns the URL of a stream (SPDY or WebSocket upgrade). The program starts when the stream is opened. */
   exec(request: ExecRequest): Promise<string>;
   /** Returns the URL of a stream to the container's main process. */
   attach(request: AttachRequest): Promise<string>;
-  /** Call after the log file was rotated. */
+  /** Makes the runtime reopen the log file. Callers use it after a rotation. */
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Pulls an image from its registry and returns its ID. An abort leaves nothing behind. */
+  /** Pulls an image from its registry and returns its ID. An aborted pull leaves no data behind. */
   pullImage(
     reference: string,
     credentials?: RegistryCredentials,
@@ -284,9 +285,9 @@ export interface ContainerRuntime {
   removeImage(id: string): Promise<void>;
 
   /**
-   * Calls `changed` with the ID of a sandbox or container that was started, stopped or removed, until aborted. Calls it
-   * without an ID after each connect, the first included, because events may have been missed. Events may be repeated.
+   * Calls `onChange` with the ID of each sandbox or container that was started, stopped or removed, until aborted. Calls it
+   * without an ID after each connect, including the first, because events may have been missed. Events may be repeated.
    */
-  watch(changed: (id: string | undefined) => void, signal: AbortSignal): void;
+  watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;
 }

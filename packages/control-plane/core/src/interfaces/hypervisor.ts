@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** `crashed` also if the QEMU process died. Source: libvirt virDomainState, virDomainShutoffReason. */
+/** State of a domain. `crashed` includes a QEMU process that died. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
   | "running"
   | "blocked"
@@ -16,10 +16,10 @@ export interface DomainInfo {
   readonly uuid: string;
   readonly state: DomainState;
   readonly persistent: boolean;
-  /** Paused because of a disk error. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
+  /** Whether a disk error paused the domain. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
   /**
-   * `left`: off because it migrated to another host. `leaving`: paused for the final transfer.
+   * `left`: shut off because the domain migrated to another host. `leaving`: paused for the final transfer.
    * Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
    */
   readonly move?: "left" | "leaving";
@@ -39,9 +39,9 @@ export type HypervisorEvent =
       readonly alias: string;
     }
   | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
-  /** All memory was sent `iteration` times. Pages written meanwhile are sent again. */
+  /** Pass `iteration` over the guest's memory started. Each pass after the first sends the pages written since the previous one. */
   | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }
-  /** A job completed. `downtimeMs` is how long the guest was paused, if the job reports it. */
+  /** A job completed. `downtimeMs` is how long the guest was paused, if libvirt reports it. */
   | { readonly kind: "jobCompleted"; readonly domain: string; readonly downtimeMs?: number };
 
 /** Source: libvirt virDomainEventType. */
@@ -60,7 +60,7 @@ export type DomainLifecycle =
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
-  /** As the guest writes them, without prefix lengths. At most 32, and 1024 for all NICs. */
+  /** Addresses as the guest writes them, without prefix lengths. At most 32 for each NIC and 1024 in total. */
   readonly addresses: readonly string[];
 }
 
@@ -92,14 +92,14 @@ export type GuestTopic =
   | "filesystems";
 
 /**
- * The agent's reply: libvirt's keys, such as `user.0.name`, and `agent.version`, `agent.command.0.name`,
- * `freeze.status` and `routes.default.ipv4` (true or false). The guest may send any text.
+ * Values from the agent's reply. Keys are libvirt's, such as `user.0.name`, and `agent.version`, `agent.command.0.name`,
+ * `freeze.status` and `routes.default.ipv4` (true or false). The guest may send any text as a value.
  */
 export type GuestFacts = Readonly<Record<string, string>>;
 
 /** The running domain, or its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
-/** `both` changes both or neither. */
+/** Where a device is attached. `both` changes the running domain and its definition, or neither. */
 export type AttachTarget = DeviceTarget | "both";
 
 export type HypervisorAddress =
@@ -110,25 +110,25 @@ export type HypervisorAddress =
 
 export interface ConnectionEnd {
   readonly reason: string;
-  /** `daemon`: libvirtd hung up, timed out or sent garbage; `client`: our child process failed with all its connections. */
+  /** Which side ended the connection. `daemon`: libvirtd hung up, timed out or sent garbage; `client`: our child process failed. */
   readonly by: "us" | "daemon" | "client";
 }
 
 export interface OpenOptions {
-  /** Deadline. The default allows for a daemon that has just started. */
+  /** Time limit in milliseconds. The default is long enough for a daemon that has just started. */
   readonly timeoutMs?: number;
 }
 
 /** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
   readonly peerUri: string;
-  /** The target for memory, as the source QEMU reaches it. */
+  /** URI at which the source QEMU reaches the target to transfer memory. */
   readonly memoryUri: string;
-  /** The live domain on the target, from `readDomainXml(name, "moving")`. Unset: unchanged. */
+  /** The live domain on the target, based on `readDomainXml(name, "moving")`. Unset: same as on the source. */
   readonly liveXml?: string;
-  /** The persistent definition on the target. Unset: unchanged. */
+  /** The persistent definition on the target. Unset: same as on the source. */
   readonly configXml?: string;
-  /** Disks to copy, by target name such as `vda`, and where to. Unset if all disks are shared. */
+  /** Disks to copy, by target name such as `vda`, and the URI that receives them. Unset if all disks are shared. */
   readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
   readonly bandwidthMibPerSecond?: number;
   /** Whether libvirt throttles a guest that writes memory faster than it is transferred. */
@@ -148,7 +148,7 @@ export interface JobStats {
   readonly memoryBytesPerSecond?: number;
   readonly dirtyPagesPerSecond?: number;
   readonly pageBytes?: number;
-  /** How much the guest is throttled, 0 to 99. */
+  /** Share of CPU time that libvirt withholds from the guest, in percent, 0 to 99. */
   readonly throttlePercent?: number;
   readonly downtimeMs?: number;
 }
@@ -170,17 +170,17 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */
   findDomain(name: string): Promise<DomainInfo | undefined>;
   /**
-   * `moving` is the live domain for another daemon.
+   * Returns the domain's XML. `moving` is the live domain in the form that another daemon accepts.
    * Source: libvirt virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
    */
   readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
   /**
-   * Starts a defined domain. A domain that already runs is success, whether it should be paused or not.
+   * Starts a defined domain, running or paused. A domain that already runs is success, even if it should start paused.
    * Source: libvirt virDomainCreateWithFlags.
    */
-  startDomain(name: string, how?: "running" | "paused"): Promise<void>;
+  startDomain(name: string, initialState?: "running" | "paused"): Promise<void>;
   /** Requests a shutdown. A domain that is off is success. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
   /** Stops the domain at once. A domain that is off is success. Source: libvirt virDomainDestroy. */
@@ -200,36 +200,36 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
   /**
-   * NICs as the guest agent reports them, at most 256, in its order. Waits at most 2 s for the reply.
+   * Returns the NICs that the guest agent reports, at most 256, in its order. Waits at most 2 s for the reply.
    * Source: libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /**
-   * The operating system as the guest agent reports it. Waits at most 2 s for the reply.
+   * Returns the operating system that the guest agent reports. Waits at most 2 s for the reply.
    * Source: libvirt virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
-   * The guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply; `routes` needs four.
+   * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply; `routes` needs four replies.
    * Source: libvirt virDomainGetGuestInfo, and for the agent virDomainQemuAgentCommand.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Migrates a running domain to another daemon. It arrives there paused and defined; here it stays defined and is off.
+   * Migrates a running domain to another daemon, where it is defined and paused. On this daemon, it stays defined and is off.
    * There is no deadline: the connection is busy until the migration ends, and `abortJob` on another connection aborts it.
    * If the connection to either daemon breaks, check the domain on both sides.
    * Source: libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
-   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST too
+   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST as well
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
   /** Source: libvirt virDomainGetJobStats. */
   readJob(name: string): Promise<JobStats>;
-  /** Aborts the domain's job. No job is success. Source: libvirt virDomainAbortJob. */
+  /** Aborts the domain's job. A domain without a job is success. Source: libvirt virDomainAbortJob. */
   abortJob(name: string): Promise<void>;
-  /** Longest pause of a migrating guest, in milliseconds. Source: libvirt virDomainMigrateSetMaxDowntime. */
+  /** Sets the longest pause of a migrating guest. Source: libvirt virDomainMigrateSetMaxDowntime. */
   setMaxDowntime(name: string, downtimeMs: number): Promise<void>;
   /** Source: libvirt virDomainMigrateSetMaxSpeed. */
   setMaxSpeed(name: string, mibPerSecond: number): Promise<void>;
@@ -237,6 +237,6 @@ export interface HypervisorConnection {
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves when the connection has ended. It is not reopened. */
   readonly closed: Promise<ConnectionEnd>;
-  /** Calls in flight fail. */
+  /** Closes the connection. Calls in flight fail. */
   close(): Promise<void>;
 }

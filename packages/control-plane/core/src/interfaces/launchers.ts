@@ -5,7 +5,7 @@ import type { NetnsHandle } from "./namespaces.ts";
 export interface Launcher {
   /** The libvirt socket's inode (O_PATH), opened below the volume without following symbolic links. */
   readonly socketFd: number;
-  /** The directory of the launcher's sockets, opened in the same way. */
+  /** The directory of the launcher's sockets, opened like the socket. */
   readonly directoryFd: number;
   readonly netns: NetnsHandle;
   /** The content of the pod's resolv.conf, which the pod may have changed. */
@@ -29,6 +29,6 @@ export interface Launchers {
    *   OS_PATH_REFUSED when the path or the process behind it is not as expected, or the UID is another pod's.
    */
   open(pod: LauncherPod): Promise<Launcher>;
-  /** Calls `changed` when the launcher's socket may have appeared or disappeared, until aborted. */
-  watch(pod: LauncherPod, changed: () => void, signal: AbortSignal): void;
+  /** Calls `onChange` when the launcher's socket may have appeared or disappeared, until aborted. */
+  watch(pod: LauncherPod, onChange: () => void, signal: AbortSignal): void;
 }

@@ -3,12 +3,12 @@
 /** An open network namespace. Programs inherit the descriptor, so a recycled PID does no harm. */
 export interface NetnsHandle {
   readonly fd: number;
-  /** Inode of the namespace, decimal text. */
+  /** Inode of the namespace as decimal text. */
   readonly inode: string;
 }
 
 export interface Namespaces {
-  /** The namespace at `path`. Undefined if there is none; a leftover plain file is none. */
+  /** Opens the namespace at `path`. Returns undefined if there is none, or only the plain file that a removed namespace left behind. */
   open(path: string): OpenNetns | undefined;
 }
 

@@ -2,13 +2,13 @@
 
 /** Sandbox of a pod. Source: CRI PodSandboxStatus. */
 export interface Sandbox {
-  /** CNI_CONTAINERID. */
+  /** Sandbox ID, which is CNI_CONTAINERID. */
   readonly id: string;
   readonly podUid: string;
   readonly pod: { readonly namespace: string; readonly name: string };
   /** For example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
-  /** Inode of the namespace, decimal text. */
+  /** Inode of the network namespace as decimal text. */
   readonly netnsInode: string;
 }
 

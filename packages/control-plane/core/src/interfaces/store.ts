@@ -16,14 +16,14 @@ export type Patch =
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Default 10 000. */
+  /** Time limit of the call. Default 10 000. */
   readonly timeoutMs?: number;
 }
 
 export interface WriteOptions extends CallOptions {
   readonly subresource?: "status";
   readonly dryRun?: boolean;
-  /** Whether the server rejects unknown fields. Otherwise it drops them with a warning. */
+  /** Whether the server rejects unknown fields instead of dropping them with a warning. */
   readonly isStrict?: boolean;
 }
 
@@ -36,13 +36,13 @@ export interface ListOptions extends CallOptions {
 export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
-  /** Fails if the object of that name has another UID. */
+  /** UID of the object to delete. The call fails if the object has another UID. */
   readonly uid?: string;
 }
 
 /**
- * Calls the API server. Every call throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT also for a failed `test` of
- * a JSON patch, KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
+ * Calls the API server. Every call throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT, which includes a failed `test`
+ * of a JSON patch, KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
  */
 export interface Store {
   find<T extends KubeObject>(
@@ -56,7 +56,7 @@ export interface Store {
     object: T,
     options?: WriteOptions,
   ): Promise<T>;
-  /** Replaces the object. A set `resourceVersion` must be current. */
+  /** Replaces the object. If `resourceVersion` is set, it must be current. */
   update<T extends KubeObject>(
     type: ResourceType<T>,
     object: T,
@@ -68,7 +68,7 @@ export interface Store {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<T>;
-  /** A missing object is success. */
+  /** Deletes the object. A missing object is success. */
   delete<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,

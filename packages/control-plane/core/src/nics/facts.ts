@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about one interface. Each member has one source.
+// Facts about one interface. Each field has one source.
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { RememberedAddresses } from "./addresses/lease.ts";
 import type { Binding, BindingRefusal } from "./bindings/binding.ts";
@@ -8,21 +8,21 @@ import type { SocketReason } from "./links/vhost-socket.ts";
 
 export interface LinkFacts {
   readonly podInterface: boolean;
-  /** Whether our tap exists. It is deleted with the interface. */
+  /** Whether Patchbay's tap exists, which is deleted with the interface. */
   readonly tap: boolean;
-  /** Whether our bridge exists. It is deleted with the interface. */
+  /** Whether Patchbay's bridge exists, which is deleted with the interface. */
   readonly bridge: boolean;
-  /** Whether all wiring exists. False until the pod network was observed. */
+  /** Whether the wiring is complete. False until the pod network was observed. */
   readonly wired: boolean;
-  /** Whether QEMU has the tap open, and it is the tap that the device was observed with. */
+  /** Whether QEMU has the tap open, and the tap is the one that the device was observed with. */
   readonly tapOpen: boolean;
   readonly mtu: number;
   readonly mac?: string;
   readonly index?: number;
-  /** Whether the pod NIC has addresses that were not taken for the guest yet. */
+  /** Whether the pod NIC has addresses that were not moved to the guest yet. */
   readonly hasAddresses?: boolean;
   readonly addresses?: readonly string[];
-  /** The tap that the device opens. Unset if it has the default name for the pod NIC. */
+  /** Name of the tap that the device opens. Unset if it is the default name for the pod NIC. */
   readonly tapName?: string;
   readonly tapIndex?: number;
   /** Whether a tap created by a CNI plugin has one queue pair or several. */
@@ -62,7 +62,7 @@ export interface IfaceFacts {
   readonly name: string;
   readonly iface?: Iface;
   readonly network?: Network;
-  /** The binding, or why there is none. For a deleted interface, the binding that its links suggest. */
+  /** The binding, or why it is refused. For a deleted interface, the binding inferred from its links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
   readonly attachment?: Attachment;
@@ -70,13 +70,13 @@ export interface IfaceFacts {
   readonly links: LinkFacts;
   readonly remembered?: RememberedAddresses;
   readonly device?: DeviceFacts;
-  /** A hook makes this NIC and the guest runs. libvirt may not list the NIC. */
+  /** Whether a hook creates this NIC and the guest runs. libvirt may not list the NIC. */
   readonly madeByHook?: true;
   /** UID of the pod on this node that will receive the migrating guest. */
   readonly awaitedIn?: string;
   /** Unset if no network swap is pending. */
   readonly swap?: SwapFacts;
-  /** Other pod NICs that still have a bridge of ours without traffic. */
+  /** Other pod NICs on which an unused bridge of Patchbay is left over. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }

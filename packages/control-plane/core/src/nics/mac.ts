@@ -21,7 +21,7 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/** The guest's MAC: from the spec, otherwise from the pod NIC, otherwise from the attachment. Lower case with colons. */
+/** Returns the guest's MAC from the spec, or else from the pod NIC, or else from the attachment. Lower case with colons. */
 export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
@@ -30,7 +30,7 @@ export function findMac({ iface, attachment, links }: MacFacts): string {
 /** Returns `size` random bytes. The caller supplies it because pure code has no randomness. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Equal draws of 46 random bits show a broken random source after this many attempts. */
+/** Attempts to draw an unused MAC. So many collisions of 46 random bits show a broken random source. */
 const DRAWS_MAX = 16;
 
 function drawMac(randomBytes: RandomBytes): string {
@@ -40,7 +40,7 @@ function drawMac(randomBytes: RandomBytes): string {
   return [first, ...bytes.slice(1)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** Returns a locally administered unicast MAC that is not in `taken` (lower case, with colons). */
+/** Returns a locally administered unicast MAC that is not in `inUse` (lower case with colons), unless all attempts collide. */
 export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
@@ -51,7 +51,7 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 
 interface MacSources {
   readonly namespace: string;
-  /** Earlier specs of the same VM, the preferred one first. An interface keeps its MAC while it stays on its network. */
+  /** Earlier specs of the same VM, the preferred one first. An interface retains its MAC while it stays on its network. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -64,15 +64,15 @@ function findNetworkName(spec: VmiSpec, name: string, namespace: string): string
 /** Whether another interface of the spec has this MAC on the network. An explicit MAC takes precedence. */
 function isMacOfOtherIface(
   spec: VmiSpec,
-  at: { name: string; network: string | undefined; mac: string },
+  target: { name: string; network: string | undefined; mac: string },
   namespace: string,
 ): boolean {
   return ifacesOf(spec).some(
     (other) =>
-      other.name !== at.name &&
+      other.name !== target.name &&
       !isAbsent(other) &&
-      normalizeMac(other.macAddress ?? "") === normalizeMac(at.mac) &&
-      findNetworkName(spec, other.name, namespace) === at.network,
+      normalizeMac(other.macAddress ?? "") === normalizeMac(target.mac) &&
+      findNetworkName(spec, other.name, namespace) === target.network,
   );
 }
 
@@ -91,8 +91,8 @@ function findEarlierMac(
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
-    const has = (iface.macAddress ?? "") !== "";
-    if (has || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
+    const hasMac = (iface.macAddress ?? "") !== "";
+    if (hasMac || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
     const macAddress =
       findEarlierMac(spec, iface.name, sources) ?? chooseMac(inUse, sources.randomBytes);
     inUse.add(normalizeMac(macAddress));
@@ -104,7 +104,7 @@ export interface MacOwner {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** The VM has no guest and will not start one by itself. */
+  /** Whether the VM has no guest and will not start one by itself. */
   readonly isHalted?: boolean;
 }
 
@@ -117,7 +117,7 @@ export function listMacs(spec: VmiSpec): readonly string[] {
 export interface MacTwin {
   readonly index: number;
   readonly mac: string;
-  /** NAMESPACE/NAME of that interface's network. */
+  /** NAMESPACE/NAME of the interface's network. */
   readonly network: string;
   /** NAMESPACE/NAME of the other VM. */
   readonly owner: string;
@@ -140,8 +140,8 @@ function listMacLocations(
 }
 
 /**
- * Returns the interfaces of `own` whose MAC another VM has on the same segment, in the order of the spec. Names a running
- * VM if there are several.
+ * Returns the interfaces of `own` whose MAC another VM has on the same segment, in the order of the spec. If several VMs have
+ * it, `owner` is a running one.
  */
 export function findMacTwins(
   own: MacOwner,
@@ -177,7 +177,7 @@ interface OwnMacTwin {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** NICs of one VM whose MACs collide on a bridge. Validation rejects duplicates on one network. */
+/** Finds NICs of one VM whose MACs collide on a segment of different networks. Validation rejects duplicates on one network. */
 export function findOwnMacTwins(own: MacOwner, findSegment: SegmentOf): readonly OwnMacTwin[] {
   const locations = listMacLocations(own);
   return locations.flatMap((location, at) => {
@@ -210,7 +210,7 @@ function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): b
   return kind !== "refused" && BINDINGS[kind].allowsOtherMac;
 }
 
-/** MACs to retain: the running guest's, otherwise the known ones. Interfaces that are no longer declared are dropped. */
+/** Returns the MACs to record in the VM's status: the running guest's, or else those already recorded. Drops interfaces that the VM no longer declares. */
 export function collectRetainedMacs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

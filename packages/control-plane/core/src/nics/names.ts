@@ -3,7 +3,7 @@
 import { isDefaultNetwork, type Network } from "@patchbay/api";
 import { sha256Hex } from "./sha256.ts";
 
-/** NIC of the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
+/** Name of the NIC on the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
 /** Hex digits in a link name: IFNAMSIZ - 1 (15), less 4 for KubeVirt's "-nic". */
 const HASH_LENGTH = 11;
@@ -12,7 +12,7 @@ const EXTRA_PREFIX = "bnd";
 const TAP_PREFIX = "tap";
 const DEFAULT_TAP = "tap0";
 
-/** Names of all that is created for one interface. Link names have at most 15 characters. */
+/** Names of an interface's links and device. Link names have at most 15 characters. */
 export interface IfaceNames {
   readonly podInterfaceName: string;
   readonly bridgeName: string;
@@ -26,7 +26,7 @@ function withoutPodPrefix(podInterfaceName: string): string {
     : podInterfaceName;
 }
 
-/** The pod NIC: `eth0`, or `pod` and the start of the hash of the network's name in the VM. */
+/** Returns the pod NIC's name: `eth0`, or `pod` and the start of the hash of the network's name in the VM. */
 export function podInterfaceNameOf(network: Network): string {
   return isDefaultNetwork(network)
     ? DEFAULT_POD_INTERFACE
@@ -34,14 +34,14 @@ export function podInterfaceNameOf(network: Network): string {
 }
 
 /**
- * The pod NIC of the additional network that a registered binding needs. `podInterfaceName` is the interface's own NIC.
- * KubeVirt does not set the name, so CNI derives it from the position in the annotation, which changes while a pod runs.
+ * Names the pod NIC of the additional network that a registered binding needs. `podInterfaceName` is the interface's own
+ * NIC. Without a name, as in KubeVirt, CNI would use the position in the annotation, which changes while a pod runs.
  */
 export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** The pod NIC for an interface whose usual NIC is still on another network. Interface names contain no slash. */
+/** Names the pod NIC of an interface whose usual NIC is still on another network. Interface names contain no slash. */
 export function buildSpareInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
@@ -54,22 +54,23 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/** The pod NIC that a bridge or tap named by {@link namesOf} belongs to. Undefined for other names. */
+/** Returns the pod NIC of a bridge or tap that {@link namesOf} named; undefined for other names. */
 export function podInterfaceOfLink(name: string): string | undefined {
-  const [, bridged, tapped] = /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
-  if (tapped !== undefined) return podInterfaceOfTap(name);
-  if (bridged === undefined) return undefined;
-  return bridged === DEFAULT_POD_INTERFACE ? bridged : POD_PREFIX + bridged;
+  const [, bridgeSuffix, tapSuffix] =
+    /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
+  if (tapSuffix !== undefined) return podInterfaceOfTap(name);
+  if (bridgeSuffix === undefined) return undefined;
+  return bridgeSuffix === DEFAULT_POD_INTERFACE ? bridgeSuffix : POD_PREFIX + bridgeSuffix;
 }
 
 export function isOwnLinkName(name: string): boolean {
   return podInterfaceOfLink(name) !== undefined;
 }
 
-/** Prefix of user aliases. Source: KubeVirt; libvirt preserves no others. */
+/** Prefix of user aliases, the only ones that libvirt preserves. Source: KubeVirt; libvirt. */
 const ALIAS_PREFIX = "ua-";
 
-/** KubeVirt's name for a pod NIC that is a port of the guest's bridge. */
+/** Returns KubeVirt's name for a pod NIC that is a port of the guest's bridge. */
 export function buildMovedName(podInterfaceName: string): string {
   return `${withoutPodPrefix(podInterfaceName)}-nic`;
 }
@@ -78,7 +79,7 @@ export function toAlias(ifaceName: string): string {
   return `${ALIAS_PREFIX}${ifaceName}`;
 }
 
-/** The interface of a device alias. Undefined for aliases that libvirt assigned. */
+/** Returns the interface of a device alias; undefined for aliases that libvirt assigned. */
 export function nameOfAlias(alias: string): string | undefined {
   return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
@@ -92,14 +93,14 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
   };
 }
 
-/** The tap that we create for an interface. It keeps its name during a network swap. */
+/** Returns the name of Patchbay's tap for an interface, which a network swap does not change. */
 export function ownTapName(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
     : namesOf(ifaceName, podInterfaceName).tapName;
 }
 
-/** The pod NIC of a tap. Inverse of {@link namesOf}. */
+/** Returns the pod NIC of a tap. It is the inverse of {@link namesOf}. */
 export function podInterfaceOfTap(tapName: string): string {
   return tapName === DEFAULT_TAP
     ? DEFAULT_POD_INTERFACE

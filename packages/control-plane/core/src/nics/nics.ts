@@ -21,7 +21,7 @@ export interface NicsLocation {
   readonly base: string;
 }
 
-/** Returns the VM's template, or the spec of a VMI without a VM. */
+/** Returns the VM's template spec, or the spec of a VMI without a VM, with its JSON pointer. */
 export function locateNics(machine: {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
@@ -37,7 +37,7 @@ export interface Nics {
   readonly ifaces: readonly Iface[];
 }
 
-/** Includes interfaces with state `absent`. */
+/** Returns all networks and interfaces, including interfaces with state `absent`. */
 export function nicsOf(spec: VmiSpec): Nics {
   return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
 }

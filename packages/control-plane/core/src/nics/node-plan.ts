@@ -43,7 +43,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** The binding module for the interface's links. A refused interface may have links from before it was refused. */
+/** Returns the binding module for the interface's links. A refused interface may still have links from an earlier binding. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }
@@ -52,7 +52,7 @@ export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean 
   return binding.kind === "hook";
 }
 
-/** The device's MAC counts before the spec's: the running guest sends with it. */
+/** Collects the facts for a wiring. The device's MAC takes precedence over the spec's, because the running guest uses it. */
 function toWiringFacts(facts: WiredIface): WiringFacts {
   const { iface, network, links = {}, remembered } = facts;
   const names = namesOf(facts.name, facts.podInterfaceName);
@@ -70,12 +70,12 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
 }
 
 const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
-/** Behind the pod's addresses the guest is alone with its gateway, so any link-local address is harmless. */
+/** Link-local addresses, which a guest behind the pod's addresses may all use, because only its gateway is on its link. */
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * Addresses that the guest may claim: those that the kernel had on the pod NIC. The pod's annotations do not count,
- * because everyone who may edit pods can write them.
+ * Returns the addresses that the guest may use: those that the kernel had on the pod NIC. The pod's annotations are not
+ * trusted, because all users who may edit pods can change them.
  */
 function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
@@ -86,11 +86,11 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
   return [...new Set(addresses.map(withoutPrefixLength))];
 }
 
-/** The links of an interface, with its send guard. Undefined if it needs none. */
+/** Returns the interface's wiring with its send guard; undefined if it needs no links. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
   const { iface, network, awaitedIn, security: cluster = NO_PORT_SECURITY } = facts;
-  const made = findBindingModule(facts).buildWiring(toWiringFacts(facts));
-  const wiring = made && { ...made, ...(awaitedIn !== undefined && { awaitedIn }) };
+  const unguarded = findBindingModule(facts).buildWiring(toWiringFacts(facts));
+  const wiring = unguarded && { ...unguarded, ...(awaitedIn !== undefined && { awaitedIn }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
   const guard = planSendGuard({ iface, network, cluster, mac: wiring.mac, addresses });
@@ -121,7 +121,7 @@ function listWirings(iface: OnNetwork): readonly ObservedWiring[] {
   return iface.links.podInterface && !isMadeByHook(iface) ? [buildWiring(iface) ?? []].flat() : [];
 }
 
-/** The wirings that should exist: one for each pod NIC, including the target of a network swap. */
+/** Returns the wirings that should exist: one for each pod NIC, including the target of a network swap. */
 export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap((iface) => {
     const { swap } = iface;
@@ -130,7 +130,7 @@ export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly Observe
   });
 }
 
-/** Sockets have no kernel link; `wired` is already known for them. */
+/** Sets `wired` for an interface with links. Sockets have no kernel link, and their `wired` is already known. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   wiredTaps: ReadonlySet<string>,
@@ -141,7 +141,7 @@ function withWiredLinks(
   return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
 }
 
-/** Sets `wired`. `wiredTaps` names the taps of the wirings that the pod network found complete. */
+/** Sets `wired` of all interfaces. `wiredTaps` are the taps of the wirings that the pod network found complete. */
 export function withWired(
   ifaces: readonly IfaceFacts[],
   wiredTaps: ReadonlySet<string>,
@@ -164,7 +164,7 @@ export function withWired(
 interface PodLink {
   readonly name: string;
   readonly kind: string;
-  /** For a tap: a process has it open. */
+  /** Whether the link has a carrier. A tap has one while a process has it open. */
   readonly carrier: boolean;
 }
 
@@ -181,15 +181,15 @@ function isOwnLink({ name, kind }: PodLink): boolean {
   return podInterfaceOfLink(name) !== undefined && (kind === BRIDGE || kind === TAP);
 }
 
-/** Pod NICs that the interface has links around. During and after a swap, its tap may be named after another pod NIC. */
+/** Lists the pod NICs to which links of the interface belong. During and after a swap, its tap may be named after another pod NIC. */
 function listPodNics({
   podInterfaceName,
   links,
   swap,
-  leftovers: left = [],
+  leftovers = [],
 }: IfaceFacts): readonly string[] {
   const ofTap = podInterfaceOfLink(links.tapName ?? "");
-  return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], left].flat();
+  return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], leftovers].flat();
 }
 
 function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySet<string> {
@@ -210,13 +210,13 @@ export function findOrphanedWirings(
 ): readonly RemovableWiring[] {
   const owned = listOwnedPodNics(owners);
   const ours = links.filter(isOwnLink);
-  const around = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
-  return [...around].sort().flatMap((podInterfaceName): readonly RemovableWiring[] => {
+  const podNics = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
+  return [...podNics].sort().flatMap((podInterfaceName): readonly RemovableWiring[] => {
     const { bridgeName, tapName } = namesOf("", podInterfaceName);
     const has = (name: string): boolean => ours.some((link) => link.name === name);
     const isOpen = ours.some((link) => link.name === tapName && link.carrier);
-    const isNobodys = podInterfaceName === DEFAULT_POD_INTERFACE && !has(bridgeName);
-    if (owned.has(podInterfaceName) || isOpen || isNobodys) return [];
+    const isForeignTap = podInterfaceName === DEFAULT_POD_INTERFACE && !has(bridgeName);
+    if (owned.has(podInterfaceName) || isOpen || isForeignTap) return [];
     return [{ kind: "bridge", podInterfaceName, bridgeName, tapName }];
   });
 }
@@ -225,7 +225,7 @@ interface NicOptions extends NicPlacement {
   readonly hasBootRom?: true;
 }
 
-/** A tap with several queues cannot be opened for a single one, and vice versa. Source: linux/drivers/net/tun.c */
+/** Returns the device's queues. A tap with several queues cannot be opened for a single queue, and vice versa. Source: linux/drivers/net/tun.c */
 function queuesFor({ tapQueues }: IfaceFacts["links"], wanted: number): number {
   if (tapQueues === undefined) return wanted;
   return tapQueues === "one" ? 1 : Math.max(wanted, 2);
@@ -251,7 +251,7 @@ export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicD
   };
 }
 
-/** The existing device with the given link state; undefined without a device or before libvirt has placed it. */
+/** Returns the existing device with the given link state; undefined if there is none or libvirt has not placed it yet. */
 export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
@@ -262,8 +262,8 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
 }
 
 /**
- * Swaps the network in one step: the link goes down, the tap moves to the other bridge, which exists already, and the
- * link comes up. If the tap cannot be moved, it goes back.
+ * Swaps the network in one step: sets the link down, moves the tap to the other bridge, which exists already, and sets the
+ * link up. A tap that cannot be moved is returned to its bridge.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
@@ -281,7 +281,7 @@ export interface RemoveBridgeAction {
   readonly bridgeName: string;
 }
 
-/** A link that an interrupted swap left down is brought up first, because the swap may be backing off. */
+/** Plans the swap; empty if no network swap is pending or a wiring is not a bridge. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
@@ -299,7 +299,7 @@ export function planSwapNetwork(
   return [{ kind: "swapNetwork", iface: iface.name, from, to, ...link }];
 }
 
-/** Removes one bridge of a network that the interface has left. */
+/** Plans the removal of one bridge of a network that the interface has left. */
 export function planLeftoverBridge({
   name,
   leftovers = [],
@@ -309,7 +309,7 @@ export function planLeftoverBridge({
   return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];
 }
 
-/** Shares a socket with the launcher, under the name that its domain uses. */
+/** Shares a socket with the launcher under the name that its domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;
@@ -332,7 +332,7 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** Needed because libvirt accepts vhost-user devices that can never work. */
+/** Returns why a vhost-user device would not work. libvirt accepts such a device nevertheless. */
 export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
@@ -340,7 +340,7 @@ export function findVhostUserBlock(
   if (findBindingModule(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
-  // A domain that is not defined yet will be made for vhost-user.
+  // A domain that is not running will be defined for vhost-user.
   if (domain?.running !== true) return undefined;
   if (!domain.facts.sharesMemory) return "MemoryNotShared";
   return useEmulation && domain.facts.hasNoNicVectors !== true ? "InterruptVectors" : undefined;
@@ -355,7 +355,7 @@ export function planLinkSocket({
   return { kind: "linkSocket", iface: name, socket: { podInterfaceName, path } };
 }
 
-/** A request to the guest to release a device, unanswered so far. */
+/** Unanswered requests to the guest to release a device. */
 export interface UnplugRequest {
   readonly count: number;
   readonly agoMs: number;
@@ -363,12 +363,12 @@ export interface UnplugRequest {
   readonly isRefused: boolean;
 }
 
-/** A request while the firmware runs is lost silently. Source: measured on libvirt 9.0 and QEMU 7.2. */
+/** Delay before a request is repeated. Requests are lost silently while the firmware runs. Source: measured on libvirt 9.0 and QEMU 7.2. */
 const FIRST_RETRY_MS = 10_000;
-/** Requests never end, because a guest that is reset or loads its driver answers the next one. */
+/** Longest delay between requests. They are repeated forever, because a guest answers once it is reset or loads its driver. */
 const MAX_RETRY_MS = 60_000;
 
-/** Milliseconds until the next request. `count` is the number of requests so far. */
+/** Returns the milliseconds between the last request and the next one. `count` is the number of requests sent. */
 export function unplugRetryMs(count: number): number {
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - UNPLUG_REQUESTS_MAX));
 }

@@ -47,7 +47,7 @@ interface CarrierSources {
 interface KnownNics {
   readonly name: string;
   readonly attachments: readonly Attachment[];
-  /** The network in the spec. Undefined for none and for the pod's own network. */
+  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod's own network, or if the interface is not wanted. */
   readonly networkName: string | undefined;
   readonly wanted: string | undefined;
   readonly reported: readonly string[];
@@ -81,7 +81,7 @@ function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics 
   return { name, attachments, reported, all, ...declared };
 }
 
-/** The pod NIC by the first source that knows one. Existing links keep the name they were created with. */
+/** Returns the pod NIC from the first source that has one. Existing links retain the name with which they were created. */
 function lastUsedNic(
   { attachments, reported, wanted }: KnownNics,
   deviceTap: string | undefined,
@@ -91,7 +91,7 @@ function lastUsedNic(
   return deviceTap === undefined ? "" : podInterfaceOfTap(deviceTap);
 }
 
-/** With a device, the pod NIC on whose bridge the tap is. Without one, the pod NIC in the spec. */
+/** Returns the current pod NIC: the one on whose bridge the device's tap is, or without a device the one for the spec. */
 function findCurrentNic(known: KnownNics, sources: CarrierSources): string {
   const { name, attachments, networkName, wanted } = known;
   if (!sources.hasDevice) {
@@ -148,15 +148,15 @@ export interface IfaceSources {
   readonly security?: ClusterSecurity;
   readonly deviceTaps?: DeviceTaps;
   readonly remembered?: readonly RememberedAddresses[];
-  /** Whether the guest runs. False or unset also if that was not observed. */
+  /** Whether the guest runs. Unset or false if it does not, or if this was not observed. */
   readonly isRunning?: boolean;
   /** UID of the pod on this node that will receive the migrating guest. Unset for a guest that is not incoming. */
   readonly awaitedIn?: string;
-  /** Neither links nor domain can be observed. */
+  /** Whether neither links nor domain can be observed. */
   readonly isBlind?: true;
 }
 
-/** Ignores addresses of an earlier NIC with the same name. */
+/** Returns the recorded addresses of the NIC. Ignores those of an earlier NIC with the same name. */
 function findRemembered(
   podInterfaceName: string,
   { links, remembered = [] }: IfaceSources,
@@ -195,7 +195,7 @@ function findDeviceFacts(name: string, sources: IfaceSources): DeviceFacts | und
   };
 }
 
-/** All known interfaces: those in the spec in its order, then all others by name. */
+/** Returns the names of all known interfaces: first those in the spec in its order, then the rest sorted by name. */
 function allNames({ vmi, nics }: IfaceSources): readonly string[] {
   const declared = ifacesOf(vmi.spec).map(({ name }) => name);
   const others = [
@@ -206,7 +206,7 @@ function allNames({ vmi, nics }: IfaceSources): readonly string[] {
   return [...new Set([...declared, ...others])];
 }
 
-/** Falls back to the status for what cannot be observed. */
+/** Finds the pod NIC that carries the interface. Uses the status for facts that cannot be observed. */
 function findObservedCarrier(name: string, sources: IfaceSources): Carrier {
   const { vmi, links, nics, isBlind = false } = sources;
   const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
@@ -315,7 +315,7 @@ function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Phase of a network swap of a working device. A broken pod NIC does not block the swap. */
+/** Returns the phase of a pending network swap of a working device. A broken pod NIC does not block the swap. */
 function swapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.tapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
@@ -334,8 +334,8 @@ function plugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * The phase of an interface, or undefined if nothing of it exists. An attachment that is being removed is not reused: the
- * interface completes the unplug first, even if it is requested again.
+ * Returns the phase of an interface; undefined if nothing of it exists. An attachment that is being removed is not reused:
+ * the unplug is completed first, even if the interface is requested again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";

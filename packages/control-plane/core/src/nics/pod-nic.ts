@@ -18,7 +18,7 @@ export interface PodNicSources {
   readonly nics: readonly PodNic[];
 }
 
-/** Whether the attachment is on the network. Assumed if it does not name its network. */
+/** Whether the attachment is on the network. An attachment that names no network is assumed to be. */
 export function isOnNetwork(attachment: Attachment, networkName: string | undefined): boolean {
   return attachment.networkName === undefined || attachment.networkName === networkName;
 }
@@ -49,30 +49,30 @@ export function toPodNics(
 }
 
 /**
- * The pod NIC for the network: the existing one, otherwise the one by KubeVirt's scheme, otherwise, while that is on
- * another network, one whose name includes the network.
+ * Returns the pod NIC for the network: the existing one, or else the one by KubeVirt's scheme. While that is on another
+ * network, returns a spare one, whose name is derived from the network as well.
  */
 export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
   const usual = podInterfaceNameOf(network);
   if (isDefaultNetwork(network)) return usual;
   const networkName = networkNameOf(network, namespace) ?? "";
-  const told = attachments.filter(({ name }) => name === network.name);
-  const onNetwork = told.find((attachment) => isOnNetwork(attachment, networkName));
+  const reported = attachments.filter(({ name }) => name === network.name);
+  const onNetwork = reported.find((attachment) => isOnNetwork(attachment, networkName));
   if (onNetwork !== undefined) return onNetwork.podInterfaceName;
   const spare = buildSpareInterfaceName(network.name, networkName);
   const has = (name: string): boolean =>
     nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
   const existing = [usual, spare].find(has);
   if (existing !== undefined) return existing;
-  const isTaken = [...told, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
+  const isTaken = [...reported, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
   return isTaken ? spare : usual;
 }
 
 /**
  * Returns the current name of a pod NIC that KubeVirt's virt-handler has wired, or undefined if the name is unchanged.
- * virt-handler renames the NIC and makes it a bridge port. A dummy gets the old name and addresses; CNI plugins would
- * mistake it for the NIC. A NIC with the new name that is no port, beside one with the old name, is a leftover.
+ * virt-handler renames the NIC, makes it a bridge port, and creates a dummy with the old name and addresses, which CNI plugins
+ * would mistake for the NIC. If a link with the old name exists, a NIC with the new name that is no port is a leftover.
  * Source: KubeVirt network/setup/netpod/netpod.go.
  */
 export function findMovedNic(

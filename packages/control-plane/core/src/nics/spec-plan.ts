@@ -23,14 +23,14 @@ export interface Sides {
   readonly bindings: BindingRegistry;
 }
 
-/** Fields that belong to the interface's network, and change with it. */
+/** Fields of an interface that belong to its network and change with it. */
 export const NETWORK_FIELDS = ["ips", "ipamClaimName", "cniArgs"] as const;
 
 function isSecondaryNetwork(network: Network | undefined): network is Network {
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 
-/** Returns the binding if the interface stays and its binding supports network swaps. */
+/** Returns the binding if it supports network swaps and the interface is not being unplugged. */
 function findSwappableKind(
   { networks, ifaces }: Nics,
   name: string,
@@ -42,7 +42,7 @@ function findSwappableKind(
   return kind !== "refused" && BINDINGS[kind].live.network ? kind : undefined;
 }
 
-/** Undefined if the network is unchanged or the change needs a restart. */
+/** Returns the network to which an interface is swapped; undefined if the network is unchanged or the change needs a restart. */
 export function findNetworkSwap(
   { desired, actual, bindings }: Sides,
   name: string,
@@ -74,7 +74,7 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   };
 }
 
-/** Applies all swaps if the rules allow them together, else one by one as far as they allow. */
+/** Applies all swaps if the rules allow them together. Otherwise applies each swap that they allow. */
 function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
   const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(sides, name) ?? []);
@@ -97,7 +97,7 @@ function withState(iface: Iface, state: string | undefined): Iface {
   return { ...(withoutState as Iface), ...(state === undefined ? {} : { state }) };
 }
 
-/** Whether neither the pod nor the node reports anything of the interface. */
+/** Whether neither the pod nor the node reports the interface any more. */
 function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   return (
     findByName(vmi.status?.attachments, name) === undefined &&
@@ -119,7 +119,7 @@ function canBePlugged(
   return BINDINGS[binding.kind].live.plug;
 }
 
-/** Takes over the VM's state, unless the VM means another NIC than the one that is being unplugged. */
+/** Applies the VM's state to the interface, unless the NIC is being unplugged and the VM declares a different one. */
 function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkStateFrom(current, wanted);
@@ -132,7 +132,7 @@ function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface 
   return withState(current, wanted.state);
 }
 
-/** Whether a running guest can get the interface: only on a secondary network. */
+/** Whether the interface can be plugged into a running guest. Only a secondary network allows that. */
 export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
   return (
     !isAbsent(iface) &&
@@ -163,7 +163,7 @@ function listPlugs({ desired, actual, bindings }: Sides): readonly Plug[] {
     });
 }
 
-function present({ networks, ifaces }: Nics): Nics {
+function withoutAbsent({ networks, ifaces }: Nics): Nics {
   const absent = new Set(ifaces.filter(isAbsent).map(({ name }) => name));
   return {
     networks: networks.filter(({ name }) => !absent.has(name)),
@@ -175,16 +175,16 @@ function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
   return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
 }
 
-function withoutEnded(nics: Nics, isEnded: (iface: Iface) => boolean): Nics {
-  const ended = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
+function withoutIfaces(nics: Nics, isOmitted: (iface: Iface) => boolean): Nics {
+  const omitted = new Set(nics.ifaces.filter(isOmitted).map(({ name }) => name));
   return {
-    ifaces: nics.ifaces.filter(({ name }) => !ended.has(name)),
-    networks: nics.networks.filter(({ name }) => !ended.has(name)),
+    ifaces: nics.ifaces.filter(({ name }) => !omitted.has(name)),
+    networks: nics.networks.filter(({ name }) => !omitted.has(name)),
   };
 }
 
 function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
-  return withoutEnded(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
+  return withoutIfaces(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
 }
 
 export interface NicsChange {
@@ -193,9 +193,9 @@ export interface NicsChange {
 }
 
 /**
- * Plans the NICs of a VM's running VMI. New entries are appended in the VM's order, and deleted ones become `absent`
- * until nothing of them is left. A changed network is swapped. The default network never changes live, except for its
- * link state. A NIC waits while its place is in use, for example its MAC by an interface that is being unplugged.
+ * Plans the NICs of a VM's running VMI. New interfaces are appended in the VM's order. Deleted interfaces become `absent`
+ * until their unplug is complete. A changed network is swapped. The default network never changes live, except for its link
+ * state. A NIC that conflicts with another, for example with the MAC of one that is being unplugged, is plugged later.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -207,15 +207,15 @@ export function planNicsChange(
   // If the VM's own spec breaks the rules, admission reports it.
   let isDesiredValid: boolean | undefined;
   const isAcceptable = (nics: Nics): boolean => {
-    isDesiredValid ??= isAllowed(vmi.spec, present(desired));
+    isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
     return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
   const sides = { desired, actual, bindings };
-  const followed = withoutUnplugged(vmi, {
+  const synced = withoutUnplugged(vmi, {
     ifaces: actual.ifaces.map((iface) => syncIface(iface, sides)),
     networks: actual.networks,
   });
-  const planned = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
+  const planned = withNetworkSwaps({ ...sides, actual: synced }, isAcceptable);
   const plugs: Plug[] = [];
   for (const plug of listPlugs(sides)) {
     if (isAcceptable(withPlug(plugs.reduce(withPlug, planned), plug))) plugs.push(plug);
@@ -223,12 +223,12 @@ export function planNicsChange(
   return { planned, plugs };
 }
 
-/** Without changes by a VM, only completed unplugs are removed. */
+/** Plans the NICs of a VMI without the changes of a VM: only removes completed unplugs. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** An absent entry is removed once the VMI, if any, has nothing left of it. */
+/** Plans the NICs of a VM's template: removes absent interfaces once their unplug from the VMI is complete. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
   const isEnded = (iface: Iface): boolean =>
@@ -236,7 +236,7 @@ export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance 
     (vmi === undefined ||
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
-  return withoutEnded(nics, isEnded);
+  return withoutIfaces(nics, isEnded);
 }
 
 interface NicsSource {

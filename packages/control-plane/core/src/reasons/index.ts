@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 export { LINKS_KEEP_CHANGING, waitingForHooks } from "./messages.ts";
 export { isDefinitionFault, reasonOf, messageWithAdvice } from "./of-error.ts";
-export { findEventType, whoCanHelp, nextStepFor, type ReasonEntry, REASONS } from "./table.ts";
+export { findEventType, findReasonOwner, nextStepFor, type ReasonEntry, REASONS } from "./table.ts";

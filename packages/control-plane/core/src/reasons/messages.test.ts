@@ -3,7 +3,7 @@
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { findAdvice, findEventType } from "./table.ts";
-import { hasRefused, noFreePortMessage } from "./messages.ts";
+import { hasRefusedUnplug, noFreePortMessage } from "./messages.ts";
 
 describe("the way out of a VM without free ports", () => {
   const vmi = aVmi({ status: { pciePorts: { total: 4, free: 1 } } });
@@ -63,5 +63,5 @@ test.each([
   { name: "asked three times", count: 3, isRefused: false, want: true },
   { name: "asked once, which failed", count: 1, isRefused: true, want: true },
 ])("a guest that was $name keeps the device: $want", ({ count, isRefused, want }) => {
-  expect(hasRefused({ count, isRefused })).toBe(want);
+  expect(hasRefusedUnplug({ count, isRefused })).toBe(want);
 });

@@ -9,7 +9,7 @@ export interface ReasonMessage<R extends Reason = Reason> {
   readonly message: string;
 }
 
-/** Text that tells the user how to get a PCIe port, with the name of the field. */
+/** Advice on how to get a free PCIe port, with the name of the field to change. */
 function freePortAdvice(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
@@ -26,18 +26,18 @@ export function noFreePortMessage(vmi: VirtualMachineInstance): ReasonMessage<"N
   return { reason: "NoFreePciePort", message };
 }
 
-/** No hot-plug port can take the model, however many are free. */
+/** No hot-plug port can take the model, even if many ports are free. */
 export function modelNeedsIoPorts(model: string): ReasonMessage<"ModelNeedsIoPorts"> {
   const message = `model ${model} needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped`;
   return { reason: "ModelNeedsIoPorts", message };
 }
 
 export function pciAddressInUse(pciAddress: string): ReasonMessage {
-  const message = `the PCI address ${pciAddress} is in use or does not belong to a port; choose another, or none`;
+  const message = `the PCI address ${pciAddress} is in use or does not belong to a port; choose another address, or none`;
   return { reason: "PciAddressInUse", message };
 }
 
-/** Unplug requests before the guest counts as refusing: firmware may lose the first, and the second needs a moment. */
+/** Unanswered unplug requests after which the guest counts as refusing. Firmware may lose the first one, and the guest needs time for the second. */
 export const UNPLUG_REQUESTS_MAX = 2;
 
 interface UnplugRequests {
@@ -45,11 +45,11 @@ interface UnplugRequests {
   readonly isRefused: boolean;
 }
 
-export function hasRefused({ count, isRefused }: UnplugRequests): boolean {
+export function hasRefusedUnplug({ count, isRefused }: UnplugRequests): boolean {
   return isRefused || count > UNPLUG_REQUESTS_MAX;
 }
 
-/** Describes a device that the guest has not released. A paused guest cannot respond. */
+/** Describes a device that the guest has not released. `since` is when the first request was sent. */
 export function unplugPending(
   requests: UnplugRequests,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
@@ -61,7 +61,7 @@ export function unplugPending(
       message: "the guest is paused and cannot release the device; resume it",
     };
   }
-  if (!hasRefused(requests)) {
+  if (!hasRefusedUnplug(requests)) {
     return { reason, message: "the guest was requested to release the device" };
   }
   const verb = requests.isRefused ? "refused to release" : "has not released";
@@ -79,7 +79,7 @@ export const TAP_REPLACED: ReasonMessage = {
     "the tap was deleted while the guest's device used it, and QEMU cannot open the new one; the guest was requested to release the device, which is then plugged again",
 };
 
-/** Some QEMU versions abort when a device without its tap is removed. */
+/** Some QEMU versions abort when a device whose tap was deleted is removed. */
 export const TAP_LOST: ReasonMessage = {
   reason: "TapLost",
   message:
@@ -126,24 +126,24 @@ export function staysOnNetwork(networkName: string | undefined): string {
   return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
 }
 
-/** The guest keeps the MTU that its device was created with. Both MTUs are in bytes. */
-export function mtuDiffers(ofGuest: number, ofNetwork: number): ReasonMessage<"MtuDiffers"> {
+/** Describes an MTU change that the guest's device has missed. Both MTUs are in bytes. */
+export function mtuDiffers(guestMtu: number, networkMtu: number): ReasonMessage<"MtuDiffers"> {
   const advice =
-    ofGuest > ofNetwork
+    guestMtu > networkMtu
       ? "larger frames from the guest are lost; set the MTU in the guest,"
       : "the guest could send larger frames;";
-  const message = `the guest's NIC was created with an MTU of ${String(ofGuest)}, and the network's MTU is ${String(ofNetwork)} now; ${advice} remove the interface and add it again, or restart the VM`;
+  const message = `the guest's NIC was created with an MTU of ${String(guestMtu)}, and the network's MTU is ${String(networkMtu)} now; ${advice} remove the interface and add it again, or restart the VM`;
   return { reason: "MtuDiffers", message };
 }
 
-/** The DHCP server runs but cannot offer everything. */
+/** Describes what the running DHCP server cannot offer, in one sentence for each omission. */
 export function addressesPartlyServed(
   omissions: readonly string[],
 ): ReasonMessage<"AddressesPartlyServed"> {
   return { reason: "AddressesPartlyServed", message: omissions.join("; ") };
 }
 
-/** Admission rejects such a name; this is for clusters without admission. */
+/** Describes an invalid network name, which only a cluster without Patchbay's admission accepts. */
 export function networkNameInvalid(networkName: string): ReasonMessage {
   const message = `"${networkName}" is not a valid name of a NetworkAttachmentDefinition`;
   return { reason: "NetworkInvalid", message };
@@ -183,7 +183,7 @@ export function interfaceAttachedElsewhere(
   return { reason: "InterfaceNameTaken", message };
 }
 
-/** The annotation's element has changed since ADD. */
+/** Describes changes of an annotation element after its ADD, which are not applied. */
 export function attributesFixed(
   name: string,
   changed: readonly string[],
@@ -192,7 +192,7 @@ export function attributesFixed(
   return { reason: "AttributesFixed", message };
 }
 
-/** KubeVirt's virt-handler does not connect a guest to another NIC; it migrates the VM instead. */
+/** Describes a network swap in KubeVirt's launcher, which is only possible by a migration of the VM. */
 export function swapNeedsMigration(
   name: string,
   { from, to }: { readonly from: string; readonly to: string },

@@ -13,7 +13,7 @@ import { findAdvice, type Reason } from "./table.ts";
 
 export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;
 
-/** An error without a reason of its own. The failed step supplies the reason. */
+/** Advice for an error that has no reason of its own. The failed step determines the reason. */
 interface AdviceOnly {
   readonly advice: string;
 }
@@ -81,7 +81,7 @@ const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, Reason | AdviceOnly>>>
   HOOK_ANSWER_REFUSED: "HookAnswerRefused",
 };
 
-/** Plugin failures that only the message identifies. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */
+/** Reasons of plugin failures by the message, because the error code does not distinguish them. Source: plugins host-local, whereabouts; libcni. */
 const PLUGIN_MESSAGES: readonly (readonly [RegExp, Reason | AdviceOnly])[] = [
   [/no IP addresses available in|could not allocate IP in range/i, "AddressesExhausted"],
   [/failed to find plugin/, "PluginMissing"],
@@ -97,7 +97,7 @@ function findMapped(error: unknown): Reason | AdviceOnly | undefined {
   return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
 
-/** Reasons that only a change of the network's definition, or of the node's resources named in it, can resolve. */
+/** Reasons that persist until the network's definition, or what it names on the node, changes. */
 const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
   "NetworkInvalid",
   "DefinitionFileMissing",
@@ -112,7 +112,7 @@ export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findMapped(error));
 }
 
-/** Undefined if only the failed step determines the reason. */
+/** Returns the error's reason; undefined if the failed step determines it. */
 export function reasonOf(error: unknown): Reason | undefined {
   const known = findMapped(error);
   return typeof known === "string" ? known : undefined;

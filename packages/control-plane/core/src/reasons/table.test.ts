@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
-import { findEventType, whoCanHelp, REASONS } from "./table.ts";
+import { findEventType, findReasonOwner, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
   test.each([
@@ -37,5 +37,5 @@ test.each([
   { reason: "Unheard", want: undefined },
   { reason: undefined, want: undefined },
 ])("who can help with $reason: $want", ({ reason, want }) => {
-  expect(whoCanHelp(reason)).toBe(want);
+  expect(findReasonOwner(reason)).toBe(want);
 });

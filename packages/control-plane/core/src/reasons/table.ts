@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// All reasons why an interface or a guest makes no progress: meaning, who acts next, event and advice.
+// All reasons why an interface or a guest makes no progress.
 
-/** Why an interface or a guest makes no progress. */
+/** Description of a reason why an interface or a guest makes no progress. */
 export interface ReasonEntry {
-  /** Phases that report the reason, for the reference. */
+  /** Phases in which the reason is reported, for docs/reference/reasons.md. */
   readonly phases: string;
   readonly meaning: string;
   readonly owner: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
-  /** The event recorded once on the VM or else the VMI: Normal if the condition ends by itself. */
+  /** Type of the event that is recorded once on the VM, or on the VMI if it has no VM. Normal: the condition ends by itself. */
   readonly event: "Warning" | "Normal" | "none";
-  /** What must happen first, if it is not the current phase's own step. */
+  /** Condition for progress, if it is not the current phase's own step. */
   readonly next?: string;
-  /** What the user can do. Appended to error messages; `{network}` is filled in. */
+  /** What the user can do. It is appended to error messages, with `{network}` replaced by the network's name. */
   readonly advice?: string;
 }
 
-/** virt-handler records the event on the VMI when the status reports the reason. */
+/** Fields that most reasons of failed attachments share. */
 const POD_ATTACHING = { phases: "`PodAttaching`", from: "net-agent", event: "Warning" } as const;
 
-/** Problems of the annotation on any pod, not only on a launcher. */
+/** Fields of reasons that concern the annotation of any pod, not only of a launcher. */
 const POD_ANNOTATION = {
   phases: "none: in the pod's annotation only",
   owner: "the author of the annotation",
@@ -133,21 +133,21 @@ const REASONS_IN_POD = {
   RequestNotMet: {
     ...POD_ATTACHING,
     meaning:
-      "the network did not give the MAC, the address or the default route that was requested, or no plugin of it takes the request; the attachment was undone",
+      "the network did not assign the requested MAC, address or default route, or none of its plugins supports the request; the attachment was undone",
     owner: "administrator",
   },
   NoDevice: {
     ...POD_ATTACHING,
     meaning:
-      "the network's definition names a resource (`k8s.v1.cni.cncf.io/resourceName`), or the request a device, and the pod has no free device of it; or the node's kubelet does not report which devices the pod has",
+      "the network's definition names a resource (`k8s.v1.cni.cncf.io/resourceName`), or the request names a device, and the pod has no such free device; or the node's kubelet does not report the pod's devices",
     owner: "user, administrator",
     advice:
-      "a container must ask for one device of the resource for each attachment, in resources.limits when the pod is created; the attachment is retried when another one of the pod is removed, and while the kubelet does not answer",
+      "a container must request one device of the resource for each attachment, in resources.limits when the pod is created; the attachment is retried when another attachment of the pod is removed, and while the kubelet does not respond",
   },
   InterfaceNameTaken: {
     ...POD_ATTACHING,
     meaning:
-      "the pod already has an interface of that name, or its status gives the name to another network",
+      "the pod already has an interface of that name, or its status assigns the name to another network",
     owner: "administrator",
   },
   CniFailed: {
@@ -212,20 +212,21 @@ const REASONS_ON_NODE = {
   AddressesNotServed: {
     ...WARNING,
     phases: "`Attaching`, `Ready`",
-    meaning: "the DHCP server that gives the guest its addresses is not running",
+    meaning: "the DHCP server that assigns the guest's addresses is not running",
     owner: "administrator: virt-handler's log has the server's messages",
   },
   AddressesPartlyServed: {
     ...WARNING,
     phases: "`Ready`",
     meaning:
-      "the DHCP server cannot give the guest everything that its network or its VM names: a second IPv4 address, or what does not fit into an option of 255 bytes; the rest is served",
+      "the DHCP server cannot serve all settings of the network and the VM, such as a second IPv4 address, or values that do not fit into an option of 255 bytes; all other settings are served",
     owner: "user: shorten what the message names, or set it in the guest",
   },
   NoFreePciePort: {
     ...WARNING,
     phases: "`Pending`; `Attaching` if the port was taken in the meantime",
-    meaning: "the VM has no free PCIe port, or no free interrupt vector; nothing is made",
+    meaning:
+      "the VM has no free PCIe port, or no free interrupt vector; no link or device is created",
     owner: "user: unplug an interface",
     advice:
       "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts; the interface is plugged as soon as a port is free",
@@ -233,19 +234,21 @@ const REASONS_ON_NODE = {
   ModelNeedsIoPorts: {
     ...WARNING,
     phases: "`Pending`",
-    meaning: "the model needs I/O ports, which hot-plug ports do not have; nothing is made",
+    meaning:
+      "the model needs I/O ports, which hot-plug ports do not have; no link or device is created",
     owner: "user: use virtio, or restart the VM",
   },
   BindingNotSupported: {
     ...WARNING,
     phases: "`Pending` and later",
-    meaning: "Patchbay does not support this binding; nothing is made",
+    meaning: "Patchbay does not support this binding; no link or device is created",
     owner: "user: use bridge",
   },
   FieldNotSupported: {
     ...WARNING,
     phases: "`Pending` and later",
-    meaning: "the interface sets a field that Patchbay does not support; nothing is made",
+    meaning:
+      "the interface sets a field that Patchbay does not support; no link or device is created",
     owner: "user: leave the field out",
   },
   PciAddressInUse: {
@@ -292,7 +295,7 @@ const REASONS_ON_NODE = {
   BackendMissing: {
     ...WIRING,
     meaning:
-      "the socket that the network's plugin named does not exist, because the dataplane does not run. A plugged device stays in the guest and gets no frames",
+      "the socket that the network's plugin named does not exist, because the dataplane does not run; a plugged device stays in the guest and receives no frames",
     owner: "administrator: start the dataplane",
   },
   BackendRefused: {
@@ -413,7 +416,7 @@ const REASONS_ON_NODE = {
   LibvirtTimedOut: {
     ...WARNING,
     phases: "any phase of virt-handler; the VM as a whole",
-    meaning: "libvirt did not answer within 40 s; the connection was closed",
+    meaning: "libvirt did not respond within 40 s; the connection was closed",
     owner: "administrator",
     advice: "libvirt or QEMU hangs; the call is retried; restart the VM if this persists",
   },
@@ -469,10 +472,10 @@ const REASONS_ON_NODE = {
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;
 
-/** Source of `docs/reference/reasons.md`. */
+/** All reasons, from which `docs/reference/reasons.md` is generated. */
 export const REASONS = { ...REASONS_IN_POD, ...REASONS_ON_NODE } as const;
 
-/** A stable name in CamelCase, for `hotplug.reason` and `status.hindrance`. */
+/** Stable name of a reason in CamelCase, for `hotplug.reason` and `hindrance.reason` of the status. */
 export type Reason = keyof typeof REASONS;
 
 function isReason(text: string): text is Reason {
@@ -486,7 +489,7 @@ export function findEventType(reason: string): "Warning" | "Normal" | undefined 
   return event === "none" ? undefined : event;
 }
 
-export function whoCanHelp(reason: string | undefined): string | undefined {
+export function findReasonOwner(reason: string | undefined): string | undefined {
   return reason === undefined || !isReason(reason) ? undefined : REASONS[reason].owner;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// addinterface and removeinterface: bodies of the requests, their target, and plans that change it.
+// Requests to addinterface and removeinterface: parsing of their bodies, and plans for the VM or VMI that they name.
 // Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import {
   isVmiFinal,
@@ -45,13 +45,13 @@ function namespaceOf(target: NicTarget): string {
   return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
 }
 
-export function isOver(vmi: VirtualMachineInstance): boolean {
+export function isEndedOrDeleting(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) || vmi.metadata.deletionTimestamp !== undefined;
 }
 
 function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefined {
   const { vmi } = target;
-  return vmi === undefined || isOver(vmi) ? undefined : vmi;
+  return vmi === undefined || isEndedOrDeleting(vmi) ? undefined : vmi;
 }
 
 const NODE_LOST: NodeLoss["reason"] = "NodeUnresponsive";
@@ -61,7 +61,7 @@ function describeLoss({ status }: VirtualMachineInstance): string {
   return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
 }
 
-/** Why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+/** Returns why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
 export function targetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
     return target.vm.metadata.deletionTimestamp === undefined
@@ -74,11 +74,11 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
 }
 
 function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
-  const place =
+  const location =
     target.kind === "vm"
       ? { object: target.vm, base: "/spec/template/spec" }
       : { object: target.vmi, base: "/spec" };
-  return nicsPatch({ ...place, spec: specOf(target) }, to);
+  return nicsPatch({ ...location, spec: specOf(target) }, to);
 }
 
 interface AddIfaceFacts {
@@ -87,7 +87,7 @@ interface AddIfaceFacts {
   readonly nadExists: boolean;
   /** The most similar name in the VM's namespace, if the definition is missing. */
   readonly nearestNetwork?: string | undefined;
-  /** An unused MAC, for an interface without one. */
+  /** An unused MAC for an interface whose request names none. */
   readonly newMac?: string;
   readonly bindings: BindingRegistry;
 }
@@ -116,36 +116,36 @@ function networkText(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
-/** Adding an interface never moves it: only an explicit network swap does. */
+/** Describes why an existing interface cannot be added. Adding never moves it to another network. */
 function describeConflict(iface: Iface, network: Network | undefined): string {
-  const [name, on] = [iface.name, networkText(network)];
-  if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
+  const [name, networkName] = [iface.name, networkText(network)];
+  if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${networkName}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
   const advice = isSecondary
     ? "; to swap its network, change it in the specification, or with patchbay set interface"
     : "";
-  return `interface '${name}' is on network ${on}${advice}`;
+  return `interface '${name}' is on network ${networkName}${advice}`;
 }
 
 function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
     const current = (iface as Readonly<Record<string, unknown>>)[field];
-    const same =
+    const isSame =
       field === "macAddress" && typeof value === "string" && typeof current === "string"
         ? normalizeMac(value) === normalizeMac(current)
         : isEqual(value, current);
-    const ignored = field === "state" && isAbsent(iface);
-    return same || ignored ? [] : [field];
+    const isIgnored = field === "state" && isAbsent(iface);
+    return isSame || isIgnored ? [] : [field];
   });
 }
 
 function withoutUnplug(iface: Iface, state: string | undefined): Iface {
-  const back: Iface = { ...iface };
-  delete back.state;
-  return state === undefined ? back : { ...back, state };
+  const plugged: Iface = { ...iface };
+  delete plugged.state;
+  return state === undefined ? plugged : { ...plugged, state };
 }
 
-/** A request can only name a secondary network. */
+/** Resolves the binding on the requested network, which is always a secondary one. */
 function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   const binding = resolveBinding(iface, requestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";
@@ -186,24 +186,24 @@ function toPlan(
   networks: readonly Network[],
   ifaces: readonly Iface[],
 ): NicPlan {
-  const live = findLiveVmi(target) !== undefined;
+  const isLive = findLiveVmi(target) !== undefined;
   return {
     kind: "patch",
     operations: patchTarget(target, { networks, ifaces }),
-    effect: live ? "live" : "start",
-    message: live
+    effect: isLive ? "live" : "start",
+    message: isLive
       ? `interface '${request.name}' will be plugged into the running guest`
       : `interface '${request.name}' will be plugged when the VM starts`,
   };
 }
 
-/** The interface in the running VMI, if the VM has deleted it and the unplug has not finished. */
+/** Returns the running VMI's interface that the VM no longer has and whose unplug has not finished. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** The node reports free ports. Interfaces that are being plugged have reserved some of them. */
+/** Returns why the running guest has no port for the interface. Interfaces that are being plugged reserve free ports. */
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
@@ -218,14 +218,14 @@ function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefine
   return `no free PCIe port: ${noFreePortMessage(vmi).message}${reserved}`;
 }
 
-/** Maps a field of the spec to the field of the request that sets it. */
+/** Maps a field of the spec to the request's field that sets it; empty for other fields. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** Runs the admission rules on the new entries, and names the fields of the request. */
+/** Runs the admission rules on the new entries, and reports problems with the request's fields. */
 function ruleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],
@@ -245,7 +245,7 @@ function ruleCauses(
   });
 }
 
-function missingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): string {
+function describeMissingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): string {
   const { networkAttachmentDefinitionName: named } = request;
   const nad = parseNadName(named);
   const namespace = nad?.namespace ?? namespaceOf(target);
@@ -265,7 +265,7 @@ function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
     causes.push({
       reason: "FieldValueNotFound",
       field: "networkAttachmentDefinitionName",
-      message: missingNetwork(facts),
+      message: describeMissingNetwork(facts),
     });
   }
   return causes;
@@ -295,8 +295,8 @@ function planNew(facts: AddIfaceFacts): NicPlan {
 }
 
 /**
- * Plans a hotplug. Repeating a request changes nothing and cancels a pending unplug. A name that is in use on another
- * network is a conflict. All errors are reported together.
+ * Plans an addinterface request. A repeated request changes nothing, except that it cancels a pending unplug. A name in use on
+ * another network is a conflict. Invalid fields are reported together.
  */
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
   const problem = targetProblem(facts.target);
@@ -322,7 +322,7 @@ interface RemoveIfaceRequest {
 
 type FieldKind = "string" | "integer" | "object" | "list";
 
-/** Fields of KubeVirt's Interface, and Patchbay's for the network selection element. */
+/** Kinds of the fields that a request may set: KubeVirt's Interface, and Patchbay's for the network selection element. */
 const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   model: "string",
   macAddress: "string",
@@ -339,12 +339,13 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   ipamClaimName: "string",
   cniArgs: "object",
 };
-/** Members that some clients send and that have no effect. */
+/** Fields that some clients send and that have no effect. */
 const IGNORED_FIELDS: readonly string[] = ["apiVersion", "kind", "dryRun"];
 
 function isOfKind(value: unknown, kind: FieldKind): boolean {
   if (kind === "integer") return Number.isInteger(value);
-  if (kind === "list") return Array.isArray(value) && value.every((at) => typeof at === "string");
+  if (kind === "list")
+    return Array.isArray(value) && value.every((element) => typeof element === "string");
   return kind === "object" ? isJsonObject(value) : typeof value === "string";
 }
 
@@ -386,7 +387,7 @@ function fieldCauses(
   });
 }
 
-/** Reports a missing name with the request's path. The schema would name a path of the spec. */
+/** Reports a missing binding name with the request's path. Schema validation would name a path of the spec. */
 function bindingNameCauses({ binding }: JsonObject): readonly Cause[] {
   if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
   const field = "binding.name";
@@ -396,7 +397,7 @@ function bindingNameCauses({ binding }: JsonObject): readonly Cause[] {
 function checkBody(
   options: string,
   body: unknown,
-  fields: { readonly required: readonly string[]; readonly more: typeof IFACE_FIELDS },
+  fields: { readonly required: readonly string[]; readonly optional: typeof IFACE_FIELDS },
 ): Parsed<JsonObject> {
   if (body === undefined) return refused([], "no request body, unable to decode options");
   if (!isJsonObject(body)) {
@@ -404,10 +405,10 @@ function checkBody(
     return refused([], message);
   }
   const required = requiredCauses(options, body, fields.required);
-  const rest = Object.entries(body).filter(([field]) => !fields.required.includes(field));
+  const optionalFields = Object.entries(body).filter(([field]) => !fields.required.includes(field));
   const causes = [
     ...required,
-    ...fieldCauses(Object.fromEntries(rest), fields.more),
+    ...fieldCauses(Object.fromEntries(optionalFields), fields.optional),
     ...bindingNameCauses(body),
   ];
   // KubeVirt's clients match the first message, so it stays the overall message.
@@ -421,7 +422,7 @@ function readText(body: JsonObject, field: string): string {
 
 export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
   const required = ["networkAttachmentDefinitionName", "name"];
-  const checked = checkBody("AddInterfaceOptions", body, { required, more: IFACE_FIELDS });
+  const checked = checkBody("AddInterfaceOptions", body, { required, optional: IFACE_FIELDS });
   if (!checked.ok) return checked;
   const presentFields = Object.entries(checked.value).filter(
     ([field, value]) => field in IFACE_FIELDS && value !== null && value !== "",
@@ -437,7 +438,7 @@ export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
 }
 
 export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
-  const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], more: {} });
+  const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], optional: {} });
   return checked.ok ? { ok: true, value: { name: readText(checked.value, "name") } } : checked;
 }
 
@@ -451,7 +452,7 @@ function isUnplugging({ target, request }: RemoveIfaceFacts): boolean {
   return vmi !== undefined && findByName(ifacesOf(vmi.spec), request.name) !== undefined;
 }
 
-function planUnknown(facts: RemoveIfaceFacts): NicPlan {
+function planMissing(facts: RemoveIfaceFacts): NicPlan {
   const { name } = facts.request;
   if (isUnplugging(facts)) {
     return { kind: "unchanged", message: `interface '${name}' is already being unplugged` };
@@ -460,7 +461,7 @@ function planUnknown(facts: RemoveIfaceFacts): NicPlan {
   return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
 }
 
-/** A running guest has the NIC, so the entry is marked `absent` until everything is detached. */
+/** Marks the interface `absent` instead of deleting it, because the running guest still has the NIC. */
 function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const index = ifacesOf(spec).indexOf(iface);
@@ -478,7 +479,7 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
   };
 }
 
-function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
+function planRemovalFromSpec({ target, request }: RemoveIfaceFacts): NicPlan {
   const spec = specOf(target);
   const networks = networksOf(spec).filter(({ name }) => name !== request.name);
   const ifaces = ifacesOf(spec).filter(({ name }) => name !== request.name);
@@ -490,20 +491,20 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   };
 }
 
-/** Plans an unplug. Repeating a request changes nothing. The default network cannot be removed. */
+/** Plans a removeinterface request. A repeated request changes nothing. The default network cannot be removed. */
 export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
   const { target, request } = facts;
   const problem = targetProblem(target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
   const spec = specOf(target);
   const iface = findByName(ifacesOf(spec), request.name);
-  if (iface === undefined) return planUnknown(facts);
+  if (iface === undefined) return planMissing(facts);
   const network = findByName(networksOf(spec), request.name);
   if (network !== undefined && isDefaultNetwork(network)) {
     const message = `interface '${request.name}' is on the default network of the pod and cannot be removed`;
     return refuse(422, [{ reason: "FieldValueInvalid", field: "name", message }]);
   }
-  if (findLiveVmi(target) === undefined) return planDrop(facts);
+  if (findLiveVmi(target) === undefined) return planRemovalFromSpec(facts);
   return isAbsent(iface)
     ? { kind: "unchanged", message: `interface '${request.name}' is already being unplugged` }
     : planUnplug(facts, iface);

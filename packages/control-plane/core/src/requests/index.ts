@@ -4,7 +4,7 @@ export {
   parseAddIface,
   parseRemoveIface,
   planRemoveIface,
-  isOver,
+  isEndedOrDeleting,
   type NicTarget,
   targetProblem,
 } from "./ifaces.ts";
@@ -25,5 +25,5 @@ export {
   fixedNetworkCauses,
   pluggedBindingCauses,
   refuseVmiChange,
-  unpluggableCauses,
+  pluggedHookCauses,
 } from "./spec-edits.ts";

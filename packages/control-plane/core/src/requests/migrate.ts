@@ -50,6 +50,6 @@ export function planMigrate(
   return {
     kind: "create",
     spec: { vmiName: name, ...options },
-    message: "the guest is to go to another node",
+    message: "the guest will be migrated to another node",
   };
 }

@@ -239,11 +239,11 @@ function printPlan(plan: RunStatePlan, strategy: string): string {
       const before = plan.requests === undefined ? "" : `${printRequests(plan.requests)},`;
       return `${before}=${printLast(plan.operations)}${hurried}`;
     }
-    case "askController":
-      return `${printRequests(plan.requests)}${plan.endsPause === true ? ",at-once" : ""}${hurried}`;
+    case "requestFromController":
+      return `${printRequests(plan.requests)}${plan.resetsBackoff === true ? ",at-once" : ""}${hurried}`;
     case "deleteVmi":
       return `delete${hurried}`;
-    case "hurryVmi":
+    case "shortenGracePeriod":
       return `hurry${hurried}`;
   }
 }

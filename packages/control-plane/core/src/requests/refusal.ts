@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes of requests to plug or unplug a NIC.
+// Results of parsing and planning requests.
 import { isJsonObject, type JsonPatchOperation, type JsonObject } from "@patchbay/api/json";
 import type { Cause } from "@patchbay/api/kubernetes";
 
-/** Becomes a `metav1.Status`. */
+/** A refused request, which is returned to the client as a `metav1.Status`. */
 export interface Refusal {
   readonly code: 400 | 403 | 404 | 409 | 422;
   readonly reason: "BadRequest" | "Forbidden" | "NotFound" | "Conflict" | "Invalid";
@@ -35,7 +35,7 @@ const REASONS = {
   422: "Invalid",
 } as const;
 
-/** `message` defaults to the causes' messages. */
+/** Builds a refusal. `message` defaults to the causes' messages. */
 export function toRefusal(
   code: Refusal["code"],
   causes: readonly Cause[],
@@ -54,10 +54,10 @@ export function refuse(code: Refusal["code"], causes: readonly Cause[], message?
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }
 
-/** Returns the body's members; empty without a body. Ignores unknown members, as KubeVirt does. */
+/** Returns the members of a JSON body; empty without a body. Does not reject unknown members, as in KubeVirt. */
 export function readMembers(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };
-  const message = "cannot unmarshal Request body to struct, error: it is no object";
+  const message = "cannot unmarshal Request body to struct, error: the body is not a JSON object";
   return { ok: false, refusal: toRefusal(400, [], message) };
 }

@@ -38,11 +38,11 @@ function shown(planned: RunStatePlan): unknown {
   switch (planned.kind) {
     case "patchVm":
       return planned.operations.at(-1);
-    case "askController":
+    case "requestFromController":
       return planned.requests;
     case "deleteVmi":
       return `delete ${planned.uid}`;
-    case "hurryVmi":
+    case "shortenGracePeriod":
       return planned.vmiOperations.at(-1);
     case "refused":
       return `${String(planned.refusal.code)} ${planned.refusal.message}`;
@@ -102,7 +102,7 @@ describe("a VM that is", () => {
 
 test("a stop cancels only a pending start", () => {
   expect(plan("stop", vmWith({ runStrategy: "Manual" }, [START]), "none")).toEqual({
-    kind: "askController",
+    kind: "requestFromController",
     requests: [],
     message: "the virtual machine will be stopped",
   });

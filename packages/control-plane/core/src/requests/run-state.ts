@@ -20,7 +20,7 @@ import { vmiOf } from "../vm/vm.ts";
 
 export interface RunStateOptions {
   readonly paused?: boolean;
-  /** Seconds for the guest to shut down, 0 or more; unset for the spec's value. */
+  /** Seconds that the guest has to shut down, 0 or more. Unset: the spec's value. */
   readonly graceSeconds?: number;
 }
 
@@ -73,7 +73,7 @@ export function parseStopBody(body: unknown): Parsed<RunStateOptions> {
   );
 }
 
-/** KubeVirt only accepts 0. */
+/** Parses the body of a restart. Like KubeVirt, accepts only a grace period of 0. */
 export function parseRestartBody(body: unknown): Parsed<RunStateOptions> {
   return parseBody(body, (options) =>
     parseSeconds(options, "gracePeriodSeconds", (seconds) => {
@@ -87,42 +87,42 @@ export interface RunStateFacts {
   readonly vm: VirtualMachine;
   readonly vmi?: VirtualMachineInstance;
   readonly config: NetworkConfig;
-  /** The VM with its instancetype and preference; unset if it has neither. */
+  /** The VM with its instancetype and preference applied. Unset if it has neither. */
   readonly expansion?: Expansion;
   readonly macsInUse?: readonly FieldProblem[];
   readonly options?: RunStateOptions;
 }
 
-/** Written first: the VMI's grace period. */
-interface WithGrace {
+/** Changes of the VMI's grace period, which are written before all other changes of the plan. */
+interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** What to write, or why nothing is written. The message is returned to the client and logged. */
+/** The writes for a request, or its refusal. The message is returned to the client and logged. */
 export type RunStatePlan =
-  /** The spec decides whether the VM runs. Requests are written first. */
-  | (WithGrace & {
+  /** Changes the spec, which decides whether the VM runs. Requests are written before the spec. */
+  | (WithGracePeriod & {
       readonly kind: "patchVm";
       readonly operations: readonly JsonPatchOperation[];
       readonly requests?: readonly StateChangeRequest[];
       readonly message: string;
     })
-  /** The run strategy leaves the decision to `status.stateChangeRequests`. */
-  | (WithGrace & {
-      readonly kind: "askController";
+  /** Writes `status.stateChangeRequests`, which decide whether a VM with this run strategy runs. */
+  | (WithGracePeriod & {
+      readonly kind: "requestFromController";
       readonly requests: readonly StateChangeRequest[];
-      readonly endsPause?: true;
+      readonly resetsBackoff?: true;
       readonly message: string;
     })
-  /** The VM creates a new VMI, because its run strategy keeps it running. */
-  | (WithGrace & {
+  /** Deletes the VMI. virt-controller creates a new one, because the run strategy keeps the VM running. */
+  | (WithGracePeriod & {
       readonly kind: "deleteVmi";
       readonly uid: string;
-      readonly endsPause?: true;
+      readonly resetsBackoff?: true;
       readonly message: string;
     })
-  /** The VMI is already being deleted and gets a shorter grace period. */
-  | (Required<WithGrace> & { readonly kind: "hurryVmi"; readonly message: string })
+  /** Shortens the grace period of a VMI that is already being deleted. */
+  | (Required<WithGracePeriod> & { readonly kind: "shortenGracePeriod"; readonly message: string })
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
 function hasGuest({ vmi }: RunStateFacts): boolean {
@@ -133,35 +133,35 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** A VMI without a phase is not known to run. Source: KubeVirt. */
+/** Whether the guest is known to run. It is not if the VMI has no phase. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
 }
 
-function noManualStart({ vm }: RunStateFacts): RunStatePlan {
+function refuseManualStart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`${runStrategyOf(vm)} does not support manual start requests`);
 }
 
-/** Same message as KubeVirt, including its misspelling, because clients match it. */
-function noManualRestart({ vm }: RunStateFacts): RunStatePlan {
+/** Refuses with KubeVirt's message, including its misspelling, because clients match it. */
+function refuseManualRestart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`RunStategy ${runStrategyOf(vm)} does not support manual restart requests`);
 }
 
-/** A request skips the backoff after failed starts by clearing `status.startFailure`. Source: KubeVirt. */
-function backoffReset({ vm }: RunStateFacts): { readonly endsPause?: true } {
-  return vm.status?.startFailure === undefined ? {} : { endsPause: true };
+/** Resets the backoff after failed starts, which `status.startFailure` holds. Source: KubeVirt. */
+function backoffReset({ vm }: RunStateFacts): { readonly resetsBackoff?: true } {
+  return vm.status?.startFailure === undefined ? {} : { resetsBackoff: true };
 }
 
 function requestFromController(
   facts: RunStateFacts,
   requests: readonly StateChangeRequest[],
   message: string,
-): Extract<RunStatePlan, { kind: "askController" }> {
-  return { kind: "askController", requests, ...backoffReset(facts), message };
+): Extract<RunStatePlan, { kind: "requestFromController" }> {
+  return { kind: "requestFromController", requests, ...backoffReset(facts), message };
 }
 
-/** Patches whichever of `running` and `runStrategy` the VM uses. Fails on concurrent edits. */
+/** Builds a patch of `running` or `runStrategy`, whichever the VM uses. It fails on concurrent edits. */
 function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
   const { spec } = vm;
   if (spec.running !== undefined) {
@@ -179,8 +179,8 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
   ];
 }
 
-/** Refuses the plan if the VM could not start, because a restart would only end the guest. */
-function ifStartable(
+/** Returns the plan, or a refusal if the VM cannot start. A restart would otherwise only end the guest. */
+function refuseUnlessStartable(
   { vm, expansion, config }: RunStateFacts,
   plan: RunStatePlan,
   macsInUse: readonly FieldProblem[] = [],
@@ -207,7 +207,7 @@ function startRequest({ options }: RunStateFacts): StateChangeRequest {
     : { action: "Start" };
 }
 
-/** A VMI whose guest has ended is stopped first. */
+/** Returns the requests for a start. A VMI whose guest has ended must be stopped first. */
 function startRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const start = startRequest(facts);
@@ -218,15 +218,15 @@ function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** How the guest starts after Halted. Outdated requests are dropped. */
-function requestsOfHalted(facts: RunStateFacts): Pick<WithRequests, "requests"> {
+/** Returns the requests to write for a halted VM: the start's options, or none instead of outdated ones. */
+function requestsForHalted(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
   if (facts.options?.paused === true) return { requests: [startRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
 }
 
-type WithRequests = Extract<RunStatePlan, { kind: "patchVm" }>;
+type PatchVmPlan = Extract<RunStatePlan, { kind: "patchVm" }>;
 
-function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
+function graceOperations({ vmi, options }: RunStateFacts): WithGracePeriod {
   const value = options?.graceSeconds;
   if (value === undefined || vmi === undefined || isVmiFinal(vmi)) return {};
   return {
@@ -237,7 +237,7 @@ function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
   };
 }
 
-/** Conflict if a guest runs or the run strategy starts it. Refused if it cannot start. */
+/** Plans a start. It is a conflict if the guest runs or the run strategy starts it, and refused if the VM cannot start. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
@@ -245,26 +245,26 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
     return conflict("RerunOnFailure does not support starting VM from failed state");
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return ifStartable(
+      return refuseUnlessStartable(
         facts,
         {
           kind: "patchVm",
           operations: runningPatch(facts.vm, true),
-          ...requestsOfHalted(facts),
+          ...requestsForHalted(facts),
           message,
         },
         facts.macsInUse,
       );
     case "Manual":
     case "RerunOnFailure":
-      return ifStartable(
+      return refuseUnlessStartable(
         facts,
         requestFromController(facts, startRequests(facts), message),
         facts.macsInUse,
       );
     case "Always":
     case "Once":
-      return noManualStart(facts);
+      return refuseManualStart(facts);
   }
 }
 
@@ -283,18 +283,18 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   return { ...requestFromController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
 }
 
-/** KubeVirt only accepts another stop if it shortens the grace period. */
+/** Plans a stop of a halted VM. Like KubeVirt, accepts it only if it shortens the grace period. */
 function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = graceOperations(facts);
-  const now = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
-  const isShorter = (facts.options?.graceSeconds ?? Infinity) < now;
+  const currentSeconds = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
+  const isShorter = (facts.options?.graceSeconds ?? Infinity) < currentSeconds;
   return vmiOperations === undefined || !isShorter
     ? conflict("Halted only supports manual stop requests with a shorter graceperiod")
-    : { kind: "hurryVmi", vmiOperations, message: STOP_MESSAGE };
+    : { kind: "shortenGracePeriod", vmiOperations, message: STOP_MESSAGE };
 }
 
-/** Also cancels a pending start. Conflict if nothing runs or the guest is already stopping. */
+/** Plans a stop, which also cancels a pending start. It is a conflict if nothing runs or the guest is already stopping. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
@@ -313,19 +313,19 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Conflict without a VMI. Refused if the guest could not start again. */
+/** Plans a restart. It is a conflict if there is no VMI, and refused if the VM cannot start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);
   const uid = facts.vmi?.metadata.uid;
-  if (strategy === "Halted" || strategy === "Once") return noManualRestart(facts);
+  if (strategy === "Halted" || strategy === "Once") return refuseManualRestart(facts);
   if (uid === undefined) return NOT_RUNNING;
   const grace = graceOperations(facts);
   if (strategy === "Always") {
     const plan = { kind: "deleteVmi", uid, message, ...backoffReset(facts), ...grace } as const;
-    return ifStartable(facts, plan, facts.macsInUse);
+    return refuseUnlessStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
   const plan = { ...requestFromController(facts, requests, message), ...grace };
-  return ifStartable(facts, plan, facts.macsInUse);
+  return refuseUnlessStartable(facts, plan, facts.macsInUse);
 }

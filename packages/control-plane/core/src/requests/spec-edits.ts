@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of edits to the NICs of VMs and VMIs with a running guest.
+// Admission of changes to the NICs of VMs and VMIs with a running guest.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -23,7 +23,7 @@ interface SpecEdit {
   readonly base: string;
 }
 
-function isPlugged({ name }: Iface, before: VmiSpec): boolean {
+function isPluggedByEdit({ name }: Iface, before: VmiSpec): boolean {
   const old = findByName(ifacesOf(before), name);
   return old === undefined || isAbsent(old);
 }
@@ -33,7 +33,7 @@ function listCauses(
   findProblem: (iface: Iface) => FieldProblem | undefined,
 ): readonly Cause[] {
   return ifacesOf(after).flatMap((iface, index): readonly Cause[] => {
-    if (isAbsent(iface) || !isPlugged(iface, before)) return [];
+    if (isAbsent(iface) || !isPluggedByEdit(iface, before)) return [];
     const problem = findProblem(iface);
     if (problem === undefined) return [];
     const field = `${ifacePath(base, index)}.${problem.field}`;
@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** No full sentence, because the binding precedes it. */
+/** Predicate of a message. Its subject, the binding, precedes it. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
@@ -52,8 +52,8 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
   });
 }
 
-/** For edits of a running VMI, where nothing can wait for the next start. */
-export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+/** Reports new interfaces that a running guest cannot get, because their binding has a hook. */
+export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
     const hasHook = binding.kind !== "refused" && binding.hasHook === true;
@@ -67,7 +67,7 @@ function isRetained(nics: readonly Nics[], name: string): boolean {
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
 
-/** Reports network changes of a VMI that need a restart. A VM may have them, because they wait. */
+/** Reports network changes that a running VMI cannot apply. For a VM they are allowed, and apply at the next start. */
 export function fixedNetworkCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,
@@ -123,7 +123,7 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
 }
 
 const RESTRICTED_MESSAGE = "update of VMI object is restricted";
-/** All other fields are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
+/** Refusal of changes outside the NICs, which are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
 const RESTRICTED: VmiChangeRefusal = {
   code: 422,
   message: RESTRICTED_MESSAGE,
@@ -134,7 +134,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/** A VM owns the NICs of its VMI, and virt-controller writes them. Only Patchbay's services may change other fields. */
+/** Refuses changes of a VMI by users that may not make them. virt-controller writes the NICs of a VM's VMI, and only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
   const owner = findOwnerVm(old)?.name;

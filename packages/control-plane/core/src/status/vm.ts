@@ -34,7 +34,7 @@ import {
   type VmStatusFacts,
 } from "./sync-error.ts";
 import { isEqual } from "@patchbay/base";
-import { isOver } from "../requests/ifaces.ts";
+import { isEndedOrDeleting } from "../requests/ifaces.ts";
 
 /** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";
@@ -226,7 +226,7 @@ function isPending(vmi: VirtualMachineInstance, name: string): boolean {
 }
 
 function isChanging(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
-  if (vmi.status?.phase !== "Running" || isOver(vmi)) return false;
+  if (vmi.status?.phase !== "Running" || isEndedOrDeleting(vmi)) return false;
   return (
     ifacesOf(vm.spec.template.spec).some(isAbsent) ||
     ifacesOf(vmi.spec).some((iface) => isAbsent(iface) || isPending(vmi, iface.name))

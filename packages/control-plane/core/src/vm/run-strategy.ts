@@ -9,7 +9,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 
-/** `keep` also means that no VMI is created. */
+/** What to do with the VMI. `keep` without a VMI means that none is created. */
 type RunStep = "keep" | "start" | "stop";
 
 interface RunDecision {
@@ -20,29 +20,29 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Run strategy at the last reconcile. A change of strategy allows a new automatic start. */
+  /** Recorded run strategy. A change of strategy allows a new automatic start. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
   readonly uid: string | undefined;
 }
 
-/** For Halted and Once the spec decides. Start options may be requested just before the spec starts the VM. */
-function isMeaningful({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
+/** Whether the strategy obeys the request. For Halted, it may only be a start with options, which is written before the spec starts the VM. */
+function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
 
-/** A stop names one VMI. A start is complete once a VMI exists that stays. */
-function isOver({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
+/** Whether a request is complete: a stop once its VMI is gone, a start once a VMI exists that is not being deleted. */
+function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
 }
 
-/** Only the first request counts. The next one follows once it is complete. */
+/** Drops requests up to the first pending one, which is the only one in effect. */
 function pendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
   const first = facts.requests.findIndex(
-    (request) => isMeaningful(facts, request) && !isOver(facts, request),
+    (request) => isObeyed(facts, request) && !isCompleted(facts, request),
   );
   return first < 0 ? [] : facts.requests.slice(first);
 }
@@ -69,7 +69,7 @@ const WITH_VMI: Readonly<Record<RunStrategy, Rule>> = {
   Once: () => "keep",
 };
 
-/** A failed guest is rerun through requests, so that a restart of virt-controller in between loses nothing. */
+/** Decides what to do with the VMI. A failed guest is rerun through stored requests, which survive a restart of virt-controller. */
 export function decideRun(facts: RunFacts): RunDecision {
   const requests = pendingRequests(facts);
   const [request] = requests;
@@ -104,7 +104,7 @@ export function collectRunFacts(
   };
 }
 
-/** New `status.runStrategy`. Strategies that start the VM once are recorded after the start. */
+/** Returns the new `status.runStrategy`. Strategies that start the VM once are recorded after the start. */
 export function recordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const starts = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return starts && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

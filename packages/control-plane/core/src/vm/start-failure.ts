@@ -12,11 +12,11 @@ import {
 } from "@patchbay/api";
 import { printTime, toMs } from "@patchbay/base";
 
-/** A guest that ran this long has started successfully. */
+/** Running time after which a guest has started successfully. */
 const SUCCESSFUL_RUN_MS = 60_000;
 /** Backoff after the first failure. It grows with the square of the count. Source: KubeVirt. */
 const FIRST_BACKOFF_MS = 10_000;
-/** Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
+/** Longest backoff. Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
 const MAX_BACKOFF_MS = 300_000;
 
 function phaseStartMs(
@@ -27,15 +27,15 @@ function phaseStartMs(
   return toMs(entry?.phaseTransitionTimestamp);
 }
 
-/** Milliseconds that the guest has run; 0 if it was never observed running. */
-function ranMs(vmi: VirtualMachineInstance, nowMs: number): number {
-  const since = phaseStartMs(vmi, (phase) => phase === "Running");
-  if (since === undefined) return 0;
-  const end = phaseStartMs(vmi, isFinalPhase);
-  return (end ?? nowMs) - since;
+/** Returns the milliseconds that the guest has run; 0 if it was never observed running. */
+function runningMs(vmi: VirtualMachineInstance, nowMs: number): number {
+  const startMs = phaseStartMs(vmi, (phase) => phase === "Running");
+  if (startMs === undefined) return 0;
+  const endMs = phaseStartMs(vmi, isFinalPhase);
+  return (endMs ?? nowMs) - startMs;
 }
 
-/** Only VMs that restart automatically back off. */
+/** Whether the VM restarts automatically, and therefore backs off. */
 function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
   const strategy = runStrategyOf(vm);
   return (
@@ -57,15 +57,15 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** The guest ran long enough, shut down by itself, or was ended by its node with a reason. */
+/** Whether the start succeeded: the guest ran long enough, shut down by itself, or its node ended it with a reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
-  if (ranMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
+  if (runningMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
   const hasRun = phaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
   const { phase, reason } = vmi.status ?? {};
   return hasRun && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
-/** Deleting or restarting a guest soon after its start is no failure. */
+/** Returns the new `status.startFailure`. Deleting or restarting a guest soon after its start is not a failure. */
 export function trackStartFailure(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -81,18 +81,18 @@ export function trackStartFailure(
   return countFailure(before, uid, nowMs);
 }
 
-/** Remaining backoff in milliseconds; 0 if the VM may start. */
+/** Returns the remaining backoff in milliseconds; 0 if the VM may start. */
 export function startBackoffMs(failure: StartFailure | undefined, now: string): number {
   const untilMs = toMs(failure?.retryAfterTimestamp);
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
-/** Milliseconds until a running guest counts as started; undefined if no failure is recorded. */
+/** Returns the milliseconds until a running guest counts as started; undefined if no failure is recorded. */
 export function successInMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): number | undefined {
   if (vm.status?.startFailure === undefined || vmi?.status?.phase !== "Running") return undefined;
-  return Math.max(0, SUCCESSFUL_RUN_MS - ranMs(vmi, toMs(now) ?? 0));
+  return Math.max(0, SUCCESSFUL_RUN_MS - runningMs(vmi, toMs(now) ?? 0));
 }

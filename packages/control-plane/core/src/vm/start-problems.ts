@@ -23,7 +23,7 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
-/** A guest without anything to boot would hang without an error. */
+/** Reports a guest without anything to boot, which would hang without an error. */
 function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
   const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
@@ -33,7 +33,7 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.devices.disks`, message }];
 }
 
-/** Source: KubeVirt, which also ignores a watchdog without a model. */
+/** Reports a watchdog without a model, which KubeVirt ignores. Source: KubeVirt. */
 function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const { watchdog } = domain.devices ?? {};
   if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
@@ -82,7 +82,7 @@ export function vmiStartProblems(
   ];
 }
 
-/** Field paths are the VM's. `vmi` is what would be started. */
+/** Returns why the VM cannot start, with the VM's field paths. `vmi` is the VMI that would be created. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the storage of a VMI's disks is ready, and the DataVolumes of a VM.
+// Readiness of the storage of a VMI's disks, and the DataVolumes of a VM.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -45,7 +45,7 @@ function missingClaim(disk: GuestDisk, name: string): StorageProblem {
   return { reason, message };
 }
 
-/** CDI reports progress in annotations, and so does the node of a standalone machine. */
+/** Returns why a claim is not filled. CDI and the node of a standalone machine report progress in the claim's annotations. */
 function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];
@@ -59,7 +59,7 @@ function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** An unbound claim does not block the launcher, because the scheduler waits for it. */
+/** Returns why a claim cannot be used. An unbound claim does not block the launcher, because the scheduler waits for it. */
 function claimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
@@ -85,7 +85,7 @@ export function waitsForBinding(
   });
 }
 
-/** Only block devices of the node support SCSI commands. */
+/** Reports a lun on a file, because only block devices support SCSI commands. */
 function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || readClaimMode(claim) === "Block") return undefined;
   const message = `${findField(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
@@ -129,7 +129,7 @@ export function findStorageFault(
   return undefined;
 }
 
-/** The VM owns its DataVolumes, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
+/** Builds the DataVolumes. The VM owns them, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
 export function buildDataVolumes(vm: VirtualMachine): readonly DataVolume[] {
   const { metadata, spec } = vm;
   return (spec.dataVolumeTemplates ?? []).map((template) => ({

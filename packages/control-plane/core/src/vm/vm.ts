@@ -34,9 +34,9 @@ import {
 import { decideRun, collectRunFacts } from "./run-strategy.ts";
 import { startBackoffMs, successInMs } from "./start-failure.ts";
 
-/** Each action may be repeated, and fails on concurrent edits. */
+/** An action of virt-controller for a VM. Each action may be repeated, and fails on concurrent edits. */
 export type VmAction =
-  /** Secondary interfaces of the template need a MAC before they are used. */
+  /** Assigns MACs to the template's secondary interfaces, before they are used. */
   | { readonly kind: "setMacAddresses" }
   /** Stores the current instancetype and preference for the VM. */
   | { readonly kind: "keepParts"; readonly plan: RefsPlan }
@@ -49,11 +49,11 @@ export type VmAction =
 export interface VmFacts {
   readonly vm: VirtualMachine;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** RFC 3339. */
+  /** Current time (RFC 3339). */
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether that VMI is being deleted or is orphaned. */
+  /** Whether the VMI with the VM's name is being deleted or orphaned, so that the conflict ends by itself. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
@@ -78,8 +78,8 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the template without absent interfaces, with the recorded MACs. Its annotations record the NICs'
- * last IP and PCI addresses, the layout version of the first start, and the addresses of its other devices.
+ * Builds the VMI from the template, without absent interfaces and with the recorded MACs. Its annotations contain the NICs'
+ * last IP and PCI addresses, the layout version of the first start, and the addresses of all other devices.
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
@@ -130,7 +130,7 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Whether the VMI will disappear: it is being deleted, or the garbage collector deletes it because its VM is gone. */
+/** Whether the VMI is being deleted, or the garbage collector will delete it because its VM no longer exists. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
@@ -154,7 +154,7 @@ function planTemplate(
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
-/** The preference may change the NIC's model, so plugging waits until it is known. */
+/** Plans the VMI's NICs. Plugging waits until the preference is known, because it may change the NIC's model. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
@@ -171,7 +171,7 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   ];
 }
 
-/** Source: KubeVirt StartRequestDataPausedKey. */
+/** Starts the VMI paused if the first request has that option. Source: KubeVirt StartRequestDataPausedKey. */
 function withStartOptions(
   vmi: VirtualMachineInstance,
   [request]: readonly StateChangeRequest[],
@@ -186,7 +186,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   const { step, requests } = decideRun(collectRunFacts(vm, undefined));
   const isPossible = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
   const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
-  // A claim of that name would otherwise be mistaken for the DataVolume's.
+  // Otherwise a claim with the name of a DataVolume could be mistaken for the DataVolume's own.
   const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
@@ -210,7 +210,7 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
 }
 
-/** A deleted VM needs no action: its VMI is deleted through its owner reference. */
+/** Plans the actions for a VM. A deleted VM needs none, because its VMI is deleted through its owner reference. */
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
@@ -222,7 +222,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   return refs === undefined ? planStopped(facts) : keep;
 }
 
-/** Milliseconds until the next reconcile without an event; undefined if none is needed. */
+/** Returns the milliseconds until the next reconcile if no event occurs; undefined if none is needed. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return successInMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));

@@ -81,7 +81,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** An unreadable annotation counts as empty and is rewritten. */
+/** Returns the elements of the pod's annotation. An unreadable annotation counts as empty, so that it is rewritten. */
 export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
@@ -136,7 +136,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** A dry run of this pod shows whether the API server supports image volumes. */
+/** Returns a pod with image volumes, whose dry run shows whether the API server supports them; undefined if none would be created. */
 export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -145,14 +145,14 @@ export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that was stored without its image volumes, to recreate it with copied files. */
+/** Deletes a launcher that lacks files of its images, so that it is recreated with copied files. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Hooks would run on after the guest has ended, and hold the pod's resources. */
+/** Deletes the pod of a guest that has ended, because running hooks would hold the pod's resources. */
 function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];

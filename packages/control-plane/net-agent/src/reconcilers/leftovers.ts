@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments that Multus left behind: those of its dynamic networks controller, and all while its daemon was down.
+// Releases attachments that Multus left behind: all of its dynamic networks controller, others if its daemon was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
@@ -12,7 +12,7 @@ interface Owner extends ObjectKey {
   readonly uid: string;
 }
 
-/** The pod in the arguments that a kubelet's runtime passes to plugins; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
+/** Returns the pod that a kubelet's runtime names in plugin arguments; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
 function parseOwner({ attachment: { args } }: RememberedAttachment): Owner | undefined {
   const argsByName: ReadonlyMap<string, string> = new Map(args);
   const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
@@ -26,8 +26,8 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/** The pod is deleted or finished, and has no ready sandbox. A finished pod's object may exist for days. */
-async function isOver({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
+/** Returns whether the pod is deleted or finished, and has no ready sandbox. A finished pod's object may exist for days. */
+async function hasPodEnded({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
   if (isAlive(deps.pods.find(key), uid)) return false;
   if (isAlive(await deps.store.find(PODS, key), uid)) return false;
   return (await deps.sandboxes.find(uid)) === undefined;
@@ -39,7 +39,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   const request = { containerId, interfaceName, config, args, capabilityArgs };
   const fields = { pod: printKey(owner), network: config.name };
   try {
-    // Without a namespace, because it went with the pod, and its path may belong to another pod now.
+    // Names no namespace: the pod's was deleted, and another pod may use its path.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
     deps.log.info("released an attachment that Multus left behind", {
@@ -52,19 +52,19 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/** Failed releases are retried next time. `uid` restricts this to one pod. */
+/** Releases leftovers of ended pods, only those of one pod if `uid` is set. Failed releases are retried by the next sweep. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
     if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
-    if (await isOver(owner, deps)) await release(entry, owner, deps);
+    if (await hasPodEnded(owner, deps)) await release(entry, owner, deps);
   }
 }
 
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay after a pod's end, because Multus may still be removing its attachments, milliseconds. */
+/** Delay after a pod's end, in milliseconds, because Multus may still be removing its attachments. */
 const SETTLE_MS = 10_000;
 
 export function findEndedPod(change: Change<Pod>): string | undefined {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the networks of a new sandbox. If one fails, all are undone, and the kubelet creates another sandbox.
+// Attaches the networks of a new sandbox. If one fails, all are detached, and the kubelet creates another sandbox.
 import { AppError, messageOf } from "@patchbay/base";
 import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
@@ -25,12 +25,12 @@ import { readFacts } from "./facts.ts";
 import { releaseRows, releaseSandbox, forgetRemoved } from "./release.ts";
 
 interface DefaultNetwork extends RequestWithDevice {
-  /** The name in the pod's status. */
+  /** Name of the network in the pod's status. */
   readonly network: string;
   readonly check?: (result: CniResult) => Promise<void>;
 }
 
-/** @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN */
+/** Attaches the default network. @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN */
 async function attachDefault(
   { network, check, ...requestWithDevice }: DefaultNetwork,
   facts: PodFacts,
@@ -61,7 +61,7 @@ async function attachDefault(
   return result;
 }
 
-/** Default namespace of definitions in the annotation; only administrators can write there. Source: Multus multusNamespace. */
+/** Namespace of definitions that the annotation names without one. Only administrators can write there. Source: Multus multusNamespace. */
 const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
@@ -70,7 +70,7 @@ function withIgnoreUnknown({ args }: PluginCall): AttachmentRequest["args"] {
   return args.some(([key]) => key === IGNORE_UNKNOWN) ? args : [[IGNORE_UNKNOWN, "1"], ...args];
 }
 
-async function readEveryPodsNetwork(
+async function readClusterDefault(
   { interfaceName, ...call }: PluginCall,
   facts: PodFacts,
   deps: RuntimeDeps,
@@ -106,7 +106,7 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Checks the element. The runtime expects the NIC under the name that it requested, and deletes the sandbox otherwise. */
+/** Checks the element. The runtime deletes the sandbox if the NIC has another name than requested. */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -126,7 +126,7 @@ function toWanted(
   return { network, interfaceName, selection: element };
 }
 
-/** The network that the annotation names. The element's arguments override the runtime's. */
+/** Returns the network that the annotation names. The element's arguments override the runtime's. */
 async function readNamedNetwork(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
@@ -152,9 +152,9 @@ async function readNamedNetwork(
 }
 
 /**
- * The default network of a new sandbox.
- * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment
- *   from an annotation
+ * Returns the default network of a new sandbox.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment from
+ *   an annotation
  */
 function resolveDefaultNetwork(
   call: PluginCall,
@@ -163,24 +163,24 @@ function resolveDefaultNetwork(
 ): Promise<DefaultNetwork> {
   const text = facts.pod?.metadata.annotations?.[names.DEFAULT_NETWORK_ANNOTATION];
   return text === undefined
-    ? readEveryPodsNetwork(call, facts, deps)
+    ? readClusterDefault(call, facts, deps)
     : readNamedNetwork(text, { call, facts }, deps);
 }
 
-/** Releases the pod's former sandboxes, whose DEL never came because the runtime died before it recorded them. */
+/** Releases the pod's former sandboxes, whose DEL is missing because the runtime crashed before it recorded them. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
   try {
     await releaseRows(former, deps);
   } catch (error) {
-    // It is retried later, and must not keep the pod from its new sandbox.
+    // The release is retried later, and must not prevent the new sandbox.
     const reason = messageOf(error);
     deps.log.warn("failed to detach the networks of a former sandbox", { pod: key, reason });
   }
 }
 
-/** Attaches the annotation's networks like a pass, but without the backoff of failures in earlier sandboxes. */
+/** Attaches the annotation's networks like a pass, but ignores the backoff of failures in earlier sandboxes. */
 async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
   const plan = planAttachmentActions(facts.attachments); // pure
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
@@ -194,7 +194,7 @@ function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Writes the reason to the pod's status. The caller rethrows the error. */
+/** Releases the sandbox, and writes the reason to the pod's status. The caller rethrows the error. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,
@@ -205,13 +205,13 @@ async function undoAll(
     await releaseSandbox({ uid, containerId: sandbox?.id ?? "" }, deps);
     if (actResult !== undefined) await report(facts, actResult, deps);
   } catch (error) {
-    // The journal still has the rest; the runtime's DEL and the next ADD release it.
+    // The journal retains unreleased rows for the runtime's DEL and the next ADD.
     const reason = messageOf(error);
     deps.log.warn("failed to undo the networks of a new pod", { pod: key, reason });
   }
 }
 
-/** A failed ADD is already undone. Only its own row is dropped, because the interface name may belong to another attachment. */
+/** Attaches the default network. A failed ADD is undone already, so only its row is removed: another attachment may have its name. */
 async function addDefault(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -227,7 +227,7 @@ async function addDefault(
 }
 
 async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
-  // Resolved first, so that nothing is attached without a default network.
+  // The default network is resolved first, so that nothing is attached without one.
   const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addDefault(network, facts, deps);
@@ -243,7 +243,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Replaces the sandbox path in the result by the runtime's own path. */
+/** Replaces the agent's path of the sandbox in the result by the runtime's own path. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
@@ -254,7 +254,7 @@ function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): 
 }
 
 /**
- * Answers ADD with the result of the default network. The pod's status has all networks by then.
+ * Answers ADD with the result of the default network, after all networks are in the pod's status.
  * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
  *   the errors of the default network's plugins
  */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods' default network. Its file is read for each pod, so that it may appear and change at any time.
+// Reads the pods' default network. Its file is read for each pod, because it may appear and change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Files, NetworkConfigList } from "@patchbay/core/interfaces";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
-/** Endings of configuration files. Source: CNI libcni ConfFiles. */
-const ENDINGS: readonly string[] = [".conf", ".conflist", ".json"];
+/** Extensions of configuration files. Source: CNI libcni ConfFiles. */
+const EXTENSIONS: readonly string[] = [".conf", ".conflist", ".json"];
 
 function isConfigFile(path: string): boolean {
-  return ENDINGS.some((ending) => path.endsWith(ending));
+  return EXTENSIONS.some((ending) => path.endsWith(ending));
 }
 
 function toMissingNetworkError(reason: string): AppError {
@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
-/** Searches files in the order of container runtimes, and skips Patchbay's own. A broken file does not hide others. */
+/** Finds the first wanted configuration in the order of file names, except Patchbay's own. Skips broken files. */
 async function findInDirectory(
   files: Files,
   directory: string,
@@ -46,7 +46,7 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/** `source`: a file, a directory, or a network's name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
+/** Reads the network: a file, a directory, or a name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
 export function readDefaultNetwork(
   files: Files,
   { source, confDir }: { readonly source: string; readonly confDir: string },

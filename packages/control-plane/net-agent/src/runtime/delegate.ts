@@ -25,7 +25,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** If both the controller and net-agent handled annotations, each network would be attached twice. */
+/** Rejects calls unless the controller handles annotations. If both handled them, each network would be attached twice. */
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(
@@ -43,7 +43,7 @@ async function findRow(
   );
 }
 
-/** Ignores the call's configuration: it is a copy of the definition by a component that does not check what the pod may use. */
+/** Attaches the network by its definition. Ignores the call's configuration, because the controller does not check permissions. */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");
@@ -78,7 +78,7 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/** Applies the policy to the call's configuration: it is from the pod's status, into which pod authors can write any network. */
+/** Detaches a network without a row. Checks a configuration from the pod's status against the policy, because pod authors can forge it. */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

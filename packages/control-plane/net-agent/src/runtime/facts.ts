@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod and sandbox of a call, from the call's arguments and verified.
+// Finds and verifies the pod and sandbox that a call's arguments name.
 import { names, PODS } from "@patchbay/api";
 import { parseNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -14,7 +14,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** The runtime's path may be in a mount that this process does not see. */
+/** Returns the path and, because it may be in a mount that this process does not have, the same path on the host. */
 function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
@@ -31,7 +31,7 @@ function findNamespace(
   return undefined;
 }
 
-/** The pod of the call; `isLive` reads it from the API server. */
+/** Finds the pod of the call, in the API server instead of the cache if `isLive` is set. */
 async function findPod(
   { namespace, name, uid }: CalledPod,
   { deps, isLive }: { readonly deps: RuntimeDeps; readonly isLive: boolean },
@@ -44,7 +44,7 @@ async function findPod(
   throw new AppError("CNI_POD_UNKNOWN", { pod: key, uid });
 }
 
-/** The rows of one sandbox, oldest first. */
+/** Returns the rows of one sandbox, oldest first. */
 export async function listRows(
   { uid, containerId }: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
@@ -53,7 +53,7 @@ export async function listRows(
   return rows.filter(({ request }) => request.containerId === containerId);
 }
 
-/** `live` reads the API server. @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries */
+/** Reads the facts, with `live` from the API server. @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN (the runtime retries) */
 export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,
@@ -81,7 +81,7 @@ export async function readFacts(
       isHostNetwork: pod.spec.hostNetwork === true,
       owned: secondary.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
       foreign: [],
-      // Other components attach networks only later.
+      // Other components attach networks only after this call.
       mode: "alone",
       pod: "alive",
     },

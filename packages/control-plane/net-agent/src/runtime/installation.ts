@@ -8,7 +8,7 @@ import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 export interface PluginPaths {
   /** The runtime's plugin directory. */
   readonly binDir: string;
-  /** The runtime's directory of network configurations; it uses the first file. */
+  /** The runtime's directory of network configurations. The runtime uses the first file. */
   readonly configDir: string;
   readonly socketPath: string;
 }
@@ -20,9 +20,9 @@ export interface InstallDeps {
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** These plugins also attach the annotation's networks, so every pod would get them twice. Source: Multus, cmd. */
+/** Plugins that also attach the annotation's networks, so every pod would get them twice. Source: Multus, cmd. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
-/** Capabilities that kubelets pass for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
+/** Capabilities whose values runtimes pass for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {
   portMappings: true,
   bandwidth: true,
@@ -32,7 +32,7 @@ const CAPABILITIES = {
   "io.kubernetes.cri.pod-annotations": true,
 };
 
-/** A runtime that supports CNI 1.1 uses it, including STATUS and GC. Others ignore the list of versions. */
+/** Prints the configuration. A runtime that supports CNI 1.1 uses it, including STATUS and GC; others ignore `cniVersions`. */
 function formatConfig({ socketPath }: PluginPaths): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
@@ -44,7 +44,7 @@ function formatConfig({ socketPath }: PluginPaths): string {
   return `${JSON.stringify(list, undefined, 2)}\n`;
 }
 
-/** Plugin types in a configuration; none if it is invalid. */
+/** Returns the plugin types in a configuration; none if it is invalid. */
 function readTypes(text: string | undefined): readonly unknown[] {
   const config = parseJson(text);
   if (!isJsonObject(config)) return [];
@@ -83,7 +83,7 @@ export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Prom
   deps.log.info("installed patchbay-cni for the container runtime", { path });
 }
 
-/** Removes the configuration and then the program, so that new pods use the next configuration. May be repeated. */
+/** Removes the configuration before the program, so that new pods use the next configuration. Safe to repeat. */
 export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases a sandbox by its journal rows, independent of the current state of the pod, its definitions and its namespace.
+// Releases a sandbox by its journal rows, whatever the current state of its pod, definitions and namespace.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
@@ -28,13 +28,13 @@ function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: Journa
   };
 }
 
-/** The last row first. A failure does not stop the others. @throws the first error */
+/** Detaches the rows, the last first. A failure does not stop the others. @throws the first error */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
     if (row.state === "removed") continue;
     try {
-      // Without the pod, so that its end causes no event for each network.
+      // Without the pod in the facts, its end causes no event for each network.
       await detach(row, toFacts(row), deps);
     } catch (error) {
       failures.push(error);
@@ -43,20 +43,20 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** The pod, if its status is still of interest. */
+/** Returns the pod unless it is finished or being deleted, when its status no longer matters. */
 function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Updates the pod's status if no row is left. The runtime must not wait for the API server, so a pass repeats a failed write. */
+/** Deletes removed rows. If no others are left, first updates the pod's status; a pass retries that, so that the runtime need not wait. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
   const removed = rows.filter(({ state }) => state === "removed");
   if (removed.length < rows.length) {
-    for (const one of removed) await deps.journal.remove(one);
+    for (const removedRow of removed) await deps.journal.remove(removedRow);
     return;
   }
   const pod = findLivePod(facts, deps);
@@ -72,7 +72,7 @@ export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise
   }
 }
 
-/** Releases one sandbox of a pod. Succeeds if nothing of it is known. */
+/** Releases one sandbox of a pod. Succeeds if it has no rows. */
 export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
@@ -87,25 +87,25 @@ export async function releaseSandbox(
   }
 }
 
-/** Uids of the pods that may have the sandbox. Old calls may name no pod. */
+/** Returns the uids of the pods that may have the sandbox. Calls of old runtimes may name no pod. */
 function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
   const known = tracked.keys().flatMap((key) => tracked.listUids(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
 
-/** @throws the errors of the networks' plugins */
+/** Answers DEL. @throws the errors of the networks' plugins */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of listUids(call, deps)) {
-    // The named pod may be in the middle of an ADD that has no row yet.
+    // The named pod may have an ADD in progress that has no row yet.
     const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
     if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
   }
 }
 
-/** Releases sandboxes that the runtime does not name. Returns the errors. */
-async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
+/** Releases sandboxes that the runtime's GC call does not list as valid. Returns the errors. */
+async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.valid.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
   for (const uid of listUids(call, deps)) {
@@ -125,7 +125,7 @@ async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<read
   return failures;
 }
 
-/** GC that is not certain to be safe is left to another time. */
+/** Runs GC, or postpones it if it is not certain to be safe. */
 async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);
@@ -138,13 +138,9 @@ async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<vo
   }
 }
 
-/**
- * Answers GC: releases sandboxes that the runtime does not name, except those of another runtime that are ready, and then runs GC for all
- * networks. A failure does not stop the others.
- * @throws the first error
- */
+/** Answers GC: releases unlisted sandboxes, except ready ones, and runs GC for all networks despite failures. @throws the first error */
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
-  const failures = [...(await releaseUnnamed(call, deps))];
+  const failures = [...(await releaseUnlisted(call, deps))];
   for (const network of await listNetworks(deps)) {
     await freeIfSafe(network, deps).catch((error: unknown) => failures.push(error));
   }

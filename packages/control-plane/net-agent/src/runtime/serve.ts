@@ -30,7 +30,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
-/** A launcher's NICs only need to exist: their addresses are on the guest. @throws AppError with CNI_CALL_INVALID, and plugins' errors */
+/** Answers CHECK. A launcher's NICs only need to exist, because their addresses are on the guest. */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";
@@ -49,13 +49,13 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** A plugin may report limited connectivity of existing attachments. Any other error means that no pod can be attached. */
+/** Converts an error of STATUS. A plugin may report limited connectivity; any other error means that no pod can be attached. */
 function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
 
-/** Checks only the default network: a tenant's network must not keep all pods from the node. @throws AppError with CNI_CALL_INVALID */
+/** Answers STATUS for the default network only: a tenant's network must not block the node. @throws AppError with CNI_CALL_INVALID */
 async function checkReady(deps: RuntimeDeps): Promise<void> {
   try {
     await deps.cni.status(await deps.readDefaultNetwork());
@@ -72,7 +72,7 @@ interface RuntimeRequest {
   readonly body: string;
 }
 
-/** JSON text or empty. */
+/** HTTP response. The body is JSON text or empty. */
 export interface RuntimeResponse {
   readonly status: number;
   readonly body: string;
@@ -81,7 +81,7 @@ export interface RuntimeResponse {
 const DONE: RuntimeResponse = { status: 200, body: "" };
 const NOT_FOUND: RuntimeResponse = { status: 404, body: "" };
 const WRONG_METHOD: RuntimeResponse = { status: 405, body: "" };
-/** Version in which Multus' programs read a result. Source: Multus pkg/server/api Response. */
+/** CNI version of results for Multus' programs. Source: Multus pkg/server/api Response. */
 const MULTUS_VERSION = "1.0.0";
 
 async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResult | undefined> {
@@ -139,7 +139,7 @@ async function handleCall(
   }
 }
 
-/** Executes a request; never throws. */
+/** Handles a request. Never throws. */
 export async function handleRequest(
   request: RuntimeRequest,
   deps: RuntimeDeps,
@@ -151,23 +151,23 @@ export async function handleRequest(
   return handleCall(request, path === "/cni" ? answerCall : delegate, deps);
 }
 
-/** Maximum size of a request, bytes: a configuration of a megabyte in base64, and an environment. */
-const BODY_MAX = 2 * 1024 * 1024;
-/** Time limit for receiving a request, milliseconds. */
+/** Maximum size of a request in bytes, enough for a configuration of 1 MB in base64, and an environment. */
+const BODY_MAX_BYTES = 2 * 1024 * 1024;
+/** Time limit for receiving a request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum number of concurrent calls. After a reboot each pod has one. */
+/** Maximum number of concurrent calls. After a reboot the runtime makes one for each pod. */
 const CONNECTIONS_MAX = 1024;
-/** Milliseconds. After ten minutes without an update patchbay-cni takes the agent for removed and not just restarting. */
+/** Interval for updating the socket's time, in milliseconds. patchbay-cni considers the agent removed after ten minutes. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
-/** Undefined if the body is too long. */
+/** Reads the body; undefined if it is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
-  // A request without an encoding yields buffers.
+  // The request has no encoding, so it yields buffers.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
-    if (length > BODY_MAX) return undefined;
+    if (length > BODY_MAX_BYTES) return undefined;
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");
@@ -219,7 +219,7 @@ async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSign
   }
 }
 
-/** Completes calls that have begun. @throws AppError with OS_PATH_REFUSED if another process listens there, OS_FILE_FAILED */
+/** Serves until the signal is aborted, and completes running calls. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export async function serveRuntime(
   deps: RuntimeDeps,
   files: Files,
@@ -229,7 +229,7 @@ export async function serveRuntime(
   await prepare(files, socketPath);
   const server = createHttpServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     respond(request, response, deps).catch((error: unknown) => {
-      // The client disconnected before it had sent its request.
+      // The client disconnected before it sent its whole request.
       log.debug("a client disconnected during its call", { err: error });
       response.destroy();
     });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that dies at a given call. Only calls that change something outside count.
+// A process that dies at a given call. Only calls that change something outside the process count.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
 import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/interfaces";
 
-/** The agent's process. It dies before the call with this number, and does nothing afterwards. */
+/** Process of the agent. It dies before the call with this number, and performs no further calls. */
 export class Life {
   #calls = 0;
   readonly #dieAt: number;
@@ -45,7 +45,7 @@ export function crashingPodNetwork(
   };
 }
 
-/** VMIs exist only if the server has KubeVirt. */
+/** Wraps the store. Requests of VMIs fail if the server lacks KubeVirt. */
 export function crashingStore(
   store: Store,
   life: Life,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod of the loop's tests, built from options.
+// Builds the pod of the loop's tests from options.
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 
@@ -11,19 +11,19 @@ export interface PodOptions {
   readonly isDeleting?: boolean;
   readonly hostNetwork?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** uid of the VMI `vm1` that owns the pod. */
+  /** Uid of the VMI `vm1` that owns the pod. */
   readonly launcherOf?: string;
-  /** Changes to that owner reference. */
+  /** Fields that override those of that owner reference. */
   readonly owner?: Readonly<Record<string, unknown>>;
   readonly limits?: Readonly<Record<string, string>>;
-  /** First argument of its container, which then has a launcher's label and name. */
+  /** Program of its container, which then has a launcher's label and name. */
   readonly launcherProgram?: string;
-  /** Whether each of its containers has terminated. */
+  /** Whether each of its containers has terminated, one entry per container. */
   readonly ended?: readonly boolean[];
 }
 
 export const NAMES = { namespace: "ns1", name: "pod" };
-/** The launcher's VMI. */
+/** Reference to the launcher's VMI. */
 export const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
 
 function containerOf(isOver: boolean, index: number): ContainerStatus {
@@ -52,7 +52,7 @@ function containersOf({ limits, launcherProgram: program }: PodOptions): Pod["sp
   return limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }];
 }
 
-/** @param before - annotations that the pod has already */
+/** @param before - annotations that the pod already has */
 export function toPod(options: PodOptions, before: Pod["metadata"]["annotations"]): Pod {
   const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = options;
   const networksAnnotation =

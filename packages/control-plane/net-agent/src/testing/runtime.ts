@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime in memory that calls the agent of a World as its CNI plugin.
+// An in-memory container runtime that calls the agent of a World as its CNI plugin.
 import { parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
@@ -12,14 +12,14 @@ import type { World } from "./world.ts";
 export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly config?: object;
-  /** Default: the URL of patchbay-cni. */
+  /** Path and query of the request; by default those that patchbay-cni uses. */
   readonly url?: string;
   readonly method?: string;
 }
 
 export class FakeRuntime {
   readonly #world: World;
-  /** The default network; undefined for none. */
+  /** Default network; undefined if the node has none. */
   network: NetworkConfigList | undefined = {
     cniVersion: "1.0.0",
     name: "everyone",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in memory for the loop's tests: API server, kernel, CNI and disk outlive the agent, which can die at any call.
+// An in-memory node for the loop's tests. Its API server, kernel, CNI and disk outlive the agent, which can die at any call.
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -61,7 +61,7 @@ const HOST_NETNS = "/proc/self/ns/net";
 /** Key of the World's pod. */
 export const POD_KEY = "ns1/pod";
 
-/** Inode of a sandbox's namespace. */
+/** Returns the inode of a sandbox's namespace. */
 export function inodeOf(uid: string): string {
   return `inode-${uid}`;
 }
@@ -72,14 +72,14 @@ export class World {
   readonly defaultRoutes: FakeDefaultRoutes = createFakeDefaultRoutes(
     (inode, link) => this.podNetwork.findLink(inode, link) !== undefined,
   );
-  /** NICs that plugin host-device may take; the host's namespace is {@link HOST_INODE}. */
+  /** NICs that plugin host-device may move; the host's namespace is {@link HOST_INODE}. */
   readonly nodeNics: FakeNodeNics = createFakeNodeNics();
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
   readonly sandboxes: FakeSandboxes = createFakeSandboxes();
   readonly podDevices: FakePodDevices = createFakePodDevices();
-  /** Error of the container runtime, if it fails. */
+  /** Error that the container runtime returns; undefined if it works. */
   runtimeError: Error | undefined;
   readonly #pods = createFakeCache<Pod>();
   readonly #nads = createFakeCache<NetworkAttachmentDefinition>();
@@ -100,21 +100,21 @@ export class World {
   isIsolated = true;
   mode: AgentMode = "multus";
   enforcesPolicy = true;
-  /** The definitions belong to administrators by default. */
+  /** Tenant policy. The definitions belong to administrators by default. */
   policy: TenantPolicy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default", "other"] };
-  /** Problems that every network has. */
+  /** Problems that `findProblems` returns for every network. */
   problems: readonly AppError[] = [];
   /** Bridges of the host with hardware as a port. */
   ownBridges: readonly string[] = [];
   readDefaultNetwork: Deps["readDefaultNetwork"];
-  /** Changes the result of an ADD. */
+  /** Function that changes the result of an ADD. */
   resultOf: (result: CniResult) => CniResult | Promise<CniResult> = (result) => result;
   /** Requests of ADD and DEL, in order. */
   readonly requests: { readonly request: AttachmentRequest; readonly prevResult?: CniResult }[] =
     [];
   readonly lines: { readonly message: string; readonly fields: LogFields }[] = [];
   beforeEachWrite: () => void = () => undefined;
-  /** Whether the API server has KubeVirt's kinds; otherwise it answers with `storeError`. */
+  /** Whether the API server has KubeVirt's kinds; otherwise it returns `storeError`. */
   hasKubeVirt = true;
   storeError = new AppError("KUBE_NOT_FOUND", { resource: "virtualmachineinstances" });
   bootId = "boot-1";
@@ -126,21 +126,21 @@ export class World {
   };
   #failures = createFailures(this.#clock);
   readonly #podMutex = new KeyedMutex();
-  /** State of the agent's process; undefined before it starts. */
+  /** Pods that the agent's process tracks; undefined before the process starts. */
   #tracked: TrackedPods | undefined;
-  /** Number of calls of all agents that changed something outside. */
+  /** Number of calls of all agents that changed something outside their process. */
   effects = 0;
   #upkeep: (() => Promise<void>) | undefined;
-  /** Error codes of the last pass. */
+  /** Error codes of the steps that failed in the last pass. */
   #failed: string[] = [];
 
-  /** Reason of the last failed ADD. */
+  /** Returns the reason of the last failed ADD. */
   lastAddReason(interfaceName: string, uid = "uid-1"): string | undefined {
     const step = { scope: uid, name: `add ${interfaceName}`, inputs: "" };
     return this.#failures.lastReport(step)?.reason;
   }
 
-  /** Number of namespaces that were opened and not closed. */
+  /** Returns the number of namespaces that were opened and not closed. */
   get openNamespaces(): number {
     return this.#namespaces.openCount;
   }
@@ -159,7 +159,7 @@ export class World {
     await this.sync();
   }
 
-  /** The runtime creates a sandbox, and replaces the previous one. */
+  /** Creates a sandbox that replaces the previous one, like the runtime. */
   putSandbox(podUid: string, id: string): void {
     const netnsPath = `/run/netns/${id}`;
     const netnsInode = inodeOf(id === `box-${podUid}` ? podUid : id);
@@ -261,13 +261,13 @@ export class World {
     }
   }
 
-  /** Milliseconds until the agent's next pass; undefined when it waits for a change. */
+  /** Runs a pass. Returns the milliseconds until the next one; undefined if the agent waits for a change. */
   async nextMs(): Promise<number | undefined> {
     const next = await reconcilePod(POD_KEY, await this.deps(new Life(Number.POSITIVE_INFINITY)));
     return next.kind === "after" ? next.ms : undefined;
   }
 
-  /** Whether a new agent reaches call number `dieAt`, where it dies. */
+  /** Runs a pass in a new agent. Returns whether it reaches call number `dieAt`, where it dies. */
   async diesAt(dieAt: number): Promise<boolean> {
     const life = new Life(dieAt);
     this.#tracked = undefined;
@@ -280,7 +280,7 @@ export class World {
     return parseNetworkStatus(await this.annotation(names.NETWORK_STATUS_ANNOTATION));
   }
 
-  /** Reasons of `patchbay.io/attachment-errors` by interface. */
+  /** Returns the reasons in `patchbay.io/attachment-errors` by interface. */
   async errorReasons(): Promise<Readonly<Record<string, string>>> {
     const text = await this.annotation(names.ATTACHMENT_ERRORS_ANNOTATION);
     const errors = Object.entries(parseAttachmentErrors(text));
@@ -291,7 +291,7 @@ export class World {
     return (await this.store.find(PODS, NAMES))?.metadata.annotations?.[name];
   }
 
-  /** Like plugin host-device, restores only the name. */
+  /** Moves the NIC of plugin host-device, which restores only the name. */
   #moveNodeNic(
     { config, interfaceName, netnsPath }: AttachmentRequest,
     direction: "in" | "out",
@@ -317,7 +317,7 @@ export class World {
     return runtimeError === undefined ? this.sandboxes.find(uid) : Promise.reject(runtimeError);
   }
 
-  /** Releases what runtimes forgot. */
+  /** Releases attachments that Multus left behind. */
   async sweep(uid?: string): Promise<void> {
     await sweepLeftovers(await this.deps(new Life(Number.POSITIVE_INFINITY)), uid);
   }

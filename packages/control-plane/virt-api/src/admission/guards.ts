@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards that RBAC lacks: agents may write the VMI status of their own node only, and only nodes may change a launcher's annotations.
+// Checks that RBAC cannot do: agents may write only their own node's VMI status, and only nodes may change a launcher's annotations.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
@@ -7,21 +7,21 @@ import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/cor
 import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../http/calls.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 
-/** Fields of virt-handler; see docs/reference/ownership.md. */
-const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
+/** Status fields that virt-handler owns; see docs/reference/ownership.md. */
+const AGENT_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
 function statusOf(object: unknown): Readonly<Record<string, unknown>> {
   return asObject(asObject(object)["status"]);
 }
 
-/** Nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
+/** Returns the nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
 function findOwnerNodes(oldObject: unknown): readonly unknown[] {
   const { nodeName, activePods } = statusOf(oldObject);
   return nodeName === undefined ? Object.values(asObject(activePods)) : [nodeName];
 }
 
 function findTargetNode(oldObject: unknown): string | undefined {
-  // virt-controller created it, and the API server validated it against the schema.
+  // virt-controller wrote the state, and the API server validated it against the schema.
   const state = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
   return migrationIn(state)?.targetNode;
 }
@@ -77,7 +77,7 @@ function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[
 function isOwnerChange({ field, from, to }: Change): boolean {
   if (field === "conditions")
     return isEqual(listForeignConditions(from), listForeignConditions(to));
-  return field === "phase" ? isNodePhase(from, to) : OWN_FIELDS.includes(field);
+  return field === "phase" ? isNodePhase(from, to) : AGENT_FIELDS.includes(field);
 }
 
 function findForbiddenChange(
@@ -117,7 +117,7 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
       );
 }
 
-/** Checks agents' writes of a VMI's status; allows all others. @throws AppError if the agent's pod cannot be read */
+/** Checks agents' writes of a VMI's status; allows all other writes. @throws AppError if the agent's pod cannot be read */
 export async function guardStatus(pods: PodLookup, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
   if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT_ACCOUNT) return ALLOWED;
@@ -131,22 +131,23 @@ const TRUSTED_FIELDS = [
   ["annotations", names.ATTACHMENT_ERRORS_ANNOTATION],
 ] as const;
 
-function readMetadata(object: unknown, place: string, key: string): unknown {
-  return asObject(asObject(asObject(object)["metadata"])[place])[key];
+function readMetadata(object: unknown, section: string, key: string): unknown {
+  return asObject(asObject(asObject(object)["metadata"])[section])[key];
 }
 
 function isLauncher(object: unknown): boolean {
   return readMetadata(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** Rejects changes of trusted fields. The label that marks launchers is one of them, so it cannot be removed first. */
+/** Rejects changes of trusted fields of a launcher. Its label is one of them, so a client cannot remove the label first. */
 export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(oldObject)) return ALLOWED;
   const changed = TRUSTED_FIELDS.find(
-    ([place, key]) => readMetadata(object, place, key) !== readMetadata(oldObject, place, key),
+    ([section, key]) =>
+      readMetadata(object, section, key) !== readMetadata(oldObject, section, key),
   );
   if (changed === undefined) return ALLOWED;
-  const [place, key] = changed;
-  const message = `metadata.${place}["${key}"] of a launcher pod may only be written by its node, through pods/status`;
+  const [section, key] = changed;
+  const message = `metadata.${section}["${key}"] of a launcher pod may only be written by its node, through pods/status`;
   return { allowed: false, code: 403, message, causes: [] };
 }

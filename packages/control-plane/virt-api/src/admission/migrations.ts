@@ -22,8 +22,8 @@ function validateChange({ object, oldObject }: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
 }
 
-/** Only virt-controller may set the priority of node drains. Source: KubeVirt migration-create-admitter.go. */
-function priorityProblem(
+/** Rejects a priority, which only virt-controller may set for node drains. Source: KubeVirt migration-create-admitter.go. */
+function findPriorityProblem(
   priority: unknown,
   { user }: Pick<AdmissionRequest, "user">,
 ): Verdict | undefined {
@@ -38,7 +38,7 @@ function priorityProblem(
   };
 }
 
-/** Lists on the API server, because a cache may lack a migration that was just created. */
+/** Finds a running migration. Lists them on the API server, because a cache may lack a new one. */
 async function findInFlight(
   { store }: Pick<Deps, "store">,
   vmi: VirtualMachineInstance,
@@ -54,7 +54,7 @@ async function validateMigration(
 ): Promise<Verdict> {
   if (request.operation === "UPDATE") return validateChange(request);
   const { vmiName, priority } = asObject(asObject(request.object)["spec"]);
-  const priorityDenial = priorityProblem(priority, request);
+  const priorityDenial = findPriorityProblem(priority, request);
   if (priorityDenial !== undefined) return priorityDenial;
   const key = {
     namespace: request.namespace,
@@ -71,7 +71,7 @@ type MigrationDeps = Pick<
   "cachedReader" | "findByLauncher" | "evictionStrategy" | "log" | "store"
 >;
 
-/** Marks the VMI for evacuation, which virt-controller carries out. The test prevents a mark if the guest has left the node meanwhile. */
+/** Marks the VMI for evacuation by virt-controller. The JSON patch tests that the guest is still on the node. */
 async function markEvacuation(
   { store, log }: MigrationDeps,
   { metadata }: VirtualMachineInstance,
@@ -87,7 +87,7 @@ async function markEvacuation(
   log.info("marked a guest for evacuation", { vmi, node: nodeName });
 }
 
-/** Also denies the eviction when this function fails: the API server evicts the pod if a webhook returns an error. */
+/** Denies evictions of launchers, even after a failure: the API server evicts the pod if a webhook returns an error. */
 async function validateEviction(
   deps: MigrationDeps,
   { namespace, name, dryRun }: AdmissionRequest,

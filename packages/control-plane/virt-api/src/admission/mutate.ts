@@ -57,7 +57,7 @@ function matcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
 }
 
-/** Adds missing kinds of instancetype and preference, and what the VM's volumes infer. `inferred` is the subject with all inferences. */
+/** Adds missing kinds of instancetype and preference, and values inferred from the VM's volumes. `inferred` has all inferences. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${basePathOf(subject)}/domain/memory`;
@@ -76,7 +76,7 @@ async function inferSubject(
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
 ): Promise<Subject | string> {
   if (subject.kind === "vmi") return subject;
-  // The validating webhook reports these causes.
+  // The validating webhook reports invalid matchers.
   if (validateMatchers(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0)
     return subject;
   const inferred = await inferVm(deps.store, inNamespace(subject.vm, namespace));
@@ -97,7 +97,7 @@ const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
 const NIC_RETAINED_WARNING =
   "the VM declares no interfaces, so it keeps its interface on the pod network; set autoattachPodInterface: false to remove it";
 
-/** Reads the preference if the VM does not opt out itself. The validating webhook reports a missing preference. */
+/** Returns whether the VM or its preference disables the default NIC. The validating webhook reports a missing preference. */
 async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
   const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (own !== undefined || subject.kind === "vmi") return own === false;
@@ -114,14 +114,14 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   const interfaces = [nic.iface];
   return [
     { op: "add", path: `${base}/networks`, value: [nic.network] },
-    // May be null: the schema is checked after this webhook.
+    // Devices may be null, because the schema is checked after this webhook.
     (domain.devices ?? undefined) === undefined
       ? { op: "add", path, value: { interfaces } }
       : { op: "add", path: `${path}/interfaces`, value: interfaces },
   ];
 }
 
-/** New objects get a NIC. Existing objects keep theirs, so that a manifest without NICs can be applied again. */
+/** Returns a NIC for new objects. Existing objects retain theirs, so that users can apply a manifest without NICs again. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -131,7 +131,7 @@ function findDefaultNic(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** Adds the default NIC to an object without NICs. Patchbay's own services write objects as they should be. */
+/** Adds the default NIC to an object without NICs, unless a service of Patchbay wrote it. */
 async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
@@ -147,19 +147,19 @@ async function addDefaultNic(
   return { patch, warnings: old === undefined ? [] : [NIC_RETAINED_WARNING] };
 }
 
-/** The object may omit its namespace. */
+/** Sets the namespace, which the object may omit. */
 function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace } };
 }
 
-/** A slow lookup would delay the write; without a response the NIC gets a new MAC. */
+/** Time limit for finding an earlier MAC, in milliseconds. After it the write continues with a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 function lacksMac(iface: Iface): boolean {
   return (iface.macAddress ?? "") === "";
 }
 
-/** Finds the VM's VMI. A NIC that was removed from the VM and is not yet detached from the guest retains its MAC. */
+/** Finds the spec of the VM's VMI, from which a NIC that is not yet unplugged retains its MAC. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,

@@ -19,12 +19,12 @@ import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";
 import { PARTS } from "@patchbay/core/instancetype";
 
-/** `object` and `oldObject` are unvalidated in the mutating webhook. */
+/** Admission request. In the mutating webhook, `object` and `oldObject` are not validated. */
 export interface AdmissionRequest {
   readonly uid: string;
   readonly kind: string;
   readonly operation: "CREATE" | "UPDATE";
-  /** Empty for the object itself. */
+  /** Subresource; empty for the object itself. */
   readonly subresource: string;
   readonly namespace: string;
   /** Name of the object, or of the parent of a subresource; empty if the server generates it. */
@@ -35,7 +35,7 @@ export interface AdmissionRequest {
   readonly oldObject: unknown;
 }
 
-/** 403: the user lacks permission. 422: the object is invalid. 429: try again later. */
+/** Result of admission. 403: the user lacks permission. 422: the object is invalid. 429: try again later. */
 export type Verdict =
   | {
       readonly allowed: true;
@@ -69,7 +69,7 @@ function parseUser(value: unknown): User {
   return {
     name: asText(username),
     groups: asTexts(groups),
-    // The entries are pairs of a name and texts.
+    // Each entry is a pair of a name and its values.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
@@ -164,7 +164,7 @@ export function createDecisionCounter(
   };
 }
 
-/** Only fields that findSubject checks may be read in the mutating webhook. */
+/** VM or VMI in a request. The mutating webhook may read only fields that findSubject checks. */
 export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
@@ -184,7 +184,7 @@ function isListOf(value: unknown, is: (entry: JsonObject) => boolean): boolean {
   );
 }
 
-/** Checks the fields that are read: name, MAC and state. */
+/** Checks the fields of interfaces that the webhook reads: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -192,7 +192,7 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Checks the fields that are read: name and networkName. */
+/** Checks the fields of networks that the webhook reads: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
     isOptional(multus, (of) => isJsonObject(of) && isOptional(of["networkName"], isText)),
@@ -229,13 +229,13 @@ function templateSpecOf(spec: unknown): unknown {
 }
 
 /**
- * Returns undefined for other kinds, and for objects that the schema will reject. The mutating webhook runs before
- * the schema validation, so it may use only the fields that are checked here.
+ * Returns undefined for other kinds, and for objects that the schema will reject. Checks all fields that the mutating webhook reads,
+ * because it runs before the schema validation.
  */
 export function findSubject(kind: string, object: unknown): Subject | undefined {
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
-  // The API server validates metadata; the fields of the specification that are read were checked above.
+  // The API server validates metadata, and isVmSpec or isVmiSpec checks the fields of the specification that are read.
   if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }
@@ -249,7 +249,7 @@ export function vmiSpecOf(subject: Subject): VmiSpec {
   return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
 }
 
-/** Whether only metadata or status changed, which admission ignores. */
+/** Returns whether only metadata or status changed, which admission ignores. */
 export function isUnchanged(subject: Subject, old: Subject | undefined): boolean {
   return old !== undefined && isEqual(specOf(subject), specOf(old));
 }

@@ -71,10 +71,10 @@ import {
   denyForeignNetworks,
 } from "../networks.ts";
 import {
-  isOver,
+  isEndedOrDeleting,
   pluggedBindingCauses,
   fixedNetworkCauses,
-  unpluggableCauses,
+  pluggedHookCauses,
   refuseVmiChange,
 } from "@patchbay/core/requests";
 import { isOwnedBy, vmiOf, findOwnerVm, readDataVolume } from "@patchbay/core/vm";
@@ -88,12 +88,12 @@ interface TwinCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** Stored specification: an existing MAC is not rejected later. */
+  /** Stored specification; undefined for a new object. Its MACs are not rejected later. */
   readonly old: VmiSpec | undefined;
   readonly base: string;
-  /** The VM has no guest and does not start automatically. A MAC in use is only a warning, and rejected at the start. */
+  /** Whether the VM has no guest and does not start automatically. A MAC in use is then a warning until the start. */
   readonly isHalted?: boolean;
-  /** The stored VM was halted, so this update may start it. */
+  /** Whether the stored VM was halted, so that this update may start it. */
   readonly wasHalted?: boolean;
 }
 
@@ -139,7 +139,7 @@ export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause
     }));
 }
 
-/** Ports of a bond share a MAC, possibly on one bridge, so this is only a warning. Any two other NICs would receive each other's frames. */
+/** Warns only, because ports of a bond share a MAC. Two other NICs with one MAC would receive each other's frames. */
 function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const { spec, base } = check;
   const isNew = listNewMacs(check);
@@ -152,7 +152,7 @@ function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[
     });
 }
 
-/** Reports new MACs that two VMs share of which at most one runs, and MACs that one VM uses twice on a bridge. */
+/** Reports new MACs that the VM shares with a halted VM, and MACs that it uses twice on a bridge. */
 export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const vmWarnings = findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
@@ -163,8 +163,8 @@ export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly str
   return [...vmWarnings, ...listOwnTwinWarnings(deps, check)];
 }
 
-/** Limit of fields per warning, so that all warnings reach the client. */
-const NAMED_MAX = 10;
+/** Maximum number of fields in a warning, so that all warnings reach the client. */
+const NAMED_FIELDS_MAX = 10;
 
 interface FieldWarnings extends UnactedFields {
   readonly unavailable: readonly FieldProblem[];
@@ -174,13 +174,13 @@ const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] 
 
 type SubjectMetadata = Parameters<typeof validateHookSidecars>[0];
 
-/** Hooks on the VM itself have no effect; the template's metadata holds them. */
+/** Finds the hooks annotation on the VM itself, which has no effect: it belongs in the template's metadata. */
 function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   const name = names.HOOK_SIDECARS_ANNOTATION;
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
-/** The launcher's networks come from the specification. */
+/** Finds the networks annotation, which has no effect: the launcher's networks are in the specification. */
 function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];
@@ -219,8 +219,8 @@ function collectWarnings(
 }
 
 function printFields(fields: readonly string[]): string {
-  const more = fields.length - NAMED_MAX;
-  const named = fields.slice(0, NAMED_MAX).join(", ");
+  const more = fields.length - NAMED_FIELDS_MAX;
+  const named = fields.slice(0, NAMED_FIELDS_MAX).join(", ");
   return more > 0 ? `${named} and ${String(more)} more` : named;
 }
 
@@ -228,7 +228,7 @@ function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
   return one.field === other.field && one.message === other.message;
 }
 
-/** Warns of new fields that prevent a start, of unavailable bindings and hooks, and of fields without effect. */
+/** Warns of new fields that prevent a start, of bindings and hooks that are unavailable, and of fields without effect. */
 function listFieldWarnings(
   subject: Subject,
   old: Subject | undefined,
@@ -246,13 +246,13 @@ function listFieldWarnings(
   return [
     ...(unbuilt.length === 0 ? [] : [`${prefix}: not supported yet: ${printFields(unbuilt)}`]),
     ...unavailable
-      .slice(0, NAMED_MAX)
+      .slice(0, NAMED_FIELDS_MAX)
       .map(({ field, message }) => `${prefix}: ${field}: ${message}`),
     ...(harmless.length === 0 ? [] : [`stored without effect: ${printFields(harmless)}`]),
   ];
 }
 
-/** Warns for each interface of `spec` that must wait for a free port, or for a restart because of its model. */
+/** Warns for each interface that must wait for a free port, or for a restart because of its model. */
 function listCapacityWarnings(
   vmi: VirtualMachineInstance | undefined,
   spec: VmiSpec,
@@ -267,7 +267,7 @@ function listCapacityWarnings(
 
 type Spec = VirtualMachine["spec"];
 
-/** Warns if the cluster does not serve DataVolumes. Skips templates that were stored before. */
+/** Warns if a new template needs DataVolumes, which the cluster does not serve. */
 async function listDataVolumeWarnings(
   deps: Deps,
   specs: { readonly spec: Spec; readonly old: Spec | undefined },
@@ -314,12 +314,12 @@ interface Vms {
   readonly old: VirtualMachine | undefined;
 }
 
-/** Both with instancetype and preference applied. `causes` holds conflicts that the stored VM did not have. */
+/** VMs with instancetype and preference applied. `causes` are conflicts that the stored VM did not have. */
 interface ExpandedVms extends Vms {
   readonly causes: readonly Cause[];
 }
 
-/** Skips expansion for Patchbay's own services, which validated the VM or copied it. */
+/** Applies instancetype and preference, except for Patchbay's own services, which copy validated VMs. */
 async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
   if (isService) return { ...vms, causes: [] };
   const [expanded, before] = await Promise.all([
@@ -347,9 +347,9 @@ async function findVmiToPlug(
   const { name, namespace = "" } = vm.metadata;
   try {
     const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
-    return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
+    return vmi !== undefined && isOwnedBy(vmi, vm) && !isEndedOrDeleting(vmi) ? vmi : undefined;
   } catch (error) {
-    // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
+    // The VMI is needed for a warning only, and virt-controller checks the capacity again before it plugs.
     deps.log.warn("cannot look up the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
@@ -374,7 +374,7 @@ function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
   };
 }
 
-/** `vmi`: the running guest that the update would affect. */
+/** Lists the reasons to reject the VM. `vmi` is the running guest that the update would affect. */
 function listCauses(
   deps: Deps,
   request: AdmissionRequest,
@@ -416,7 +416,7 @@ async function listWarnings(
   ];
 }
 
-/** Does not report causes that existed before the update. */
+/** Validates a VM. Does not report causes that existed before the update. */
 async function validateVm(deps: Deps, request: AdmissionRequest, vms: Vms): Promise<Verdict> {
   const { vm, old } = vms;
   if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
@@ -442,7 +442,7 @@ function findRestriction({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdic
   return refusal && { allowed: false, ...refusal };
 }
 
-/** Does not report causes that existed before the update. */
+/** Validates a VMI. Does not report causes that existed before the update. */
 async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): Promise<Verdict> {
   const { vmi, old } = vmis;
   if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
@@ -461,7 +461,7 @@ async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): P
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
-          ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...pluggedHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
     // MACs and PCI addresses of an owned VMI were validated with its VM.
@@ -485,7 +485,7 @@ function specOf(object: unknown): unknown {
   return asObject(object)["spec"];
 }
 
-/** On standalone machines only; in clusters CDI validates DataVolumes. Source of the immutable specification: CDI datavolume-validate. */
+/** Validates a DataVolume on standalone machines; in clusters CDI does. Source of the immutable specification: CDI datavolume-validate. */
 function validateDataVolume(request: AdmissionRequest): Verdict {
   const { namespace, operation, object, oldObject } = request;
   const spec = specOf(object);
@@ -517,7 +517,7 @@ const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
   [CLUSTER_PREFERENCES.kind]: checkPreference,
 };
 
-/** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */
+/** Validates instancetypes, preferences, DataVolumes and rejected kinds; returns undefined for others. */
 function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
   if (kind === DATA_VOLUMES.kind) return validateDataVolume(request);
@@ -531,7 +531,7 @@ function readText(fields: Readonly<Record<string, unknown>>, name: string): stri
   return typeof text === "string" ? text : "";
 }
 
-/** Only warns of an unusable network, because other programs may read the definition. */
+/** Warns of an unusable network, and does not reject it because other programs may read the definition. */
 function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;
@@ -542,7 +542,7 @@ function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest)
     const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
   }
-  // A generated name is unknown yet.
+  // A generated name is still unknown.
   const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
   if (parsed.ok) return ALLOWED;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates stored in the cluster: virt-api's own in a Secret, the front proxy's CA in a ConfigMap.
+// Certificates in the cluster: virt-api's own in a Secret, and the CA of the front proxy in a ConfigMap.
 import {
   API_SERVICES,
   CONFIG_MAPS,
@@ -32,7 +32,7 @@ import {
   SECRET_KEY,
 } from "./secret.ts";
 
-/** Source: Kubernetes "Configure the Aggregation Layer". */
+/** ConfigMap with the CA of the front proxy. Source: Kubernetes "Configure the Aggregation Layer". */
 export const AUTHENTICATION_KEY = {
   namespace: "kube-system",
   name: "extension-apiserver-authentication",
@@ -55,14 +55,14 @@ export function createCertificateSource(secrets: Cache<Secret>): Source<KeyPair>
   return { read, follow: followCache(secrets) };
 }
 
-/** An empty list allows every client of the CA; undefined if malformed. */
+/** Parses the allowed names; undefined if malformed. An empty list allows every client of the CA. */
 function parseNames(text: string | undefined): readonly string[] | undefined {
   const parsed = parseJson(text ?? "[]");
   const isValid = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
   return isValid ? parsed : undefined;
 }
 
-/** Trusts no client if the ConfigMap is missing or malformed. */
+/** Creates a source that trusts no client if the ConfigMap is missing or malformed. */
 export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
@@ -125,7 +125,7 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
   settled.abort();
 }
 
-/** `serving` is the server certificate, `toHandlers` the client certificate for virt-handlers. */
+/** virt-api's certificates. `serving` is its server certificate, `handlerCredentials` its client certificate for virt-handlers. */
 export interface OwnCertificates {
   readonly serving: Source<KeyPair>;
   readonly handlerCredentials: ReadCredentials;

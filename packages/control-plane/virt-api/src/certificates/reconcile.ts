@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the version it read.
+// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the observed version.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -39,9 +39,9 @@ import {
   type Target,
 } from "./plan.ts";
 
-/** The same for all generations; their keys differ. */
+/** Common name of every CA. A new CA has the same name and another key. */
 const AUTHORITY_NAME = "patchbay-virt-api";
-/** Subject alternative names, beside the common name. */
+/** Subject alternative names by common name. */
 const SERVER_NAMES: Readonly<Record<string, readonly string[]>> = {
   [SERVER_NAME]: [SERVER_NAME, `${SERVER_NAME}.cluster.local`, "localhost"],
 };
@@ -57,7 +57,7 @@ function isVersion(target: Target): target is Version {
 
 interface CertificateCaches {
   readonly secrets: Cache<Secret>;
-  /** Secret of virt-handlers; older installations have none. */
+  /** Secret of virt-handlers, which older installations lack. */
   readonly handlers: Cache<Secret>;
   readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;
@@ -179,7 +179,7 @@ async function issueServing(observation: Observation, deps: ReconcileDeps): Prom
   await writeSecret(observation, { ...contents, certPem, keyPem }, deps);
 }
 
-/** One certificate for all nodes, with the CA bundle for virt-api's client certificates and without a CA key. */
+/** Issues one certificate for all nodes. Writes the CA bundle, to verify virt-api's client certificate, but no CA key. */
 async function issueHandlers(
   { certificates, handlers }: Observation,
   deps: ReconcileDeps,
@@ -191,7 +191,7 @@ async function issueHandlers(
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Updates all webhooks of a configuration. The patch fails if their order changed. */
+/** Returns operations that update all webhooks, and that fail if the order of the webhooks changed. */
 function webhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,
@@ -235,7 +235,7 @@ async function runAction(
   }
 }
 
-/** Idempotent and safe to run concurrently. @throws AppError with KUBE_NOT_FOUND without the Secret, KUBE_CONFLICT after a lost race */
+/** Runs one pass, which is idempotent. @throws AppError with KUBE_NOT_FOUND if the Secret is missing, KUBE_CONFLICT after a lost race */
 export async function reconcileCertificates(deps: ReconcileDeps): Promise<Next> {
   const observation = observe(deps);
   const { actions, nextCheckMs } = planCertificates(collectFacts(observation, deps));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Content of the Secrets with virt-api's certificates.
+// Contents of the Secrets with virt-api's certificates.
 import { names } from "@patchbay/api";
 import type { Secret } from "@patchbay/api/kubernetes";
 import {
@@ -26,10 +26,10 @@ export const HANDLERS_KEY = {
   name: names.HANDLER_CERTIFICATES_SECRET,
 } as const;
 
-/** The host name that the API server uses for virt-api. Source: Kubernetes, a webhook's or APIService's service. */
+/** Host name that the API server uses for virt-api. Source: Kubernetes, service of a webhook or APIService. */
 export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
 
-/** Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
+/** Key of the Secret for each content. Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
 const SECRET_KEYS = {
   bundlePem: "ca.crt",
   caKeyPem: "ca.key",
@@ -37,17 +37,17 @@ const SECRET_KEYS = {
   keyPem: "tls.key",
 } as const;
 
-/** PEM; empty if missing. */
+/** Contents of a Secret, in PEM; empty texts if missing. */
 export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {
   readonly contents: Contents;
-  /** The signing CA: the first of the bundle, if its key matches. */
+  /** CA that signs: the first of the bundle, if its key matches. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
   readonly serving?: KeyPair & { readonly endMs: number };
 }
 
-/** Decodes leniently: invalid base64 is skipped. */
+/** Decodes the contents. Skips invalid base64. */
 export function readContents({ data }: Pick<Secret, "data">): Contents {
   const read = (member: string): string =>
     Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
@@ -67,7 +67,7 @@ export function printContents(contents: Partial<Contents>): Readonly<Record<stri
   return Object.fromEntries(members) as Readonly<Record<string, string>>;
 }
 
-/** Treats malformed PEM, which a user or another program may have written, as missing. */
+/** Returns undefined for malformed PEM, which a user or another program may have written. */
 function ignoreInvalidPem<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
@@ -100,7 +100,7 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns undefined unless the present CA signed the certificate and the bundle is up to date. */
+/** Returns the expiry of virt-handlers' certificate; undefined unless the current CA signed it and the bundle is up to date. */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,
@@ -124,10 +124,10 @@ interface OwnAuthority {
   readonly bundlePem: string;
 }
 
-/** Returns undefined if virt-api does not manage the certificates. */
+/** Reads the CA; undefined if virt-api does not manage the certificates. */
 export type ReadAuthority = () => Promise<OwnAuthority | undefined>;
 
-/** @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA */
+/** Returns a function that reads the CA. @throws AppError with KUBE_NOT_FOUND from that function, while there is no CA */
 export function readAuthorityFrom(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTPS client of virt-handler, with client and server certificates.
+// HTTPS client of virt-handler, which authenticates with a client certificate.
 import { names, PODS } from "@patchbay/api";
 import { parseJson } from "@patchbay/api/json";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -30,20 +30,20 @@ export interface HandlerAddress {
 
 export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
 
-/** The same port as in the manifests. */
+/** Port of virt-handler, as in the manifests. */
 const HANDLER_PORT = 8186;
-const HANDLERS = "app.kubernetes.io/name=virt-handler";
+const HANDLER_SELECTOR = "app.kubernetes.io/name=virt-handler";
 
 function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
-/** Finds the pod of the DaemonSet; lists each time, because such requests are rare. */
+/** Finds the DaemonSet's pod on the node. Lists pods each time, because such requests are rare. */
 export function findByPods(store: Store): FindHandler {
   return async (node) => {
     const { items } = await store.list(PODS, {
       namespace: names.SERVICES_NAMESPACE,
-      labelSelector: HANDLERS,
+      labelSelector: HANDLER_SELECTOR,
       fieldSelector: `spec.nodeName=${node}`,
     });
     const host = items.find(isRunning)?.status?.podIP ?? "";
@@ -51,7 +51,7 @@ export function findByPods(store: Store): FindHandler {
   };
 }
 
-/** Errors have an object as body too. */
+/** Response of virt-handler. The body of an error is an object too. */
 export interface HandlerAnswer {
   readonly code: number;
   readonly body: Readonly<Record<string, unknown>>;
@@ -73,9 +73,9 @@ export interface HandlerAccess {
   readonly credentials: ReadCredentials;
 }
 
-/** Longer than libvirt's own timeouts. Source: KubeVirt's client of virt-handler. */
+/** Time limit of a request, longer than libvirt's own. Source: KubeVirt's client of virt-handler. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** In characters. */
+/** Maximum length of a response, in characters. */
 const ANSWER_MAX = 1024 * 1024;
 
 interface HandlerCall extends HandlerAddress {
@@ -104,7 +104,7 @@ function exchange({
       ca,
       servername: HANDLER_SERVER_NAME,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      // The certificates are renewed, so connections are not reused.
+      // Connections are not reused, because the certificates are renewed.
       agent: false,
     },
     (response) => {
@@ -122,7 +122,7 @@ function exchange({
   return promise;
 }
 
-/** Returns an empty object if the text is not a JSON object. */
+/** Parses the body; an empty object if it is not a JSON object. */
 function parseAnswer(text: string): HandlerAnswer["body"] {
   const parsed = parseJson(text);
   return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
@@ -130,7 +130,7 @@ function parseAnswer(text: string): HandlerAnswer["body"] {
     : {};
 }
 
-/** @throws AppError with API_NODE_UNREACHABLE when no virt-handler runs on the node, and for all errors of `use` */
+/** Calls `use` with the node's virt-handler. @throws AppError with API_NODE_UNREACHABLE if none runs there, and for all errors of `use` */
 async function withHandler<T>(
   { find, credentials }: HandlerAccess,
   node: string,
@@ -176,11 +176,11 @@ export type OpenHandlerStream = (
   request: StreamRequest | CaptureRequest,
 ) => Promise<OpenedStream>;
 
-/** A launcher responds in milliseconds or not at all. */
+/** Time limit for opening a stream. A launcher responds in milliseconds or not at all. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Idle time before TCP keepalive probes, so that a dead node is detected. */
 const PROBE_AFTER_MS = 30_000;
-/** In characters. */
+/** Length at which to stop reading a rejection, in characters. */
 const REFUSAL_MAX = 64 * 1024;
 
 async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {

@@ -8,7 +8,7 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { readAuthorityFrom } from "../certificates/secret.ts";
 
-/** PEM; keyPem is a secret. */
+/** Client certificate for virt-handlers, in PEM. keyPem is secret. */
 export interface HandlerCredentials {
   readonly certPem: string;
   readonly keyPem: string;
@@ -17,14 +17,14 @@ export interface HandlerCredentials {
 
 export type ReadCredentials = () => Promise<HandlerCredentials>;
 
-/** Files that another program manages. */
+/** Paths of certificate files, which another program manages. */
 export interface CredentialFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly caFile: string;
 }
 
-/** @throws AppError with OS_FILE_FAILED from the returned function */
+/** Reads the files at each call. @throws AppError with OS_FILE_FAILED from the returned function */
 export function createFileCredentials(files: Files, paths: CredentialFiles): ReadCredentials {
   const certificate = certificateInFiles(files, paths);
   const authority = trustInFile(files, { caFile: paths.caFile, names: [] });
@@ -34,11 +34,11 @@ export function createFileCredentials(files: Files, paths: CredentialFiles): Rea
   });
 }
 
-/** Short, because the certificate exists in memory only. */
+/** Lifetime in days. It is short, because the certificate exists in memory only. */
 const VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
-/** Issues an own certificate per process, which is never stored. @throws AppError with KUBE_NOT_FOUND from the function, without a CA */
+/** Issues a certificate for this process, which is never stored. @throws AppError with KUBE_NOT_FOUND if there is no CA */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

@@ -44,7 +44,7 @@ import {
 
 const ANONYMOUS: User = { name: "", groups: [] };
 
-/** Returns undefined without a body. @throws AppError with API_MALFORMED when the body is not JSON */
+/** Parses the body; undefined if it is empty. @throws AppError with API_MALFORMED when the body is not JSON */
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
   if (typeof text !== "string" || text.trim() === "") return undefined;
@@ -66,7 +66,7 @@ function readParameter(request: Request, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The router rejects requests without a user before. */
+/** Converts a request. The router has already rejected requests without a user. */
 function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
   const body = parseBody(request);
   return {
@@ -79,21 +79,21 @@ function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call
   };
 }
 
-const CALLS: ReadonlySet<string> = new Set([
+const CALL_NAMES: ReadonlySet<string> = new Set([
   "mutate",
   "validate",
   ...ROUTES.map(({ call }) => call),
 ]);
 
 /** Index of the subresource in `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`. */
-const SUBRESOURCE_AT = 8;
+const SUBRESOURCE_INDEX = 8;
 
-/** Returns `mutate`, `validate`, the subresource, or `other`. */
+/** Returns the name of the call for metrics: `mutate`, `validate`, the subresource, or `other`. */
 export function parseCallName(url: string): string {
   const [path = ""] = url.split("?");
   const parts = path.split("/");
-  const name = parts[SUBRESOURCE_AT] ?? parts.at(-1) ?? "";
-  return CALLS.has(name) ? name : "other";
+  const name = parts[SUBRESOURCE_INDEX] ?? parts.at(-1) ?? "";
+  return CALL_NAMES.has(name) ? name : "other";
 }
 
 export function countRequests(
@@ -106,9 +106,9 @@ export function countRequests(
   };
 }
 
-/** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
+/** Maximum size of a body. An AdmissionReview has two objects of at most 3 MiB. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Installed behind the authentication, so that bodies of unknown clients are not read. */
+/** Reads bodies as text. It runs after the authentication, so that bodies of unknown clients are not read. */
 const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
@@ -119,9 +119,9 @@ function send(response: Response, answer: Answer): void {
 }
 
 export interface Callers {
-  /** Authenticates users of subresources; without it, every request is rejected. */
+  /** Authenticates users of subresources. If unset, every request is rejected. */
   readonly frontProxy?: ClientAuthority;
-  /** Authenticates webhook calls; without it, every client may call. */
+  /** Authenticates webhook calls. If unset, every client may call. */
   readonly webhooks?: ClientAuthority;
 }
 

@@ -9,7 +9,7 @@ import type { HandlerAnswer } from "../handlers/client.ts";
 import { CATALOGUE, isAppError, type AppError } from "@patchbay/base";
 import type { Refusal } from "@patchbay/core/requests";
 
-/** Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
+/** User of a request. Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
@@ -20,7 +20,7 @@ export interface User {
 
 const USER_HEADER = "x-remote-user";
 const GROUP_HEADER = "x-remote-group";
-/** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
+/** Prefix of headers for claims, whose names are URL-encoded. Source: Kubernetes, default of requestheader-extra-headers-prefix. */
 const EXTRA_PREFIX = "x-remote-extra-";
 
 function parseClaimName(header: string): string | undefined {
@@ -39,7 +39,7 @@ function parseExtra(headers: IncomingMessage["headersDistinct"]): Pick<User, "ex
   return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
 }
 
-/** Returns undefined if the request does not come from the front proxy, or without a user name. */
+/** Returns the user that the front proxy names; undefined if another client sent the request or no user is named. */
 export function findRemoteUser(
   frontProxy: ClientAuthority | undefined,
   request: Pick<IncomingMessage, "socket" | "headersDistinct">,
@@ -57,13 +57,13 @@ export interface TokenPod {
   readonly uid: string;
 }
 
-/** Returns undefined if the pod does not exist or is not scheduled. */
+/** Returns the node of a pod; undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
-/** Limit of cached pods, one per node; evicts the oldest. Source: Kubernetes "Considerations for large clusters", nodes. */
+/** Maximum number of cached pods, one per node. Source: Kubernetes "Considerations for large clusters", nodes. */
 const CACHED_PODS_MAX = 5000;
 
-/** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */
+/** Caches nodes by uid of the pod: the node never changes, and a new pod with the same name has another uid. */
 export function createPodNodeLookup(store: Store): FindPodNode {
   const nodeByUid = new Map<string, string>();
   return async ({ uid, ...key }) => {
@@ -79,14 +79,14 @@ export function createPodNodeLookup(store: Store): FindPodNode {
   };
 }
 
-/** Account of all agents that write the status of VMIs. It is the same on all nodes, so a claim or certificate identifies the node. */
+/** Account of all agents that write the status of VMIs. It is the same on all nodes; a claim or certificate identifies the node. */
 export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
-/** Source: Kubernetes serviceaccount claims, since 1.21. */
+/** Claims that name the pod of a token. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
   uid: "authentication.kubernetes.io/pod-uid",
 } as const;
-/** Servers before 1.30 set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
+/** Claim that names the node. Older servers set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 
 export interface PodLookup {
@@ -99,7 +99,7 @@ function listNamedNodes({ groups, extra }: User): readonly string[] {
   return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
 }
 
-/** Returns undefined if the token names no pod or several. */
+/** Returns the pod of the token; undefined if it names no pod or several. */
 function findTokenPod({ extra }: User): TokenPod | undefined {
   const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
   const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
@@ -109,7 +109,7 @@ function findTokenPod({ extra }: User): TokenPod | undefined {
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Returns undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
+/** Returns the agent's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
 export async function findAgentNode(
   user: User,
   { findPodNode }: PodLookup,
@@ -120,7 +120,7 @@ export async function findAgentNode(
   return pod === undefined ? undefined : findPodNode(pod);
 }
 
-/** Namespace and name, from the path, are the key of the VM or VMI. */
+/** Request of a subresource. `namespace` and `name` are those of the VM or VMI in the path. */
 export interface Call {
   readonly namespace: string;
   readonly name: string;
@@ -128,11 +128,11 @@ export interface Call {
   /** Set by `?dryRun=All`, or by `dryRun: ["All"]` in the body. */
   readonly dryRun: boolean;
   readonly query: URLSearchParams;
-  /** The parsed JSON; undefined without a body. */
+  /** Parsed JSON; undefined if the body is empty. */
   readonly body: unknown;
 }
 
-/** Errors become responses, by their code. */
+/** Handles a call. Thrown errors become responses, by their code. */
 export type CallHandler = (call: Call) => Promise<Answer>;
 
 export interface Answer {
@@ -147,7 +147,7 @@ export interface About {
   readonly name: string;
 }
 
-/** Source: Kubernetes metav1.StatusReason. */
+/** Reason by HTTP status. Source: Kubernetes metav1.StatusReason. */
 const REASONS: Readonly<Record<number, string>> = {
   400: "BadRequest",
   401: "Unauthorized",
@@ -201,7 +201,7 @@ export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
   return toFailureAnswer({ ...refusal, about });
 }
 
-/** Responds with 404, with the API server's message. */
+/** Builds a 404 response with the API server's message. */
 export function toNotFoundAnswer(about: About): Answer {
   const { group, resource } = about.type;
   return toFailureAnswer({
@@ -235,17 +235,17 @@ function toSuccessAnswer(code: number, message: string): Answer {
   return { code, body };
 }
 
-/** Responds with 202: the change will happen, or would happen in a dry run. */
+/** Builds a 202 response: the change will happen, or would happen in a dry run. */
 export function toAcceptedAnswer(message: string): Answer {
   return toSuccessAnswer(202, message);
 }
 
-/** Responds with 200: the change has happened. */
+/** Builds a 200 response: the change has happened. */
 export function toDoneAnswer(message: string): Answer {
   return toSuccessAnswer(200, message);
 }
 
-/** The Kubernetes client prints one line for each cause, `FIELD: MESSAGE`. */
+/** Parses the causes of an error. The Kubernetes client prints one line for each, `FIELD: MESSAGE`. */
 function listCauses(error: AppError): readonly Cause[] {
   const { causes } = error.details;
   if (typeof causes !== "string" || causes === "") return [];
@@ -256,7 +256,7 @@ function listCauses(error: AppError): readonly Cause[] {
   });
 }
 
-/** Forwards errors of the API server with their status. */
+/** Converts an error. Errors of the API server retain their status. */
 export function toErrorAnswer(error: unknown): Answer {
   if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
   const { status, message } = error.details;

@@ -30,7 +30,7 @@ import {
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 
-/** streams/ handles WebSocket upgrades. */
+/** Port forwarding, whose WebSocket upgrades streams/ handles. */
 const FORWARDING = {
   "portforward/{port}": streamOnly,
   "portforward/{port}/{protocol}": streamOnly,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel. Each
-// reads, plans and writes, and starts again after a conflict.
+// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel. Most read, plan and
+// write, and repeat this after a conflict.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -78,7 +78,7 @@ async function findVmWithVmi(
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
 }
 
-/** Returns undefined if there is no VM, or if a VM with the same name is not the owner. */
+/** Finds the owner; undefined if the VMI has none, or if another VM has its name. */
 async function findOwner(
   reader: Reader,
   vmi: VirtualMachineInstance,
@@ -103,7 +103,7 @@ async function observeTarget(
   return vmi === undefined ? undefined : { kind: "vmi", vmi };
 }
 
-/** More conflicts in a row indicate a fault of another writer. */
+/** Maximum number of attempts. More conflicts in a row indicate a fault of another writer. */
 const ATTEMPTS_MAX = 10;
 
 function findServerMessage(conflict: unknown): string {
@@ -112,8 +112,8 @@ function findServerMessage(conflict: unknown): string {
 }
 
 /**
- * Repeats an attempt after conflicts. `attempt` gets the number of earlier attempts; it returns "again" or throws on
- * a conflict. Finally responds with, and logs, the server's message.
+ * Repeats `attempt`, which gets the number of earlier attempts, while it returns "again" or conflicts. After the last attempt responds with
+ * the server's message.
  */
 async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
@@ -150,19 +150,19 @@ interface NicRequest {
   readonly call: Call;
 }
 
-type Planned =
+type PlannedChange =
   | { readonly kind: "answer"; readonly answer: Answer }
   | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
 type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
 
-/** Writes a request on a VMI to its VM, which is the source of truth. */
-async function findWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
+/** Returns the object to write: the VM of a VMI, because it is the source of truth. */
+async function resolveWriteTarget(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
   const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
-/** With rollout strategy Stage, changes wait for the next start and do not affect the guest. */
+/** Drops the guest from the target with rollout strategy Stage, because changes then wait for the next start. */
 function applyRollout(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
   return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
 }
@@ -186,13 +186,13 @@ async function observeAndPlan(
   reader: Reader,
   { change, call }: NicRequest,
   config: NetworkConfig,
-): Promise<Planned> {
+): Promise<PlannedChange> {
   const about = aboutTarget(change.kind, call);
   const requested = await observeTarget(reader, change.kind, call);
   if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
   const problem = targetProblem(requested);
   if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
-  const target = applyRollout(await findWritable(reader, requested), config);
+  const target = applyRollout(await resolveWriteTarget(reader, requested), config);
   const plan = await change.plan(target);
   switch (plan.kind) {
     case "refused":
@@ -204,10 +204,10 @@ async function observeAndPlan(
   }
 }
 
-async function carryOut(
+async function execute(
   deps: Deps,
   { change, call }: NicRequest,
-  planned: Planned,
+  planned: PlannedChange,
 ): Promise<Answer> {
   if (planned.kind === "answer") return planned.answer;
   await writeNics(deps, planned, call);
@@ -215,8 +215,8 @@ async function carryOut(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** True for patches that affect a running guest, because they test the lists that they change. Other responses need fresh objects. */
-function isSafeOnCache(planned: Planned): boolean {
+/** Returns whether the plan may be written. Patches of a running guest test the lists that they change; other plans need fresh objects. */
+function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
   return target.kind === "vm" || findOwnerVm(target.vmi) === undefined;
@@ -224,14 +224,14 @@ function isSafeOnCache(planned: Planned): boolean {
 
 async function tryOnCache(deps: Deps, request: NicRequest): Promise<Answer | "again"> {
   const planned = await observeAndPlan(deps.cachedReader, request, deps.networkConfig());
-  return isSafeOnCache(planned) ? carryOut(deps, request, planned) : "again";
+  return isSafeOnCache(planned) ? execute(deps, request, planned) : "again";
 }
 
 async function tryOnServer(deps: Deps, request: NicRequest): Promise<Answer> {
-  return carryOut(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
+  return execute(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
 }
 
-/** Reads, plans and writes; starts again if the tests of the patch fail. Rejects with the errors of the store. */
+/** Reads, plans and writes; repeats this if the tests of the patch fail. Rejects with the errors of the store. */
 function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   const request = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>
@@ -250,7 +250,7 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
     const reference = { networkName: network, namespace: call.namespace };
     const message = await findForeignNetworkProblem(deps, call.user, reference);
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
-    // Runs in parallel with reading the VM; the plan awaits it.
+    // Reads the definition in parallel with the VM; the plan awaits it.
     const nad = hasNad(deps.cachedReader, network, call.namespace);
     const newMac = chooseMac(new Set(), deps.randomBytes);
     const answer = changeNics(
@@ -318,18 +318,18 @@ type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
 interface StatusChange {
   readonly requests?: readonly StateChangeRequest[];
-  readonly endsPause?: true;
+  readonly resetsBackoff?: true;
 }
 
-/** Source: KubeVirt VirtualMachineStateChangeRequest. */
+/** Writes the VM's status. Source: KubeVirt VirtualMachineStateChangeRequest. */
 async function writeStatus(
   deps: Deps,
-  { requests, endsPause }: StatusChange,
+  { requests, resetsBackoff }: StatusChange,
   call: Call,
 ): Promise<void> {
   const status = {
     ...(requests !== undefined && { stateChangeRequests: requests }),
-    ...(endsPause === true && { startFailure: null }),
+    ...(resetsBackoff === true && { startFailure: null }),
   };
   if (Object.keys(status).length === 0) return;
   const fields = { status };
@@ -350,14 +350,14 @@ async function writeRunState(deps: Deps, plan: Accepted, call: Call): Promise<vo
       await deps.store.patch(VIRTUAL_MACHINES, call, patch, { dryRun });
       return;
     }
-    case "askController":
+    case "requestFromController":
       await writeStatus(deps, plan, call);
       return;
     case "deleteVmi":
       await writeStatus(deps, plan, call);
       if (!dryRun) await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid: plan.uid });
       return;
-    case "hurryVmi":
+    case "shortenGracePeriod":
   }
 }
 
@@ -391,7 +391,7 @@ async function tryRunState(
   return toAcceptedAnswer(planned.message);
 }
 
-/** Repeats reading, planning and writing after a conflict. A malformed body is 400, even without a VM. */
+/** Reads, plans and writes; repeats this after a conflict. Responds with 400 to a malformed body, even if there is no VM. */
 function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const parsed = change.parse(call.body);
@@ -408,7 +408,7 @@ export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Responds with 202, also if it cancels a pending start; 409 if nothing runs. */
+/** Responds with 202, even if it only cancels a pending start; 409 if nothing runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
@@ -418,7 +418,7 @@ export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
 
-const NAME_BYTES = 5;
+const NAME_SUFFIX_BYTES = 5;
 
 function buildMigration(
   { namespace }: Call,
@@ -426,13 +426,13 @@ function buildMigration(
   { randomBytes }: Pick<Deps, "randomBytes">,
 ): VirtualMachineInstanceMigration {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-  const suffix = Buffer.from(randomBytes(NAME_BYTES)).toString("hex");
+  const suffix = Buffer.from(randomBytes(NAME_SUFFIX_BYTES)).toString("hex");
   // Source: KubeVirt MigrateVMRequestHandler, generateName.
   const metadata = { name: `kubevirt-migrate-vm-${suffix}`, namespace };
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** Responds with 202 and creates a migration; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
+/** Creates a migration, and responds with 202; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINES, name: call.name };
@@ -449,7 +449,7 @@ export function migrate(deps: Deps): CallHandler {
   };
 }
 
-const PATH = "/status/evacuationNodeName";
+const EVACUATION_PATH = "/status/evacuationNodeName";
 
 async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<Answer> {
   const about = aboutTarget(kind, call);
@@ -460,15 +460,15 @@ async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<
   const node = target.vmi.status?.evacuationNodeName;
   if (node === undefined) return toDoneAnswer(`${object} is not being evacuated`);
   const operations = [
-    { op: "test", path: PATH, value: node },
-    { op: "remove", path: PATH },
+    { op: "test", path: EVACUATION_PATH, value: node },
+    { op: "remove", path: EVACUATION_PATH },
   ] as const;
   const options = { subresource: "status", dryRun: call.dryRun } as const;
   await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, call, { type: "json", operations }, options);
   return toDoneAnswer(`the evacuation of ${object} from node ${node} was canceled`);
 }
 
-/** Responds with 200, or 404 without a guest. A running migration continues. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
+/** Responds with 200, or 404 if there is no guest. A running migration continues. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return (call) => {
     const about = aboutTarget(kind, call);

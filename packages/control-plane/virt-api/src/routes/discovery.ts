@@ -34,7 +34,7 @@ interface ServedSubresource {
   readonly verb: string;
 }
 
-/** Drops path parameters, so that each subresource is listed once. */
+/** Lists the subresources of a resource, each once and without path parameters. */
 function listSubresources(resource: Resource): readonly ServedSubresource[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
@@ -49,17 +49,17 @@ const SERVED_SUBRESOURCES: readonly ServedSubresource[] = (
   Object.keys(KINDS) as readonly Resource[]
 ).flatMap(listSubresources);
 
-const NAMESPACED = Object.entries(IN_NAMESPACE).map(([name, { method }]) => ({
+const NAMESPACE_RESOURCES = Object.entries(IN_NAMESPACE).map(([name, { method }]) => ({
   name,
   verbs: [VERBS[method]],
 }));
 
-/** `/apis` */
+/** Body of `/apis`. */
 export const GROUP_LIST: object = { kind: "APIGroupList", apiVersion: "v1", groups: [GROUP] };
-/** `/apis/subresources.kubevirt.io` */
+/** Body of `/apis/subresources.kubevirt.io`. */
 export const API_GROUP: object = { kind: "APIGroup", apiVersion: "v1", ...GROUP };
 
-/** `/apis/subresources.kubevirt.io/VERSION` */
+/** Builds the body of `/apis/subresources.kubevirt.io/VERSION`. */
 export function buildResourceList(version: string): object {
   const subresources = SERVED_SUBRESOURCES.map(({ resource, subresource, verb }) => ({
     name: `${resource}/${subresource}`,
@@ -68,7 +68,7 @@ export function buildResourceList(version: string): object {
     kind: KINDS[resource],
     verbs: [verb],
   }));
-  const others = NAMESPACED.map((each) => ({
+  const namespaceResources = NAMESPACE_RESOURCES.map((each) => ({
     ...each,
     singularName: "",
     namespaced: true,
@@ -78,7 +78,7 @@ export function buildResourceList(version: string): object {
     kind: "APIResourceList",
     apiVersion: "v1",
     groupVersion: toGroupVersion(version).groupVersion,
-    resources: [...subresources, ...others],
+    resources: [...subresources, ...namespaceResources],
   };
 }
 
@@ -92,17 +92,17 @@ function buildAggregatedVersion(version: string): object {
     version,
     kind: KINDS[resource],
   });
-  // Lists subresources only; another group serves the resource itself. Source: Kubernetes apiserver aggregated discovery.
+  // The list has subresources only; another group serves the resources. Source: Kubernetes apiserver aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...aggregatedResource(owner, [], {}),
     subresources: SERVED_SUBRESOURCES.filter(({ resource }) => resource === owner).map(
       ({ subresource, verb }) => ({ subresource, responseKind: kindOf(owner), verbs: [verb] }),
     ),
   }));
-  const others = NAMESPACED.map(({ name, verbs }) =>
+  const namespaceResources = NAMESPACE_RESOURCES.map(({ name, verbs }) =>
     aggregatedResource(name, verbs, kindOf("virtualmachines")),
   );
-  return { version, resources: [...owners, ...others], freshness: "Current" };
+  return { version, resources: [...owners, ...namespaceResources], freshness: "Current" };
 }
 
 interface AggregatedDiscovery {
@@ -110,7 +110,7 @@ interface AggregatedDiscovery {
   readonly body: object;
 }
 
-/** `/apis` as aggregated discovery; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
+/** Returns aggregated `/apis`; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
 export function findAggregatedDiscovery(accept: string): AggregatedDiscovery | undefined {
   const accepted = accept
     .split(",")
@@ -148,7 +148,7 @@ function buildParameter(name: string, dialect: Dialect): object {
   };
 }
 
-/** For example `v1PutVirtualmachinesStart`. Client generators need unique names. */
+/** Returns a unique name for client generators, for example `v1PutVirtualmachinesStart`. */
 function buildOperationId({ method, path }: Route, version: string): string {
   const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
   const words = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
@@ -184,7 +184,7 @@ function buildInfo(release: string): object {
   return { title: "Patchbay's subresources", version: release };
 }
 
-/** `/openapi/v2`; `release` is the version of virt-api, for example v0.1.0. */
+/** Builds the body of `/openapi/v2`; `release` is the version of virt-api, for example v0.1.0. */
 export function buildSwagger(release: string): object {
   return {
     swagger: "2.0",
@@ -199,7 +199,7 @@ export function buildOpenApi3(version: string, release: string): object {
   return { openapi: "3.0.0", info: buildInfo(release), paths, components: { schemas: {} } };
 }
 
-/** `/openapi/v3`: URLs of the documents, with a hash of their content. */
+/** Builds the body of `/openapi/v3`: URLs of the documents, with a hash of their content. */
 export function buildOpenApiIndex(release: string): object {
   const paths = VERSIONS.map((version) => {
     const text = JSON.stringify(buildOpenApi3(version, release));

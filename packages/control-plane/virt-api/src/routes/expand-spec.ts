@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET .../expand-spec, PUT .../expand-vm-spec: a VM with instancetype and preference. Source: KubeVirt pkg/virt-api/rest/expand.go.
+// GET .../expand-spec and PUT .../expand-vm-spec: apply instancetype and preference. Source: KubeVirt pkg/virt-api/rest/expand.go.
 import { VIRTUAL_MACHINES, type AutoBinding, type VirtualMachine } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";
 import { buildAutoNic, declaresNoNics, findMistypedFields } from "@patchbay/api/validate";
@@ -15,7 +15,7 @@ function toRejection(causes: readonly Cause[]): Answer {
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Returns a VM without instancetype and preference unchanged. */
+/** Applies instancetype and preference. Returns a VM that has neither unchanged. */
 async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = validateMatchers(vm, undefined);
   if (matchers.length > 0) return toRejection(matchers);
@@ -25,7 +25,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** Responds with 404 without a VM; 400 if instancetype or preference are missing or conflict with the VM. */
+/** Responds with the expanded VM; 404 if it does not exist; 400 if its instancetype or preference is missing or conflicts with it. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
@@ -59,7 +59,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Sets the namespace of the VM in the body, or returns an error. */
+/** Returns the VM in the body with the namespace of the request, or a response if it is not a valid VM. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);
@@ -75,13 +75,13 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Expands the VM in the body, which need not exist. Looks up its references in the namespace of the request. */
+/** Expands the VM in the body, which need not exist. Reads instancetype and preference from the namespace of the request. */
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
     if (asObject(body)["kind"] !== VIRTUAL_MACHINES.kind)
       return toFailureAnswer({ code: 400, message: "the request body is not a VirtualMachine" });
-    const sent = parseSentVm(body, namespace);
-    if ("code" in sent) return sent;
-    return addNicToAnswer(await expand(deps, sent), deps.networkConfig().autoBinding);
+    const sentVm = parseSentVm(body, namespace);
+    if ("code" in sentVm) return sentVm;
+    return addNicToAnswer(await expand(deps, sentVm), deps.networkConfig().autoBinding);
   };
 }

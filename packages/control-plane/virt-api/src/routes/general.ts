@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes without a VM, and routes that only return an error.
+// Routes that concern no VM, and routes that only return an error.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
 import { toFailureAnswer, type CallHandler } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 
-/** KubeVirt's version.Info, with Patchbay's version. virtctl requests it after each failure. */
+/** Returns KubeVirt's version.Info with Patchbay's version. virtctl requests it after each failure. */
 export function version({ release }: Deps): CallHandler {
   const body = { gitVersion: release };
   return () => Promise.resolve({ code: 200, body });
@@ -26,7 +26,7 @@ export function healthz(deps: Deps): CallHandler {
   };
 }
 
-/** Responds with 400: clients that name an image do not call this. Source: KubeVirt GetGsInfo. */
+/** Responds with 400. Clients that name an image do not send this request. Source: KubeVirt GetGsInfo. */
 export const guestfs: CallHandler = () => {
   const message =
     "Patchbay has no image of libguestfs; nothing was created. Name an image: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, and add --kvm=false if nodes have no usable /dev/kvm";
@@ -39,7 +39,7 @@ export function rejectFeature(feature: string): CallHandler {
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
 }
 
-/** Responds with 400 for a stream request without a WebSocket upgrade, with the message of KubeVirt's library. Source: gorilla/websocket server.go */
+/** Rejects a stream request that is no WebSocket upgrade, with the message of KubeVirt's library. Source: gorilla/websocket server.go */
 export const streamOnly: CallHandler = () => {
   const message =
     "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";

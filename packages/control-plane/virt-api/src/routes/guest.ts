@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources of a VMI that virt-handler answers.
+// Subresources of a VMI that virt-handler handles.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import {
   GUEST_REQUESTS,
@@ -22,7 +22,7 @@ import {
   type CallHandler,
 } from "../http/calls.ts";
 
-const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
+const DONE_MESSAGES: Readonly<Partial<Record<GuestRequest, string>>> = {
   pause: "the virtual machine instance is paused",
   unpause: "the virtual machine instance was resumed",
   reset: "the virtual machine instance was reset",
@@ -33,10 +33,10 @@ function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: A
   if (code >= 400) return toNodeAnswer({ code, body }, about);
   return GUEST_REQUESTS[request] === "get"
     ? { code: 200, body }
-    : toDoneAnswer(DONE[request] ?? "");
+    : toDoneAnswer(DONE_MESSAGES[request] ?? "");
 }
 
-/** Responds with 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
+/** Responds with 200; 409 or 400 with KubeVirt's message if the guest's state forbids the request; 503 if the node does not respond. */
 export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
@@ -44,7 +44,8 @@ export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
     if (vmi === undefined) return toNotFoundAnswer(about);
     const problem = guestRequestProblem(vmi, request);
     if (problem !== undefined) return toRefusalAnswer(problem, about);
-    if (call.dryRun && GUEST_REQUESTS[request] === "put") return toDoneAnswer(DONE[request] ?? "");
+    if (call.dryRun && GUEST_REQUESTS[request] === "put")
+      return toDoneAnswer(DONE_MESSAGES[request] ?? "");
     const key = { namespace: call.namespace, name: call.name };
     const answer = await deps.sendToHandler(vmi.status?.nodeName ?? "", key, request);
     const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
@@ -58,7 +59,7 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/** Responds with 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node is down. */
+/** Responds with 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node does not respond. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs certificates for migrations: for the key in the request and the node in the agent's token. The request cannot name a node.
+// Signs certificates for migrations. The request has the key, and the agent's token names the node, so an agent cannot name another.
 import { createPublicKey } from "node:crypto";
 import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
@@ -16,13 +16,13 @@ import {
 import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
 
-/** Long enough for one migration, which reports its end over its own connection. */
+/** Lifetime in days, longer than a migration. */
 const VALID_DAYS = 2;
 
-/** Names of other clients of the same CA. A node with such a name could impersonate them. */
+/** Common names of other clients of the same CA. A node with such a name could impersonate them. */
 const RESERVED_NAMES: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
 
-/** Returns undefined unless the key is on P-256. */
+/** Parses the public key; undefined unless it is on P-256. */
 function parsePublicKey(body: unknown): string | undefined {
   const text = isJsonObject(body) ? body["publicKey"] : undefined;
   if (typeof text !== "string") return undefined;
@@ -63,7 +63,7 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
   return { code: 200, body: { certificate, authorities: found.bundlePem } };
 }
 
-/** Responds with 200; 403 if the caller is not the agent of a known node. */
+/** Responds with 200, or 403 if the caller is not the agent of a known node. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;

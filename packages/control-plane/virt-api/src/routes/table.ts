@@ -3,7 +3,7 @@
 
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 
-/** All versions are served alike; the preferred one is first. Source: KubeVirt SubresourceGroupVersions. */
+/** API versions, the preferred one first. All have the same routes. Source: KubeVirt SubresourceGroupVersions. */
 export const VERSIONS = ["v1", "v1alpha3"] as const;
 
 export type Version = (typeof VERSIONS)[number];
@@ -71,7 +71,7 @@ export const SERVED = {
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
-/** Routes about the installation, for every authenticated user and for agents. */
+/** Routes that concern the whole installation, for every authenticated user and for agents. */
 export const GENERAL = {
   guestfs: { method: "get", about: "Rejected: Patchbay has no image of libguestfs" },
   [RELAY_CERTIFICATE]: {
@@ -99,7 +99,7 @@ function missingFeature(
 
 const DISKS = missingFeature("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missingFeature("the object graph (ObjectGraph)", "get", "objectgraph");
-/** virtctl creates the claim before it sends the request, so the message says how to delete it. */
+/** Feature name with a hint, because virtctl creates the claim before it sends the request. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
@@ -132,7 +132,7 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
 };
 
 export interface Route extends Entry {
-  /** Below the version, with OpenAPI parameters. */
+  /** Path below the version, with OpenAPI parameters. */
   readonly path: string;
   readonly call: string;
   readonly kind?: (typeof KINDS)[Resource];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one picture of a screen by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
+// Takes a picture of a screen by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/base";
 
-/** 4 bytes per pixel: red, green, blue, unused. */
+/** Picture of a screen, with 4 bytes per pixel: red, green, blue, unused. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
@@ -16,14 +16,14 @@ export interface PictureOptions {
 }
 
 const VERSION = "RFB 003.008\n";
-/** Security type None; shared access. */
+/** Requests of security type None and of shared access. */
 const [NO_SECURITY, SHARED] = [Buffer.from([1]), Buffer.from([1])];
-/** 32 bits, true color with 8 bits each, red first. Source: RFC 6143, 7.4 */
+/** Pixel format with 32 bits, true color with 8 bits each, red first. Source: RFC 6143, 7.4 */
 const PIXEL_FORMAT = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
 const BYTES_PER_PIXEL = 4;
 /** QEMU's limit of width and height. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
 const SIDE_MAX = 5120;
-/** Limit for the desktop name and for clipboard text, in characters. */
+/** Maximum length of the desktop name and of clipboard text, in bytes. */
 const TEXT_MAX = 1024 * 1024;
 
 function fail(reason: string): never {
@@ -81,8 +81,8 @@ async function handshake(stream: Duplex, reader: ByteReader): Promise<Size> {
   return { width, height };
 }
 
-/** Without pressed buttons. Source: RFC 6143, 7.5.5 */
-function pointerAt(x: number, y: number): Buffer {
+/** Builds a pointer event without pressed buttons. Source: RFC 6143, 7.5.5 */
+function buildPointerEvent(x: number, y: number): Buffer {
   const event = Buffer.alloc(6);
   event.writeUInt8(5);
   event.writeUInt16BE(x, 2);
@@ -90,8 +90,8 @@ function pointerAt(x: number, y: number): Buffer {
   return event;
 }
 
-/** The whole screen, not incremental. Source: RFC 6143, 7.5.3 */
-function requestFor({ width, height }: Size): Buffer {
+/** Builds a request of the whole screen, not incremental. Source: RFC 6143, 7.5.3 */
+function buildUpdateRequest({ width, height }: Size): Buffer {
   const request = Buffer.alloc(10);
   request.writeUInt8(3);
   request.writeUInt16BE(width, 6);
@@ -99,8 +99,8 @@ function requestFor({ width, height }: Size): Buffer {
   return request;
 }
 
-/** Skips to the next framebuffer update; returns its number of rectangles. Source: RFC 6143, 7.6 */
-async function nextUpdate(reader: ByteReader): Promise<number> {
+/** Skips to the next framebuffer update. Returns its number of rectangles. Source: RFC 6143, 7.6 */
+async function skipToUpdate(reader: ByteReader): Promise<number> {
   for (;;) {
     const [type] = await reader.take(1);
     switch (type) {
@@ -141,10 +141,10 @@ export async function takePicture(
     const size = await handshake(stream, reader);
     const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
     const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw encoding only
-    const moves = movesCursor ? [pointerAt(0, 0), pointerAt(1, 1)] : [];
-    stream.write(Buffer.concat([setFormat, setEncodings, ...moves, requestFor(size)]));
+    const moves = movesCursor ? [buildPointerEvent(0, 0), buildPointerEvent(1, 1)] : [];
+    stream.write(Buffer.concat([setFormat, setEncodings, ...moves, buildUpdateRequest(size)]));
     const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
-    for (let remaining = await nextUpdate(reader); remaining > 0; remaining -= 1)
+    for (let remaining = await skipToUpdate(reader); remaining > 0; remaining -= 1)
       await readPart(reader, picture);
     return picture;
   } catch (cause) {

@@ -18,12 +18,12 @@ import {
 
 // Source: W3C, Portable Network Graphics (PNG) Specification
 
-const deflated = promisify(deflate);
+const deflateAsync = promisify(deflate);
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const BITS = 8;
 const TRUE_COLOR = 2;
 
-function chunk(type: string, data: Buffer): Buffer {
+function buildChunk(type: string, data: Buffer): Buffer {
   const body = Buffer.concat([Buffer.from(type), data]);
   const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
   length.writeUInt32BE(data.length);
@@ -31,7 +31,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, check]);
 }
 
-/** Each row starts with filter type 0, none. */
+/** Returns the rows, each of which starts with filter type 0 (none). */
 function toRows({ width, height, pixels }: Picture): Buffer {
   const stride = 1 + width * 3;
   const rows = Buffer.alloc(stride * height);
@@ -52,13 +52,13 @@ export async function toPng(picture: Picture): Promise<Buffer> {
   header.writeUInt8(TRUE_COLOR, 9);
   return Buffer.concat([
     SIGNATURE,
-    chunk("IHDR", header),
-    chunk("IDAT", await deflated(toRows(picture))),
-    chunk("IEND", Buffer.alloc(0)),
+    buildChunk("IHDR", header),
+    buildChunk("IDAT", await deflateAsync(toRows(picture))),
+    buildChunk("IEND", Buffer.alloc(0)),
   ]);
 }
 
-/** A screen responds in milliseconds; a large picture takes about a second. */
+/** Time limit of a screenshot. A screen responds in milliseconds; a large picture takes about a second. */
 const TIMEOUT_MS = 10_000;
 
 async function takeScreenshot(screen: Duplex, options: PictureOptions): Promise<Answer> {
@@ -77,7 +77,7 @@ async function takeScreenshot(screen: Duplex, options: PictureOptions): Promise<
   }
 }
 
-/** Responds with 200 with the picture, also while others view the screen. Errors have KubeVirt's messages. */
+/** Responds with the picture, even while other clients view the screen. Errors have KubeVirt's messages. */
 export function screenshot(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };

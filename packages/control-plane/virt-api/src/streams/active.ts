@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits and metrics of open streams. The metrics have KubeVirt's names, except for captures.
+// Limits and metrics of open streams. The metrics have KubeVirt's names, except that of captures.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { StreamTarget } from "./paths.ts";
 
-/** A browser opens several streams for a page. */
-const MAX_OF_VMI = 32;
-/** Each stream has its own connection to a node. */
-const MAX_OF_ALL = 1024;
+/** Maximum number of streams of a VMI. A browser opens several streams for a page. */
+const STREAMS_PER_VMI_MAX = 32;
+/** Maximum number of streams, each of which has its own connection to a node. */
+const STREAMS_MAX = 1024;
 
 const FAMILIES = {
   console: {
@@ -34,12 +34,12 @@ export function toStreamKind(target: StreamTarget): StreamKind {
 export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
 
-  /** Registers a stream; returns the function that unregisters it, or undefined at the limit. */
+  /** Registers a stream. Returns a function that unregisters it, or undefined at the limit. */
   register(target: StreamTarget): (() => void) | undefined {
     const ofVmi = [...this.#open].filter(
       ({ namespace, name }) => namespace === target.namespace && name === target.name,
     );
-    if (this.#open.size >= MAX_OF_ALL || ofVmi.length >= MAX_OF_VMI) return undefined;
+    if (this.#open.size >= STREAMS_MAX || ofVmi.length >= STREAMS_PER_VMI_MAX) return undefined;
     const entry = { ...target };
     this.#open.add(entry);
     return () => {

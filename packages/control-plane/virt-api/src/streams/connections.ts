@@ -7,15 +7,15 @@ import type { ForwardRequest } from "./paths.ts";
 import type { Clock } from "@patchbay/base";
 import { createWebSocketStream, type WebSocket } from "ws";
 
-const CONNECT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 /** Idle time before TCP keepalive probes, so that a dead guest is detected. */
 const PROBE_AFTER_MS = 30_000;
 
 function forwardTcp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
-  const socket = connect({ host: address, port, timeout: CONNECT_MS });
+  const socket = connect({ host: address, port, timeout: CONNECT_TIMEOUT_MS });
   socket.once("timeout", () => {
-    socket.destroy(new Error(`no answer within ${String(CONNECT_MS)} ms`));
+    socket.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
   });
   socket.once("error", reject);
   socket.once("connect", () => {
@@ -28,7 +28,7 @@ function forwardTcp(address: string, port: number): Promise<Duplex> {
   return promise;
 }
 
-/** Each message is a datagram. Datagrams are dropped if the client reads too slowly. */
+/** Connects to a UDP port. Each message is a datagram. Drops datagrams if the client reads too slowly. */
 function forwardUdp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
   const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
@@ -66,19 +66,19 @@ export function openForward(address: string, { port, protocol }: ForwardRequest)
   return protocol === "tcp" ? forwardTcp(address, port) : forwardUdp(address, port);
 }
 
-/** Proxies close connections that are idle for a minute. */
-const PING_MS = 30_000;
-/** Source: RFC 6455, 7.4.1 */
+/** Interval between pings, below the minute after which proxies close idle connections. */
+const PING_INTERVAL_MS = 30_000;
+/** WebSocket close code of a server that stops. Source: RFC 6455, 7.4.1 */
 export const GOING_AWAY = 1001;
 const NORMAL = 1000;
 
-/** In bytes. */
+/** Number of bytes in each direction. */
 export interface Traffic {
   readonly toGuest: number;
   readonly fromGuest: number;
 }
 
-/** Pings the client and terminates it if it does not reply. A console may be idle for days. */
+/** Pings the client, and terminates the connection if it does not reply. A console may be idle for days. */
 async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   const ended = new AbortController();
   let isAlive = true;
@@ -89,15 +89,15 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
     ended.abort();
   });
   while (!ended.signal.aborted) {
-    await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted on close
-    // While the socket is paused, because the guest does not read, pongs are queued behind its data.
+    await clock.sleep(PING_INTERVAL_MS, ended.signal).catch(() => undefined); // aborted on close
+    // A socket is paused while the guest does not read; pongs are then queued behind the client's data.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
   }
 }
 
-/** Pipes both ways with backpressure until one side closes; resolves with the number of bytes. */
+/** Pipes in both directions until one side closes. Resolves with the number of bytes. */
 export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });
@@ -113,7 +113,7 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   for (const side of [client, guest]) side.on("error", () => side.destroy());
   client.on("end", () => guest.end());
   client.on("close", () => guest.destroy());
-  // Flushes the guest's last output before the close.
+  // Sends the guest's last output before the close.
   guest.on("end", () => {
     client.end();
   });

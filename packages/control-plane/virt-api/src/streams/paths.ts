@@ -5,12 +5,12 @@ import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@p
 import { VERSIONS } from "../routes/table.ts";
 
 export interface ForwardRequest {
-  /** 1 to 65535. */
+  /** Port number from 1 to 65535. */
   readonly port: number;
   readonly protocol: "tcp" | "udp";
 }
 
-/** A stream of a VMI. A VM has the same name as its VMI. */
+/** Target of a stream. A VM has the same name as its VMI. */
 export type StreamTarget = {
   readonly namespace: string;
   readonly name: string;
@@ -18,11 +18,11 @@ export type StreamTarget = {
 } & (
   | ({ readonly kind: "guest" } & StreamRequest)
   | ({ readonly kind: "forward" } & ForwardRequest)
-  /** The unparsed query describes the capture. */
+  /** `query` is the unparsed query, which describes the capture. */
   | { readonly kind: "capture"; readonly query: string }
 );
 
-/** Excludes `..` and percent-encoding. */
+/** Pattern of a name, which excludes `..` and percent-encoding. */
 const NAME = "([a-z0-9][a-z0-9.-]*)";
 const PATH = new RegExp(
   `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME}/(virtualmachines|virtualmachineinstances)/${NAME}/(.+)$`,
@@ -40,7 +40,7 @@ interface ParsedPath {
   readonly subresource: string;
 }
 
-/** Parses the raw path, which the API server authorized: a URL parser would resolve `..` into other namespaces. */
+/** Parses the raw path, which the API server authorized. A URL parser would resolve `..` into other namespaces. */
 function parsePath(path: string): ParsedPath | undefined {
   const found = PATH.exec(path);
   if (found === null) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console, vnc, portforward and capture: WebSockets joined to a guest.
+// Subresources console, vnc, portforward and capture: join WebSockets to a guest.
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {
@@ -37,8 +37,8 @@ import { toStreamKind, type ActiveStreams } from "./active.ts";
 import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
 
-/** In bytes. */
-const FRAME_MAX = 1024 * 1024;
+/** Maximum size of a WebSocket message, in bytes. */
+const FRAME_MAX_BYTES = 1024 * 1024;
 
 export interface StreamDeps {
   readonly deps: Deps;
@@ -65,9 +65,13 @@ function answer(socket: Duplex, { code, body }: Answer): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
 }
 
-type Opened = { readonly guest: Duplex } | { readonly answer: Answer };
+type OpenedGuest = { readonly guest: Duplex } | { readonly answer: Answer };
 
-async function openPort(address: string, forward: ForwardRequest, about: About): Promise<Opened> {
+async function openPort(
+  address: string,
+  forward: ForwardRequest,
+  about: About,
+): Promise<OpenedGuest> {
   try {
     return { guest: await openForward(address, forward) };
   } catch (error) {
@@ -91,7 +95,7 @@ async function openGuest(
   { vmi, about }: Subject,
   request: StreamRequest | CaptureRequest,
   deps: Deps,
-): Promise<Opened> {
+): Promise<OpenedGuest> {
   const problem =
     request.stream === CAPTURE ? runningProblem(vmi) : guestStreamProblem(vmi, request.stream);
   if (problem !== undefined) return { answer: toRefusalAnswer(problem, about) };
@@ -109,7 +113,7 @@ function openCapture(
   query: string,
   { subject, user }: { readonly subject: Subject; readonly user: User },
   deps: Deps,
-): Promise<Opened> {
+): Promise<OpenedGuest> {
   const parsed = parseCaptureQuery(query);
   if ("order" in parsed) {
     const request = { stream: CAPTURE, order: parsed.order, user: user.name } as const;
@@ -120,7 +124,7 @@ function openCapture(
   return Promise.resolve({ answer: toFailureAnswer({ code: 400, message, about }) });
 }
 
-async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<Opened> {
+async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<OpenedGuest> {
   const { namespace, name } = target;
   const type = target.isVm ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
   const about = { type, name };
@@ -148,23 +152,23 @@ function buildLogFields({ target, user }: StreamCall): Readonly<Record<string, u
 const WEB_SOCKETS = new WebSocketServer({
   noServer: true,
   clientTracking: false,
-  maxPayload: FRAME_MAX,
+  maxPayload: FRAME_MAX_BYTES,
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Upgrades to a WebSocket and joins it to the guest until either closes; resolves with the bytes transferred, if any. */
+/** Upgrades to a WebSocket and joins it to the guest until either closes. Resolves with the number of bytes, empty if the upgrade fails. */
 function join(
   { request, socket, head }: UpgradeRequest,
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
-  // The client disconnected meanwhile.
+  // The client disconnected while the guest's stream was opened.
   if (socket.destroyed) {
     guest.destroy();
     return Promise.resolve({});
   }
   const { promise, resolve } = Promise.withResolvers<Partial<Traffic>>();
-  // Rejects clients that do not ask for a WebSocket upgrade.
+  // handleUpgrade closes the socket of a client that does not request a WebSocket upgrade.
   socket.once("close", () => {
     guest.destroy();
     resolve({});

@@ -16,7 +16,7 @@ export const POD_IFACE: Iface = { name: "default", bridge: {} };
 export const BLUE: Network = { name: "nic1", multus: { networkName: "blue" } };
 export const MAC = "02:00:00:00:00:0a";
 
-/** A specification with the pod network's NIC, and `nic1` if an iface is passed. */
+/** Builds a specification with the pod network's NIC, and with `nic1` if an iface is passed. */
 export function specWith(iface: Omit<Iface, "name"> | undefined, network: Network = BLUE): VmiSpec {
   if (iface === undefined) {
     return { domain: { devices: { interfaces: [POD_IFACE] } }, networks: [POD] };
@@ -38,7 +38,7 @@ export function vmiWith(
   return { ...aVmi(name), spec: specWith(iface) };
 }
 
-/** An admission request for a created object, or for an update if `oldObject` is passed. */
+/** Builds an admission request for a new object, or for an update if `oldObject` is passed. */
 export function admissionRequest(
   object: VirtualMachine | VirtualMachineInstance | DataVolume,
   oldObject?: VirtualMachine | VirtualMachineInstance | DataVolume,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-api over TLS for tests, with an API server's front proxy in front of it.
+// Serves virt-api over TLS for tests, with the front proxy of an API server.
 import { randomUUID } from "node:crypto";
 import { request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
@@ -20,10 +20,10 @@ import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
 
-/** Callers: the API server as front proxy or webhook client, another client of its CA, a client of another CA, and one without a certificate. */
+/** Callers: the API server as front proxy or webhook client, another client of its CA, a client of another CA, or no certificate. */
 export type Caller = "apiserver" | "webhooks" | "server" | "otherCa" | "anonymous";
 
-/** `body` is parsed if it is JSON. */
+/** Response of virt-api. `body` is parsed if it is JSON. */
 export interface Answer {
   readonly code: number;
   readonly body: unknown;
@@ -34,9 +34,9 @@ export interface Bench {
   readonly port: number;
   /** Directory of its certificates. */
   readonly directory: string;
-  /** Admission decisions so far. */
+  /** Admission decisions since the start. */
   readonly decisions: readonly Decision[];
-  /** Replaces its certificate (PEM), which it reloads by itself. */
+  /** Replaces the certificate, which virt-api reloads by itself. Returns the new one as PEM. */
   renew(): Promise<string>;
   send(
     method: string,
@@ -46,10 +46,10 @@ export interface Bench {
   stop(): Promise<void>;
 }
 
-const DAYS = 1;
+const VALID_DAYS = 1;
 const PROXY_NAME = "front-proxy-client";
 const WEBHOOKS_NAME = "webhook-client";
-const PRIVATE = 0o700;
+const PRIVATE_DIRECTORY_MODE = 0o700;
 
 function issue(
   authority: Authority,
@@ -62,7 +62,7 @@ function issue(
     usages: [usage],
     dnsNames: ["localhost"],
     ipAddresses: ["127.0.0.1"],
-    validDays: DAYS,
+    validDays: VALID_DAYS,
   });
 }
 
@@ -126,14 +126,14 @@ async function writeCertificate(directory: string, { certPem, keyPem }: IssuedCe
 
 async function writeCertificates(server: IssuedCertificate, proxyCaPem: string) {
   const directory = join(tmpdir(), `virt-api-${randomUUID()}`);
-  await createFiles().ensureDirectory(directory, PRIVATE);
+  await createFiles().ensureDirectory(directory, PRIVATE_DIRECTORY_MODE);
   const files = await writeCertificate(directory, server);
   const caFile = join(directory, "front-proxy-ca.pem");
   await createFiles().writeAtomic(caFile, proxyCaPem);
   return { directory, files, caFile };
 }
 
-/** Starts virt-api on a free port. `findStore` is called at each use, so that each test can have its own store. */
+/** Starts virt-api on a free port. Calls `findStore` at each use, so that each test can have its own store. */
 export async function startBench(findStore: () => Store): Promise<Bench> {
   const proxy = await createAuthority("front-proxy-ca", createClock());
   const clients = await issueAll(proxy);

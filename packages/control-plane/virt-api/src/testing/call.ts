@@ -3,7 +3,7 @@
 import type { Call } from "../http/calls.ts";
 import { KEY } from "./objects.ts";
 
-/** By default a request of alice on the VM `ns/vm`. */
+/** Builds a call, by default of user alice on the VM `ns/vm`. */
 export function aCall(part: Partial<Call> = {}): Call {
   const user = { name: "alice", groups: ["shared"] };
   return { ...KEY, user, dryRun: false, query: new URLSearchParams(), body: undefined, ...part };

@@ -7,7 +7,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createMutationCache } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
-/** Members of a namespace's group may read its networks, and no other VM has a MAC. */
+/** Builds dependencies. Members of a namespace's group may read its networks, and no other VM has a MAC. */
 export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
   return {
     release: "v1.2.3",

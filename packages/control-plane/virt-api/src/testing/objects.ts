@@ -25,7 +25,7 @@ export function aVm(spec: Partial<VirtualMachine["spec"]> = {}): VirtualMachine 
   };
 }
 
-/** Its VMI, or one without a VM under another name. */
+/** Builds the VMI of the VM, or a VMI without a VM if the name differs. */
 export function aVmi(
   name = "vm",
   phase: "Running" | "Scheduled" = "Running",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen of two by one pixels, red and blue, as QEMU would serve it. Source: RFC 6143
+// A screen of two by one pixels, red and blue, as QEMU serves it. Source: RFC 6143
 import { buffer } from "node:stream/consumers";
 import { duplexPair, type Duplex } from "node:stream";
 
@@ -9,7 +9,7 @@ const u16 = (...numbers: readonly number[]): Buffer => {
   return bytes;
 };
 
-/** The server's messages; tests replace some by hostile ones. */
+/** Messages of the server, in protocol order; tests replace some by hostile ones. */
 export const SCREEN = {
   version: Buffer.from("RFB 003.008\n"),
   security: Buffer.from([2, 2, 1]),
@@ -28,19 +28,18 @@ export const SCREEN = {
   ]),
 };
 
-/** The client's side. All messages are sent at once, and the client's bytes are recorded. */
+/** Opens a screen that sends all messages at once, and records the client's bytes. Returns the client's side. */
 export function aScreen(
   change: { readonly [Part in keyof typeof SCREEN]?: Buffer | undefined } = {},
 ): {
   readonly stream: Duplex;
-  /** Resolves when the client has ended. */
+  /** Returns the client's bytes after it has closed its side. */
   readonly received: () => Promise<Buffer>;
 } {
   const [stream, server] = duplexPair();
   const received = buffer(server);
   // A destroyed stream sends nothing more.
   received.catch(() => undefined);
-  // In protocol order.
   server.end(
     Buffer.concat(Object.values({ ...SCREEN, ...change }).filter((part) => part !== undefined)),
   );

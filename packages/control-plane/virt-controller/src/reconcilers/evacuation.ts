@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evacuation's part of a pass: requests a migration until an evacuated guest has left its node.
+// The evacuation's part of a pass: requests migrations until the guest has left its node.
 import {
   evictionStrategyOf,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -28,7 +28,7 @@ async function createMigration(
   }
 }
 
-/** Tests the value, because a new eviction may have set it again. */
+/** Removes the mark if it has this value, because a new eviction may have set it again. */
 async function clearEvacuation(
   vmi: VirtualMachineInstance,
   node: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a VM and its VMI, so that a change of the VM reaches the launcher pod at once; and the installation's status.
+// One pass over a VM and its VMI, so that a change of the VM is applied to the launcher pod at once; and the installation's status.
 import { KUBEVIRTS, type KubeVirt } from "@patchbay/api";
 import type { ApiService } from "@patchbay/api/kubernetes";
 import { installationStatus, statusPatch } from "@patchbay/core/status";
@@ -14,14 +14,14 @@ import { reconcileVmi } from "./vmi/index.ts";
 
 interface InstallationDeps {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Only virt-api's. */
+  /** Cache with only the APIService of virt-api. */
   readonly apiServices: Cache<ApiService>;
   readonly store: Pick<Store, "patch">;
   readonly clock: Pick<Clock, "now">;
   readonly version: string;
 }
 
-/** Writes the status of the configuration object at most once. Safe to repeat. */
+/** Writes the installation's status to the KubeVirt object if it changed. Safe to repeat. */
 export async function reconcileInstallation(deps: InstallationDeps): Promise<Next> {
   const [kubevirt] = deps.kubevirts.list();
   if (kubevirt === undefined) return done();
@@ -46,27 +46,27 @@ async function settle(part: Promise<Next>): Promise<PartResult> {
   }
 }
 
-function delayMs(next: Next): number | undefined {
+function delayOf(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** One pass over a VM, its VMI and its migrations; each may be missing. @throws the first error, after all parts have run */
+/** Runs one pass over a VM, its VMI and its migrations, each of which may be missing. @throws the first error, after all parts have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations come before the VMI, because the end of a migration's pod does not mean that the guest has ended.
+  // Migrations precede the VMI, because the end of a migration's pod does not mean that the guest has ended.
   const migrations = await settle(reconcileMigrations(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
-  // Evacuation comes last, because a migration that ended in this pass no longer blocks a new one.
+  // Evacuation is last, because a migration that ended in this pass no longer blocks a new one.
   const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;
   if ("error" in vmi) throw vmi.error;
   if ("error" in evacuation) throw evacuation.error;
   const ms = earliest([
-    delayMs(vm.next),
-    delayMs(migrations.next),
-    delayMs(vmi.next),
-    delayMs(evacuation.next),
+    delayOf(vm.next),
+    delayOf(migrations.next),
+    delayOf(vmi.next),
+    delayOf(evacuation.next),
   ]);
   return ms === undefined ? done() : after(ms);
 }

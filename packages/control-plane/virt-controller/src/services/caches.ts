@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of Services and of Patchbay's EndpointSlices, and the Services to reconcile after a change.
+// Caches of Services and of Patchbay's EndpointSlices, whose changes wake Services.
 import {
   ENDPOINT_SLICES,
   SERVICES,
@@ -35,7 +35,7 @@ export const BY_SERVICE = "service";
 
 export interface ServiceCaches {
   readonly services: Cache<Service>;
-  /** Only Patchbay's slices. Index {@link BY_SERVICE}. */
+  /** Patchbay's EndpointSlices, with index {@link BY_SERVICE}. */
   readonly slices: Cache<EndpointSlice>;
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly nads: Cache<NetworkAttachmentDefinition>;
@@ -79,21 +79,21 @@ function serviceKey(service: Service): string {
 
 /** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
 function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
-  const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
+  const selects = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const request = parseServiceRequest(service);
     return request.kind === "requested" && selectsVmi(service, request.request, vmi);
   };
   vmis.onChange((change) => {
     const states = listStates(change);
-    const concerned = states.flatMap((vmi) =>
+    const selectingServices = states.flatMap((vmi) =>
       listNetworkNames(vmi, {})
         .flatMap((network) => services.listBy(BY_NETWORK, network))
-        .filter((service) => isFor(service, vmi)),
+        .filter((service) => selects(service, vmi)),
     );
-    if (concerned.length === 0) return;
+    if (selectingServices.length === 0) return;
     const [before, now] = states.map(listServiceInputs);
     if (change.kind === "updated" && isEqual(before, now)) return;
-    for (const service of concerned) add(serviceKey(service));
+    for (const service of selectingServices) add(serviceKey(service));
   });
 }
 

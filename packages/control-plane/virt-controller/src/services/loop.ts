@@ -31,7 +31,7 @@ import type { DaemonContext } from "@patchbay/daemon";
 interface ServiceDeps extends ServiceCaches {
   readonly store: Pick<Store, "create" | "update" | "delete">;
   readonly events: Pick<EventRecorder, "record">;
-  /** Last reported rejection by key, so that nothing is reported twice. */
+  /** Last reported rejection by key, so that each is reported once. */
   readonly lastRejections: Map<string, string>;
 }
 
@@ -52,7 +52,7 @@ function reportRefusal(
   }
 }
 
-/** One pass over one Service. The server deletes the slices of a deleted Service. */
+/** Runs one pass over one Service. The server deletes the slices of a deleted Service. */
 export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
   const service = deps.services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
@@ -84,13 +84,13 @@ interface ServicesLoop {
   ): Promise<void>;
 }
 
-/** `others` are shared with other loops. */
+/** Creates the loop. `sharedCaches` are those of other loops. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
-  others: Omit<ServiceCaches, "services" | "slices">,
+  sharedCaches: Omit<ServiceCaches, "services" | "slices">,
 ): ServicesLoop {
   const own = createServiceCaches(client, log);
-  const { vmis, nads, kubevirts } = others;
+  const { vmis, nads, kubevirts } = sharedCaches;
   const caches = { ...own, vmis, nads, kubevirts };
   const queue = createQueue({ clock });
   const lastRejections = new Map<string, string>();

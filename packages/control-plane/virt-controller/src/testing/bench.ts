@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs single passes without server and queues. Tests decide what the caches contain and what the server rejects.
+// Runs single passes without a server and queues. Tests set the contents of caches and the calls that the server rejects.
 import {
   KUBEVIRTS,
   MIGRATION_POLICIES,
@@ -65,7 +65,7 @@ class FilledCache<T extends KubeObject> implements Cache<T> {
 }
 
 export class Bench {
-  /** The store without rejections, for other writers and for assertions. */
+  /** Store that rejects nothing, for other writers and for assertions. */
   readonly server: FakeStore = createFakeStore();
   /** Recorded events: kind of the object, type, reason and message. */
   readonly events: string[] = [];
@@ -79,9 +79,9 @@ export class Bench {
   readonly claims = new FilledCache<PersistentVolumeClaim>();
   readonly nodes = new FilledCache<KubeNode>();
   readonly nads = new FilledCache<NetworkAttachmentDefinition>();
-  /** Time of both clocks, milliseconds. */
+  /** Time of both clocks, in milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
-  /** Calls of the loops since the caches caught up, for example `patch pods default/a`. */
+  /** Calls of the loops since the last update of the caches, for example `patch pods default/a`. */
   calls: readonly string[] = [];
   writes = 0;
   #lostAt = 0;
@@ -134,7 +134,7 @@ export class Bench {
     };
   }
 
-  /** Writes an object and updates the caches; with `meanwhile` the caches lag. */
+  /** Writes an object and updates the caches; with `meanwhile` the caches stay stale. */
   async put<T extends KubeObject>(
     type: ResourceType<T>,
     object: T,
@@ -158,7 +158,7 @@ export class Bench {
     this.calls = [];
   }
 
-  /** Rejects calls such as `create pods` from now on; undefined ends that. */
+  /** Rejects calls such as `create pods` until it is called with undefined. */
   refuse(call: string, code: AppError["code"] | undefined): void {
     if (code === undefined) this.#refusals.delete(call);
     else this.refuseWith(call, new AppError(code, { message: `${call} refused` }));
@@ -168,7 +168,7 @@ export class Bench {
     this.#refusals.set(call, error);
   }
 
-  /** Executes the write with this number and loses its response, as if the process died. */
+  /** Executes the write with this number and discards its response, as if the process crashed. */
   loseAnswer(toWrite: number): void {
     this.#lostAt = toWrite;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other writers beside virt-controller: an administrator, the scheduler, the kubelet and the agents.
+// Writers other than virt-controller: an administrator, the scheduler, the kubelet and the agents.
 import {
   names,
   PODS,
@@ -21,12 +21,12 @@ import { aVm, eventually, type NicSketch } from "@patchbay/support";
 
 const SOON = { withinMs: 5000 };
 
-/** The current or future name of a VMI's launcher pod. */
+/** Returns the current or future name of a VMI's launcher pod. */
 export function launcherNameOf(vmi: VirtualMachineInstance): string {
   return launcherPodName(vmi);
 }
 
-/** The VM `default/NAME` and everything created for it. */
+/** The VM `default/NAME` and all objects created for it. */
 export class Scene {
   readonly key: { readonly namespace: string; readonly name: string };
   readonly #admin: KubeClient;
@@ -89,7 +89,7 @@ export class Scene {
     await this.#admin.store.patch(PODS, key, patch, { subresource: "status" });
   }
 
-  /** Acts as scheduler and kubelet. */
+  /** Schedules and runs the pod, like scheduler and kubelet. */
   async runPod(): Promise<void> {
     const { name } = (await this.pod()).metadata;
     const target = { apiVersion: "v1", kind: "Node", name: "node1" };
@@ -101,7 +101,7 @@ export class Scene {
     await this.patchPodStatus([{ op: "add", path: "/status", value: { phase: "Running" } }]);
   }
 
-  /** The networks in the pod's annotation. */
+  /** Returns the networks in the pod's annotation. */
   async elements(): Promise<readonly NetworkSelection[]> {
     const { metadata } = await this.pod();
     const parsed = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
@@ -147,7 +147,7 @@ export class Scene {
     await this.#admin.store.patch(VIRTUAL_MACHINES, this.key, { type: "json", operations });
   }
 
-  /** The kubelet has ended the pod. */
+  /** Removes the pod, like a kubelet that has ended it. */
   async removePod(): Promise<void> {
     const pod = await this.findPod();
     if (pod === undefined) return;

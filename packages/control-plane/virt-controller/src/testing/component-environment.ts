@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment for tests of the whole component: an API server, a virt-controller, and a VM.
+// Environment for tests of the whole component: an API server, a virt-controller, and a VM.
 import type { KubeClient } from "@patchbay/kube";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { startController, type Controller } from "./controllers.ts";
 import { Scene } from "./cluster-actors.ts";
 
-/** An API server for the tests of a file. Its members are set when the first hook has run. */
+/** API server for the tests of a file. The first hook sets its members. */
 export interface ServerStage {
   server: TestServer;
   admin: KubeClient;
 }
 
-/** Adds a virt-controller and a scene for each test. */
+/** Environment that also has a virt-controller and a scene for each test. */
 export interface Stage extends ServerStage {
   controller: Controller;
   scene: Scene;
@@ -35,9 +35,9 @@ export function useServer(): ServerStage {
   return stage;
 }
 
-/** Registers hooks for a server, and for each test a virt-controller and the VM `vm1`. */
+/** Registers hooks for a server and, for each test, a virt-controller and the VM `vm1`. */
 export function useStage(): Stage {
-  // The hooks fill it before a test reads it.
+  // The hooks set the members before a test reads them.
   const stage = {} as Stage;
   serve(stage);
   beforeEach(async () => {

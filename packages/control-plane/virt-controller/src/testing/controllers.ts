@@ -13,28 +13,28 @@ import { runController } from "../compose.ts";
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
 export interface Controller {
-  /** Verb and resource of each of its calls. */
+  /** Verb and resource of each call to the API server. */
   readonly calls: readonly string[];
-  /** Its metrics in Prometheus' text format. */
+  /** Returns the metrics in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Holds back events of this resource (plural name) until `thaw`. */
+  /** Delays the events of this resource (plural name) until `thaw`. */
   freeze(resource: string): void;
-  /** Delivers the oldest event that was held back. */
+  /** Delivers the oldest delayed event. */
   deliverOne(): void;
-  /** Delivers all events that were held back, in order. */
+  /** Delivers all delayed events, in order. */
   thaw(): void;
-  /** Rejects the creation of this resource (plural name) with the message; undefined ends that. */
+  /** Rejects the creation of this resource (plural name) with the message; undefined accepts it again. */
   refuse(resource: string, message: string | undefined): void;
   refusals(): number;
-  /** Notes of `/readyz`. */
+  /** Returns the notes of `/readyz`. */
   notes(): readonly string[];
   cutOff(): void;
-  /** Resolves at its end; rejects when it fails. */
+  /** Resolves when the controller ends; rejects when it fails. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A policy that rejects the creation of resources. */
+/** Policy that rejects the creation of resources. */
 class Policy {
   readonly #refused = new Map<string, string>();
   #isCutOff = false;
@@ -55,29 +55,29 @@ class Policy {
 
   wrap(client: KubeClient): KubeClient {
     const { store } = client;
-    const reached = <T>(call: () => Promise<T>): Promise<T> =>
+    const ifReachable = <T>(call: () => Promise<T>): Promise<T> =>
       this.#isCutOff
         ? Promise.reject(new AppError("KUBE_UNREACHABLE", { server: "test", message: "cut off" }))
         : call();
     const create: typeof store.create = (type, object, options) => {
       const message = this.#refused.get(type.resource);
-      if (message === undefined) return reached(() => store.create(type, object, options));
+      if (message === undefined) return ifReachable(() => store.create(type, object, options));
       this.#count += 1;
       return Promise.reject(new AppError("KUBE_FORBIDDEN", { message }));
     };
     const bound: typeof store = {
-      find: (...call) => reached(() => store.find(...call)),
-      list: (...call) => reached(() => store.list(...call)),
-      update: (...call) => reached(() => store.update(...call)),
-      patch: (...call) => reached(() => store.patch(...call)),
-      delete: (...call) => reached(() => store.delete(...call)),
+      find: (...call) => ifReachable(() => store.find(...call)),
+      list: (...call) => ifReachable(() => store.list(...call)),
+      update: (...call) => ifReachable(() => store.update(...call)),
+      patch: (...call) => ifReachable(() => store.patch(...call)),
+      delete: (...call) => ifReachable(() => store.delete(...call)),
       create,
     };
     return { ...client, store: bound };
   }
 }
 
-/** Holds back watch events. */
+/** Delays watch events. */
 class Lag {
   readonly #frozen = new Set<string>();
   #held: (() => void)[] = [];
@@ -111,18 +111,18 @@ class Lag {
               });
             else deliver(reflection);
           });
-        // A cache only subscribes.
+        // A cache calls only subscribe.
         return { subscribe } as unknown as typeof source;
       },
     };
   }
 }
 
-/** Differences from a server's only controller. */
+/** Settings that differ from those of the only controller of a server. */
 export interface ControllerSettings {
-  /** Its own clock; unset for the server's. */
+  /** Clock of the controller; by default the server's. */
   readonly clock?: Clock;
-  /** Whether it takes part in leader election. */
+  /** Whether the controller takes part in leader election. */
   readonly isElected?: boolean;
 }
 
@@ -162,7 +162,7 @@ export async function startController(
     leaseNamespace: "patchbay",
   };
   const ended = runController(context, flags);
-  ended.catch(() => undefined); // reported to those who await it
+  ended.catch(() => undefined); // callers that await it get the error
   await ready.promise;
   return {
     calls,

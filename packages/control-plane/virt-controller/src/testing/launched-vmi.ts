@@ -6,7 +6,7 @@ import { launcherPodName } from "@patchbay/core/migration";
 import { aPod, aVmi } from "@patchbay/support";
 
 export const LAUNCHER = launcherPodName(aVmi());
-/** The VMI's labels once its node is known. */
+/** Labels of the VMI after its pod was scheduled. */
 export const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
 /** Status of a VMI whose pod runs. */
 export const STARTED: VmiStatus = { phase: "Scheduled", activePods: { "pod-uid": "node1" } };
@@ -19,7 +19,7 @@ export function vmiWith(
   return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
 }
 
-/** The VMI's launcher pod, or a pod of another owner with the same name. */
+/** Builds the VMI's launcher pod, or a pod of another owner with the same name. */
 export function launcher(
   annotations: Readonly<Record<string, string>> = {},
   ownerUid = "vmi-uid",

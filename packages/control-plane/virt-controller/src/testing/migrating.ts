@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that migrates from node1 to node2, with all other actors: scheduler, kubelet, net-agent and both nodes.
+// A guest that migrates from node1 to node2, with all actors: scheduler, kubelet, net-agent and both nodes.
 import {
   names,
   PODS,
@@ -38,12 +38,12 @@ export function aMigration(uid = UID, metadata: Partial<Migration["metadata"]> =
   };
 }
 
-/** Name of the pod NIC of the VMI's NIC at that index. */
+/** Returns the name of the pod NIC for the VMI's NIC at that index. */
 export function podNicAt(index: number): string {
   return `pod${index.toString(16).padStart(11, "0")}`;
 }
 
-/** Interface statuses of the source's node. */
+/** Builds the status that the source's node reports. */
 function statusOf(nics: readonly NicSketch[]): VmiStatus {
   return {
     phase: "Running",
@@ -65,7 +65,7 @@ function statusOf(nics: readonly NicSketch[]): VmiStatus {
   };
 }
 
-/** Network annotations of a pod with these NICs. */
+/** Builds the network annotations of a pod with these NICs. */
 function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
   const requested = nics.map(({ network = "blue" }, index) => ({
     name: network,
@@ -86,14 +86,14 @@ function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, stri
 export class Migrating {
   readonly bench = new Bench();
 
-  /** A guest that runs on node1, and a migration of it. */
+  /** Starts a guest on node1, and a migration of it. */
   static async begin(
     nics: readonly NicSketch[] = [{ name: "one", mac: "02:00:00:00:00:01" }],
     migrations: readonly Migration[] = [aMigration()],
   ): Promise<Migrating> {
-    const story = new Migrating();
-    await story.start(migrations, nics);
-    return story;
+    const scenario = new Migrating();
+    await scenario.start(migrations, nics);
+    return scenario;
   }
 
   async start(migrations: readonly Migration[], nics: readonly NicSketch[] = []): Promise<void> {
@@ -144,7 +144,7 @@ export class Migrating {
     return this.bench.server.find(PODS, { ...KEY, name: launcherPodName(aVmi()) });
   }
 
-  /** Runs passes until nothing is written. */
+  /** Runs passes until they write nothing. */
   async settle(): Promise<void> {
     for (let count = 0; count < 12; count += 1) {
       await this.bench.catchUp();
@@ -160,7 +160,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** Acts as scheduler, kubelet and net-agent. */
+  /** Runs the target pod, like scheduler, kubelet and net-agent. */
   async runTarget(uid = UID, status: Pod["status"] = {}, nodeName = "node2"): Promise<void> {
     const pod = await this.target(uid);
     const next: Pod = {
@@ -195,7 +195,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** The target's relay listens. */
+  /** Reports that the target's relay listens. */
   async listen(): Promise<void> {
     await this.writeState({
       targetNodeAddress: "192.0.2.2",
@@ -203,12 +203,12 @@ export class Migrating {
     });
   }
 
-  /** The source starts sending the guest. */
+  /** Reports that the source starts to send the guest. */
   async send(): Promise<void> {
     await this.writeState({ startTimestamp: START, mode: "PreCopy" });
   }
 
-  /** Runs until the guest is being sent. */
+  /** Runs until the source sends the guest. */
   async runUntilSending(): Promise<void> {
     await this.settle();
     await this.runTarget();

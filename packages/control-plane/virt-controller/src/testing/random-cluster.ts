@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops with all other actors, which may be late or fail: a server that handles finalizers, a scheduler, a kubelet, a net-agent and a
+// Runs the loops with all actors, which may be late or fail: a server with finalizers, a scheduler, a kubelet, a net-agent and a
 // virt-handler.
 import {
   isAbsent,
@@ -22,15 +22,12 @@ import { ifacesOf, networksOf } from "@patchbay/core/nics";
 import { Bench, KEY } from "./bench.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
-/** Longer than any backoff, milliseconds. */
+/** Time longer than any backoff, in milliseconds. */
 const LONG_MS = 400_000;
-/** After this many rounds without new trouble everything must be settled. */
-const ROUNDS = 60;
+/** Number of rounds without new faults after which all actors must have settled. */
+const ROUNDS_MAX = 60;
 
-/**
- * Makes the store delete like a server: pods and objects with finalizers stay until they are released. The returned function
- * deletes at once.
- */
+/** Makes the store delete like a server, which respects finalizers. Returns a function that deletes at once. */
 export function emulateFinalizers({ server }: Bench): Bench["server"]["delete"] {
   const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];
   server.delete = async (type, key, options) => {
@@ -56,7 +53,7 @@ export class AnyWorld {
   readonly bench = new Bench();
   readonly #remove = emulateFinalizers(this.bench);
 
-  /** A person edits the VM; the caches may lag. */
+  /** Changes the VM, like a user; the caches may lag. */
   async edit(
     change: (vm: VirtualMachine) => VirtualMachine["spec"],
     isSeen: boolean,
@@ -68,7 +65,7 @@ export class AnyWorld {
     await this.bench.put(VIRTUAL_MACHINES, next, isSeen ? "known" : "meanwhile");
   }
 
-  /** Records a request as virt-api does. */
+  /** Writes a request to the VM's status, like virt-api. */
   async request(statusHistory: readonly StateChangeRequest["action"][]): Promise<void> {
     const [vm, vmi] = [await this.bench.vm(), await this.bench.vmi()];
     if (vm === undefined) return;
@@ -90,7 +87,7 @@ export class AnyWorld {
     await this.endPod({ phase });
   }
 
-  /** The pod ends, independent of the guest. */
+  /** Ends the pod, independent of the guest. */
   async endPod(status: NonNullable<Pod["status"]>): Promise<void> {
     const pod = await this.#pod();
     if (pod !== undefined) this.#put(PODS, pod, { ...pod, status: { ...pod.status, ...status } });
@@ -102,10 +99,10 @@ export class AnyWorld {
     await this.bench.put(NODES, { ...node, status: { conditions: [ready] } });
   }
 
-  /** The VM's printable status after each pass, until nothing changes without time passing. */
+  /** Returns the VM's printable status after each pass, until nothing changes any more without a change of the time. */
   async statusHistory(): Promise<readonly string[]> {
     const statusHistory: string[] = [];
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
       await this.bench.catchUp();
       await this.passOnce();
       const { printableStatus = "" } = (await this.bench.vm())?.status ?? {};
@@ -126,7 +123,7 @@ export class AnyWorld {
     await this.bench.pass().catch(() => undefined);
   }
 
-  /** Acts as node and scheduler; returns whether anything changed. */
+  /** Acts as node and scheduler. Returns whether anything changed. */
   async actNode(): Promise<boolean> {
     const pod = await this.#actPod();
     const vmi = await this.#actGuest();
@@ -136,9 +133,9 @@ export class AnyWorld {
   /** Runs until no actor finds work, even after some time. */
   async settle(): Promise<void> {
     let quiet = 0;
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
       await this.bench.catchUp();
-      // A pass that lost a race is repeated, as by the queue.
+      // A pass that lost a race is repeated, like by the queue.
       const hasFailed = await this.bench.pass().then(
         () => false,
         () => true,
@@ -199,7 +196,7 @@ export class AnyWorld {
   }
 }
 
-/** The interface statuses of a virt-handler: each NIC is on its network as soon as its pod is. */
+/** Builds the interface statuses of a virt-handler. Each NIC is on its network as soon as the pod's NIC is. */
 function devicesOf({ spec, status }: VirtualMachineInstance): IfaceStatus[] {
   return ifacesOf(spec).flatMap((iface): IfaceStatus[] => {
     const { name } = iface;

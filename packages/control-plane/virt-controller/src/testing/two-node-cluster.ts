@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest and two nodes between which it migrates, with actors that may be late or fail. It knows the true state, and checks
-// virt-controller's actions against it.
+// A guest and two nodes between which it migrates, with actors that may be late or fail. Checks virt-controller's actions against the true
+// state.
 import {
   names,
   PODS,
@@ -22,7 +22,7 @@ import { emulateFinalizers } from "./random-cluster.ts";
 import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched-vmi.ts";
 
-/** How a migration ends in one round. */
+/** Result of a migration in one round. */
 export type MigrationResult = "arrives" | "stays" | "moves on";
 
 const NICS = [
@@ -31,24 +31,24 @@ const NICS = [
 ];
 
 export class TwoNodes {
-  readonly story = new Migrating();
-  /** Name of the pod that has the guest; undefined when the guest has ended. */
+  readonly scenario = new Migrating();
+  /** Name of the pod that has the guest; undefined after the guest's end. */
   guest: string | undefined = LAUNCHER;
   readonly faults: string[] = [];
-  #isOnTheWay = false;
+  #isMigrating = false;
   #count = 0;
-  readonly #remove = emulateFinalizers(this.story.bench);
+  readonly #remove = emulateFinalizers(this.scenario.bench);
 
   async begin(): Promise<void> {
-    await this.story.start([], NICS);
+    await this.scenario.start([], NICS);
   }
 
   async vmi(): Promise<VirtualMachineInstance | undefined> {
-    return this.story.bench.vmi();
+    return this.scenario.bench.vmi();
   }
 
   async pods(): Promise<readonly Pod[]> {
-    return (await this.story.bench.server.list(PODS)).items;
+    return (await this.scenario.bench.server.list(PODS)).items;
   }
 
   requestMigration(): void {
@@ -57,20 +57,20 @@ export class TwoNodes {
     const minute = String(Math.floor(this.#count / 60)).padStart(2, "0");
     const creationTimestamp = `2026-01-01T00:${minute}:${second}Z`;
     const migration = aMigration(`m${String(this.#count)}`, { creationTimestamp });
-    this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
+    this.scenario.bench.server.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
   }
 
   async cancel(): Promise<void> {
-    const { items } = await this.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+    const { items } = await this.scenario.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
     const open = items.find((migration) => !isMigrationFinal(migration));
     if (open === undefined) return;
-    await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, open.metadata);
+    await this.scenario.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, open.metadata);
   }
 
   async stop(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi !== undefined) {
-      await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCES, vmi.metadata);
+      await this.scenario.bench.server.delete(VIRTUAL_MACHINE_INSTANCES, vmi.metadata);
     }
   }
 
@@ -91,20 +91,20 @@ export class TwoNodes {
     });
   }
 
-  /** Ends one of the pods, and with it a guest in it. */
+  /** Ends one of the pods, and its guest if it has one. */
   async endPod(which: "guest's" | "other"): Promise<void> {
     const pods = await this.pods();
     const pod = pods.find(
       ({ metadata }) => (metadata.name === this.guest) === (which === "guest's"),
     );
     if (pod === undefined) return;
-    this.story.bench.server.put(PODS, { ...pod, status: { ...pod.status, phase: "Failed" } });
+    this.scenario.bench.server.put(PODS, { ...pod, status: { ...pod.status, phase: "Failed" } });
     if (which === "guest's") this.#endGuest();
   }
 
-  /** One pass, which may fail, and a check of all invariants. */
+  /** Runs one pass, which may fail, and checks all invariants. Returns whether it failed or wrote. */
   async pass(): Promise<boolean> {
-    const { bench } = this.story;
+    const { bench } = this.scenario;
     const before = bench.calls.length;
     const isDone = await bench
       .passMigrations()
@@ -117,17 +117,17 @@ export class TwoNodes {
     return !isDone || bench.calls.slice(before).some((call) => !call.startsWith("get"));
   }
 
-  /** Acts as the nodes; returns whether anything changed. */
+  /** Acts as the nodes. Returns whether anything changed. */
   async actNodes(outcome: MigrationResult): Promise<boolean> {
-    const before = await this.#everything();
+    const before = await this.#snapshot();
     for (const pod of await this.pods()) await this.#actPod(pod);
     await this.#actMigration(outcome);
-    await this.#change((vmi) => this.#reported(vmi));
-    return !isEqual(before, await this.#everything());
+    await this.#change((vmi) => this.#withIfaceStatuses(vmi));
+    return !isEqual(before, await this.#snapshot());
   }
 
   async learn(): Promise<void> {
-    await this.story.bench.catchUp();
+    await this.scenario.bench.catchUp();
   }
 
   /** Runs until no actor finds work, even after some time. */
@@ -140,25 +140,25 @@ export class TwoNodes {
       quiet = wrote || acted ? 0 : quiet + 1;
       if (quiet > 1) return;
       // A rejected step backs off for a while.
-      this.story.bench.nowMs += quiet === 1 ? 1_000_000 : 10_000;
+      this.scenario.bench.nowMs += quiet === 1 ? 1_000_000 : 10_000;
     }
-    throw new Error(`it is not at rest: ${this.story.bench.calls.join(", ")}`);
+    throw new Error(`it is not at rest: ${this.scenario.bench.calls.join(", ")}`);
   }
 
-  async #everything(): Promise<unknown> {
-    return [await this.vmi(), await this.pods(), this.guest, this.#isOnTheWay];
+  async #snapshot(): Promise<unknown> {
+    return [await this.vmi(), await this.pods(), this.guest, this.#isMigrating];
   }
 
   #endGuest(): void {
     this.guest = undefined;
-    this.#isOnTheWay = false;
+    this.#isMigrating = false;
   }
 
   async #change(edit: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
     const vmi = await this.vmi();
     if (vmi === undefined) return;
     const next = edit(vmi);
-    if (!isEqual(vmi, next)) this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCES, next);
+    if (!isEqual(vmi, next)) this.scenario.bench.server.put(VIRTUAL_MACHINE_INSTANCES, next);
   }
 
   async #actPod(pod: Pod): Promise<void> {
@@ -182,10 +182,10 @@ export class TwoNodes {
       spec: { ...spec, nodeName },
       status: { phase: "Running", ...status },
     };
-    if (!isEqual(pod, next)) this.story.bench.server.put(PODS, next);
+    if (!isEqual(pod, next)) this.scenario.bench.server.put(PODS, next);
   }
 
-  async #say(members: Partial<MigrationState>): Promise<void> {
+  async #writeState(members: Partial<MigrationState>): Promise<void> {
     await this.#change((vmi) => {
       const migrationState = { ...vmi.status?.migrationState, ...members };
       return { ...vmi, status: { ...vmi.status, migrationState } };
@@ -200,7 +200,7 @@ export class TwoNodes {
     const isReady = target?.status?.phase === "Running";
     if (isReady && open.targetNodeAddress === undefined) {
       const targetDirectMigrationNodePorts = { "40000": 0 };
-      await this.#say({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts });
+      await this.#writeState({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts });
     } else if (this.guest === open.sourcePod) await this.#actSource(open, outcome, isReady);
   }
 
@@ -212,23 +212,26 @@ export class TwoNodes {
     if (open.failed === true) return;
     if (open.startTimestamp === undefined) {
       if (open.targetNodeAddress === undefined) return;
-      this.#isOnTheWay = true;
-      await this.#say({ startTimestamp: "2026-01-01T00:00:00.000Z" });
+      this.#isMigrating = true;
+      await this.#writeState({ startTimestamp: "2026-01-01T00:00:00.000Z" });
       return;
     }
-    const stays = outcome === "stays" || !isReady || !this.#isOnTheWay;
+    const stays = outcome === "stays" || !isReady || !this.#isMigrating;
     if (outcome === "moves on") return;
-    this.#isOnTheWay = false;
-    if (stays) await this.#say({ failed: true, failureReason: "it stays" });
+    this.#isMigrating = false;
+    if (stays) await this.#writeState({ failed: true, failureReason: "it stays" });
     else {
       this.guest = open.targetPod;
       const time = "2026-01-01T00:00:01.000Z";
-      await this.#say({ targetNodeDomainDetected: true, targetNodeDomainReadyTimestamp: time });
+      await this.#writeState({
+        targetNodeDomainDetected: true,
+        targetNodeDomainReadyTimestamp: time,
+      });
     }
   }
 
-  /** Interface statuses of the guest's node. They do not change during a migration. */
-  #reported(vmi: VirtualMachineInstance): VirtualMachineInstance {
+  /** Updates the interface statuses of the guest's node, which do not change during a migration. */
+  #withIfaceStatuses(vmi: VirtualMachineInstance): VirtualMachineInstance {
     if (openMigration(vmi) !== undefined || this.guest === undefined) return vmi;
     const interfaces = (vmi.status?.attachments ?? []).flatMap((each): IfaceStatus[] => {
       const { name, podInterfaceName, state } = each;
@@ -242,7 +245,7 @@ export class TwoNodes {
     return { ...vmi, status: { ...vmi.status, interfaces } };
   }
 
-  /** Invariants after each pass. */
+  /** Checks the invariants, and adds violations to `faults`. */
   async #checkInvariants(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi === undefined || this.guest === undefined) return;
@@ -253,11 +256,11 @@ export class TwoNodes {
       this.faults.push("the guest's pod is deleted, and nobody stops the VM");
     }
     if (isVmiFinal(vmi)) this.faults.push("the VMI has ended, and its guest runs");
-    const isMoving = openMigration(vmi) !== undefined;
-    if (pod?.metadata.deletionTimestamp !== undefined && isMoving) {
+    const isMigrating = openMigration(vmi) !== undefined;
+    if (pod?.metadata.deletionTimestamp !== undefined && isMigrating) {
       this.faults.push("the guest's pod is deleted, and its migration has not ended");
     }
-    if (!isMoving && pod !== undefined && vmi.status?.nodeName !== pod.spec.nodeName) {
+    if (!isMigrating && pod !== undefined && vmi.status?.nodeName !== pod.spec.nodeName) {
       this.faults.push("the VMI names another node than the guest's");
     }
   }

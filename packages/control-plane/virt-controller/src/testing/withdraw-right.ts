@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Withdraws rights of virt-controller for a while: a 403, as from a quota or PodSecurity.
+// Withdraws rights of virt-controller for a while, which causes a 403 like a quota or PodSecurity.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
@@ -20,7 +20,7 @@ const CLUSTER_ROLES: ResourceType<ClusterRole> = {
 };
 const ROLE = { name: "patchbay:virt-controller" };
 
-/** Withdraws one right; the returned function restores it. */
+/** Withdraws one right. Returns a function that restores it. */
 export async function withdraw(
   admin: KubeClient,
   verb: string,

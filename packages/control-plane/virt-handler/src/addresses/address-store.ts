@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses taken over from pod NICs, on disk, because the kernel no longer has them. One file per NIC, one directory per pod.
+// Addresses moved from pod NICs to guests, on disk, because the kernel no longer has them. One file per NIC, one directory per pod.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { RememberedAddresses } from "@patchbay/core/nics";
@@ -7,17 +7,17 @@ import type { Files } from "@patchbay/core/interfaces";
 
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
-  /** Resolves when the row is on the disk. */
+  /** Writes the row. Resolves when it is on the disk. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
   retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
-/** Uids of pods and names of NICs become file names here, and other components write both. */
+/** Pattern of safe file names, because other components write the uids of pods and names of NICs. */
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
-const PRIVATE_DIRECTORY = 0o700;
+const PRIVATE_DIRECTORY_MODE = 0o700;
 
 function checkName(name: string): string {
   if (NAME_PATTERN.test(name)) return name;
@@ -37,7 +37,7 @@ function isRow(value: unknown): value is RememberedAddresses {
 class FileAddressStore implements AddressStore {
   readonly #files: Files;
   readonly #directory: string;
-  /** Only pods that were read. */
+  /** Rows by pod, only of pods that were read. */
   readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
 
   constructor(files: Files, directory: string) {
@@ -51,7 +51,7 @@ class FileAddressStore implements AddressStore {
 
   async write(podUid: string, row: RememberedAddresses): Promise<void> {
     const rows = await this.#loadRows(podUid);
-    await this.#files.ensureDirectory(this.#podPath(podUid), PRIVATE_DIRECTORY);
+    await this.#files.ensureDirectory(this.#podPath(podUid), PRIVATE_DIRECTORY_MODE);
     await this.#files.writeAtomic(this.#rowPath(podUid, row.podInterfaceName), JSON.stringify(row));
     rows.set(row.podInterfaceName, row);
   }
@@ -102,7 +102,7 @@ class FileAddressStore implements AddressStore {
     return rows;
   }
 
-  /** @throws AppError with PODNET_ADDRESSES_UNREADABLE, because ignoring the file could lose the guest's address. */
+  /** Reads a row. @throws AppError with PODNET_ADDRESSES_UNREADABLE, because ignoring the file could lose the guest's address */
   async #readRow(path: string): Promise<RememberedAddresses | undefined> {
     const text = await this.#files.readText(path);
     if (text === undefined) return undefined;

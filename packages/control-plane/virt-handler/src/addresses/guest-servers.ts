@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DHCP servers on this node: at most one for each NIC of a launcher pod.
+// DHCP servers on this node, at most one for each NIC of a launcher pod.
 import { AppError, type Clock, type Logger } from "@patchbay/base";
 import type { ServedNic } from "@patchbay/core/nics";
 import type { AddressServer, AddressServers, NetnsHandle } from "@patchbay/core/interfaces";
 
-export interface Serving {
+export interface ServerRequest {
   readonly netns: NetnsHandle;
   readonly nic: ServedNic;
   readonly onEnd: () => void;
@@ -13,23 +13,23 @@ export interface Serving {
 export interface GuestServers {
   listServed(podUid: string): readonly ServedNic[];
   /** Replaces the server on the NIC's bridge. @throws AppError with PODNET_ADDRESS_SERVER_FAILED */
-  serve(podUid: string, serving: Serving): Promise<void>;
+  serve(podUid: string, request: ServerRequest): Promise<void>;
   stopAt(podUid: string, bridgeName: string): Promise<void>;
   stop(podUid: string): Promise<void>;
   stopAll(): Promise<void>;
 }
 
-/** A server that ends sooner is not restarted at once, milliseconds. */
+/** Minimum life of a server that is restarted at once, in milliseconds. */
 const SHORT_LIFE_MS = 10_000;
 
-interface Entry {
+interface RunningServer {
   readonly server: AddressServer;
   readonly nic: ServedNic;
   readonly sinceMs: number;
 }
 
 interface PodServers {
-  readonly entries: Map<string, Entry>;
+  readonly entries: Map<string, RunningServer>;
   readonly endReasons: Map<string, string>;
 }
 
@@ -49,12 +49,12 @@ class NodeGuestServers implements GuestServers {
     return [...(this.#pods.get(podUid)?.entries.values() ?? [])].map(({ nic }) => nic);
   }
 
-  async serve(podUid: string, { netns, nic, onEnd }: Serving): Promise<void> {
+  async serve(podUid: string, { netns, nic, onEnd }: ServerRequest): Promise<void> {
     const pod = this.#ensurePod(podUid);
-    const { entries, endReasons: ends } = pod;
+    const { entries, endReasons } = pod;
     const { bridgeName } = nic;
-    const reason = ends.get(bridgeName);
-    ends.delete(bridgeName);
+    const reason = endReasons.get(bridgeName);
+    endReasons.delete(bridgeName);
     if (reason !== undefined) throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
     await this.stopAt(podUid, bridgeName);
     const server = await this.#servers.start(netns, nic);
@@ -69,7 +69,7 @@ class NodeGuestServers implements GuestServers {
       if (entries.get(bridgeName) !== entry) return;
       entries.delete(bridgeName);
       if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS)
-        ends.set(bridgeName, endReason);
+        endReasons.set(bridgeName, endReason);
       this.#log.warn("the DHCP server of a NIC ended", {
         uid: podUid,
         bridgeName,

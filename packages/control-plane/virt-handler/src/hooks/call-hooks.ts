@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls to hook sidecars. Cloud-init disks exist before the sidecars run, so disks of guests with such hooks are created again.
+// Calls hook sidecars. Cloud-init disks exist before the sidecars run, so disks of guests with such hooks are created again.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -16,7 +16,7 @@ import { AppError, isEqual } from "@patchbay/base";
 import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import { mergeDomain, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
 
-const CALL = "PreCloudInitIso";
+const CLOUD_INIT_CALL = "PreCloudInitIso";
 const UNSTABLE_ANSWER =
   "it returned different answers for the same data; make its answer depend only on its input";
 
@@ -45,7 +45,7 @@ async function callCloudInitHook(
   const changed = answer && applyHookAnswer(input, answer);
   if (changed !== undefined) return changed;
   const reason = "it is not cloud-init data";
-  throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CALL, reason });
+  throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CLOUD_INIT_CALL, reason });
 }
 
 async function mutateCloudInitOnce(
@@ -61,14 +61,14 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Calls each hook twice and rejects different answers, because a guest whose start is retried would change each time. */
+/** Calls each hook twice and rejects different answers, because the data of a guest whose start is retried would change each time. */
 async function mutateCloudInit(input: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
   const first = await mutateCloudInitOnce(input, request);
   const second = await mutateCloudInitOnce(input, request);
   const other = first.findIndex((answer, index) => !isEqual(answer, second[index]));
   const unstable = request.subscriptions[other];
   if (unstable === undefined) return first.at(-1) ?? input;
-  const details = { hook: unstable.hook, call: CALL, reason: UNSTABLE_ANSWER };
+  const details = { hook: unstable.hook, call: CLOUD_INIT_CALL, reason: UNSTABLE_ANSWER };
   throw new AppError("HOOK_ANSWER_REFUSED", details);
 }
 
@@ -86,7 +86,7 @@ async function callCloudInitHooks(
     if (input === undefined) {
       const reason =
         "the cloud-init data is in a Secret, which nodes cannot read; put it in the VM, or use a hook that does not subscribe to PreCloudInitIso";
-      throw new AppError("HOOK_FAILED", { hook: first.hook, call: CALL, reason });
+      throw new AppError("HOOK_FAILED", { hook: first.hook, call: CLOUD_INIT_CALL, reason });
     }
     answers.push(await mutateCloudInit(input, request));
   }
@@ -99,10 +99,10 @@ export interface HookedPod {
 }
 
 export interface HookRequest extends HookedPod {
-  /** Ifaces whose NICs hooks create. */
+  /** Names of ifaces whose NICs hooks create. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  /** Undefined for a guest that migrates here; the source called its hooks for the domain. */
+  /** Domain before the hooks; undefined for an incoming migration, because the source called the hooks for the domain. */
   readonly domainXml: string | undefined;
 }
 
@@ -192,7 +192,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects hooks whose two answers differ, because a guest whose start is retried would change each time. */
+/** Rejects hooks whose two answers differ, because the domain of a guest whose start is retried would change each time. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],
@@ -225,10 +225,7 @@ async function mutateDomain(
   return last === undefined ? request.domainXml : writeXml(last);
 }
 
-/**
- * Calls the guest's hooks, each twice; both answers must be the same.
- * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
- */
+/** Calls each hook twice. @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {
   const sidecarsByContainer = await connectAll(request, hooks);
   try {
@@ -247,7 +244,7 @@ export async function callHooks(request: HookRequest, hooks: HookSidecars): Prom
   }
 }
 
-/** @throws AppError as {@link callHooks} */
+/** Calls the Shutdown hooks. @throws AppError as {@link callHooks} */
 export async function notifyEnd(place: HookedPod, hooks: HookSidecars): Promise<void> {
   const sidecarsByContainer = await connectAll(place, hooks);
   try {

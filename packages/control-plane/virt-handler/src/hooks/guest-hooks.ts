@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hooks in the background and holds their answers, so that no pass of the loop waits for a hook.
+// Calls hooks in the background and stores their answers, so that no pass of the loop waits for a hook.
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import type { HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import {
@@ -10,12 +10,12 @@ import {
   type HookRequest,
 } from "./call-hooks.ts";
 
-/** Maximum number of calls on the node at a time; each takes about 60 MiB. */
+/** Maximum number of concurrent calls on the node. Each takes about 60 MiB. */
 const HOOK_CALLS_MAX = 8;
-/** Maximum for one namespace, so that its hanging hooks do not block those of other namespaces. */
+/** Maximum number of concurrent calls of one namespace, so that its hanging hooks do not block other namespaces. */
 const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
 
-interface Waiting {
+interface WaitingCall {
   readonly namespace: string;
   readonly begin: () => void;
 }
@@ -23,7 +23,7 @@ interface Waiting {
 /** Runs work in order of arrival when a slot is free. Work of a namespace at its limit waits longer. */
 export class Slots {
   readonly #running: string[] = [];
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingCall[] = [];
 
   async run<T>(namespace: string, work: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -56,9 +56,9 @@ export class Slots {
   }
 }
 
-/** Retry interval for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
+/** Retry interval for a sidecar that does not listen yet, in milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
 const HOOK_RETRY_INTERVAL_MS = 500;
-/** Attempts before the call counts as failed; together one minute. */
+/** Number of attempts after which the call has failed; together they take a minute. */
 const CALL_ATTEMPTS_MAX = 120;
 
 export type HookState =
@@ -67,9 +67,9 @@ export type HookState =
   | { readonly kind: "failed"; readonly error: unknown };
 
 export interface GuestHooks {
-  /** State of the calls for this domain. Starts them if necessary, and calls `wake` when they have succeeded or failed. */
+  /** Returns the state of the calls for this domain. Starts them if necessary, and calls `wake` when they succeed or fail. */
   ensureCalled(request: HookRequest, wake: () => void): HookState;
-  /** Forgets a reported failure, so that the next `ensureCalled` calls the hooks again. */
+  /** Removes a reported failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
   started(pod: LauncherPod): void;
   /** Notifies the hooks of the guest's end once, if they are reachable. */
@@ -77,7 +77,7 @@ export interface GuestHooks {
   forget(pod: LauncherPod): void;
 }
 
-interface Entry {
+interface PodCalls {
   readonly domainXml: string | undefined;
   readonly end: AbortController;
   state: HookState;
@@ -91,7 +91,7 @@ interface GuestHooksOptions {
 
 class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, PodCalls>();
   readonly #notified = new Set<string>();
   readonly #slots = new Slots();
 
@@ -104,7 +104,7 @@ class NodeGuestHooks implements GuestHooks {
     const known = this.#entries.get(pod.uid);
     if (known !== undefined && known.domainXml === domainXml) return known.state;
     known?.end.abort();
-    const entry: Entry = { domainXml, end: new AbortController(), state: { kind: "calling" } };
+    const entry: PodCalls = { domainXml, end: new AbortController(), state: { kind: "calling" } };
     this.#entries.set(pod.uid, entry);
     void this.#callHooks(request, entry, wake);
     return entry.state;
@@ -136,7 +136,7 @@ class NodeGuestHooks implements GuestHooks {
     this.#notified.delete(pod.uid);
   }
 
-  async #callHooks(request: HookRequest, entry: Entry, wake: () => void): Promise<void> {
+  async #callHooks(request: HookRequest, entry: PodCalls, wake: () => void): Promise<void> {
     const { clock, log } = this.#options;
     const startedMs = clock.monotonicMs();
     const state = await this.#callWithRetries(request, entry.end.signal);

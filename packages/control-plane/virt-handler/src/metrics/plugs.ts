@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and the oldest pending one.
+// Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and age of the oldest pending one.
 import { buildWiring } from "@patchbay/core/nics";
 import type { NodeVmFacts } from "@patchbay/core/vm";
 import {
@@ -16,7 +16,7 @@ import { parseTime } from "@patchbay/kube";
 import type { Cache, Change } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 
-/** Names of taps by iface name, by uid of the VMI. */
+/** Names of taps by name of the iface, by uid of the VMI. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
 export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
@@ -43,7 +43,7 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** Time from the request until this process observes the end. Buckets in seconds. */
+/** Time from the request until this process observes the end. The buckets are in seconds. */
 const PLUG_SECONDS = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",
@@ -51,7 +51,7 @@ const PLUG_SECONDS = {
   buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Buckets in seconds. Most phases take some milliseconds. */
+/** Time in a phase, mostly some milliseconds. The buckets are in seconds. */
 const PHASE_SECONDS = {
   name: "patchbay_plug_duration_seconds",
   help: "Duration of each phase of a plug, swap or unplug while the guest runs.",
@@ -59,7 +59,7 @@ const PHASE_SECONDS = {
   buckets: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Counts each report of a reason, also of the same reason after another attempt. */
+/** Reports of reasons, including repeats of a reason after another attempt. */
 const IFACE_FAILURES = {
   name: "patchbay_iface_failures_total",
   help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
@@ -69,11 +69,11 @@ const IFACE_FAILURES = {
 interface PendingOperation {
   readonly type: HotplugType;
   readonly startedMs: number;
-  /** The guest ran at the start, so the operation is not part of a boot. */
+  /** Whether the guest ran at the start, so that the operation is not part of a boot. */
   readonly isLive: boolean;
 }
 
-/** By uid of the VMI, then by name of the iface. */
+/** Pending operations by name of the iface, by uid of the VMI. */
 type Pending = Map<string, ReadonlyMap<string, PendingOperation>>;
 
 const MS_PER_SECOND = 1000;
@@ -82,7 +82,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** An operation that started before this process gets the age of its phase. */
+/** Returns the age of an operation that started before this process: that of its phase. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
@@ -104,7 +104,7 @@ function updatePending(
   );
 }
 
-/** Measures until `stop` is called. The families are computed at each scrape. */
+/** Measures until `stop` is called. `families` computes the gauges at each scrape. */
 export function measurePlugs(
   vmis: Cache<VirtualMachineInstance>,
   metrics: PlugMetrics,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of the traffic through taps, read from the kernel at each scrape, because libvirt belongs to the launcher.
+// Metrics of the traffic through taps, read from the kernel at each scrape and not from libvirt, which the launcher controls.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import {
@@ -14,12 +14,12 @@ import type { LinkCounters } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findLauncher } from "../server/find-guest.ts";
 
-/** Scrapes share a reading for this long. */
+/** Maximum age of counters that scrapes share, in milliseconds. */
 const READING_MAX_AGE_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
-/** @throws AppError with LAUNCHER_UNREACHABLE while the counters cannot be read */
+/** Reads the traffic of a guest. @throws AppError with LAUNCHER_UNREACHABLE while the counters cannot be read */
 export async function readTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
@@ -32,7 +32,7 @@ export async function readTraffic(
   return { metadata: {}, items: nicCounts(traffic) };
 }
 
-/** Undefined while the launcher is unreachable or the guest does not run. */
+/** Returns the traffic; undefined while the launcher is unreachable or the guest does not run. */
 async function findTraffic(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,

@@ -26,17 +26,17 @@ import { writeMigrationState, formatPorts } from "./migration-status.ts";
 import { buildRelayRequest } from "./outgoing.ts";
 import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 
-/** Does not affect the domain's paths. */
-const PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
+/** Values that do not affect the domain's paths. */
+const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/** As this node would define the domain, without NICs. @throws AppError with DOMAIN_XML_INVALID for a VMI that cannot be started */
+/** Returns the paths of the domain as this node would define it without NICs. @throws AppError with DOMAIN_XML_INVALID if it cannot */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
-  const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PLACEHOLDERS, network })));
+  const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PATH_PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
   return parsed.domain.paths;
 }
 
-interface Incoming {
+interface IncomingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: IncomingFacts["migration"];
   readonly run: MigrationRun;
@@ -44,13 +44,13 @@ interface Incoming {
   readonly deps: Deps;
 }
 
-/** Either the source's relay reports it, or virt-controller found that the source pod has ended. */
-function isOffAtSource({ migration, run }: Incoming): boolean {
+/** Returns whether the guest has left the source: its relay reported that, or virt-controller found that its pod has ended. */
+function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** On the target, libvirt refuses job statistics during an incoming migration. Source: libvirt qemuDomainGetJobStats. */
-async function isStillIncoming({ vmi, place }: Incoming): Promise<boolean> {
+/** Returns whether the memory is still copied. libvirt refuses job statistics on the target. Source: libvirt qemuDomainGetJobStats. */
+async function isStillIncoming({ vmi, place }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await place.session.connection.readJob(domainNameOf(vmi));
     return state === "running" && move !== "out";
@@ -62,15 +62,18 @@ async function isStillIncoming({ vmi, place }: Incoming): Promise<boolean> {
   }
 }
 
-/** Expected paths without those of NICs. Hooks may add paths, so a guest with hooks is expected to have what it has. */
-function findExpectedPaths({ vmi, run, place, deps }: Incoming, actual: readonly string[]) {
+/** Returns the expected paths without NICs. A guest with hooks may have any paths, because hooks may add some. */
+function findExpectedPaths(
+  { vmi, run, place, deps }: IncomingMigration,
+  actual: readonly string[],
+) {
   const { sidecars = [] } = place.session.launcher;
   if (sidecars.length > 0) return actual;
   run.expectedPaths ??= planPaths(vmi, networkConfigOf(deps.kubevirts.list()[0]));
   return run.expectedPaths;
 }
 
-async function findFaults(incoming: Incoming): Promise<readonly string[]> {
+async function findFaults(incoming: IncomingMigration): Promise<readonly string[]> {
   const { vmi, place, deps } = incoming;
   const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
   const actual = nics.map(({ mac, tapName, socketPath, pciAddress }): IncomingNic => ({
@@ -86,7 +89,12 @@ async function findFaults(incoming: Incoming): Promise<readonly string[]> {
   return findIncomingFaults({ nics: actual, paths }, expected);
 }
 
-async function readGuestNetwork({ vmi, run, place, deps }: Incoming): Promise<GuestNetwork> {
+async function readGuestNetwork({
+  vmi,
+  run,
+  place,
+  deps,
+}: IncomingMigration): Promise<GuestNetwork> {
   if (run.guestNetwork === undefined) {
     const facts = await observeNodeVm(vmi, place, deps);
     run.guestNetwork = { wirings: listIncomingWirings(facts), nics: listAnnouncedNics(facts) };
@@ -94,8 +102,8 @@ async function readGuestNetwork({ vmi, run, place, deps }: Incoming): Promise<Gu
   return run.guestNetwork;
 }
 
-/** Reads during the memory copy, because the guest waits for later reads, which are quick if nothing changed and report errors. */
-async function preloadFacts(incoming: Incoming): Promise<void> {
+/** Reads the facts during the memory copy, so that later reads, for which the guest is paused, are quick. */
+async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   const { run, vmi, deps } = incoming;
   if (run.guestNetwork !== undefined) return;
   try {
@@ -107,9 +115,9 @@ async function preloadFacts(incoming: Incoming): Promise<void> {
   }
 }
 
-/** The guest is paused meanwhile, so this reads only what the next decision needs. */
+/** Reads only the facts for the next decision, because the guest is paused meanwhile. */
 async function inspectGuest(
-  incoming: Incoming,
+  incoming: IncomingMigration,
   domain: DomainInfo | undefined,
 ): Promise<Pick<IncomingFacts, "isComing" | "isOffAtSource" | "faults">> {
   const isOff = isOffAtSource(incoming);
@@ -121,14 +129,14 @@ async function inspectGuest(
   return { isComing: isIncoming, isOffAtSource: true, faults: isIncoming ? [] : faults };
 }
 
-function buildAddressFields({ run, deps }: Incoming) {
+function buildAddressFields({ run, deps }: IncomingMigration) {
   return {
     targetNodeAddress: deps.relays.address,
     targetDirectMigrationNodePorts: formatPorts(run.relay?.ports ?? {}),
   };
 }
 
-function findRelayState(incoming: Incoming): IncomingFacts["relay"] {
+function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
   const { migration, run } = incoming;
   if (run.relay === undefined) return "none";
   const { targetNodeAddress, targetDirectMigrationNodePorts } = migration;
@@ -136,16 +144,19 @@ function findRelayState(incoming: Incoming): IncomingFacts["relay"] {
   return isEqual(current, buildAddressFields(incoming)) ? "told" : "untold";
 }
 
-async function startRelay(incoming: Incoming): Promise<void> {
+async function startRelay(incoming: IncomingMigration): Promise<void> {
   const { place, run, deps } = incoming;
-  // Computed now, because the guest waits for the comparison once it has arrived.
+  // The paths are computed now, because the guest is paused during the comparison.
   findExpectedPaths(incoming, []);
   const relay = await deps.relays.receive(buildRelayRequest(incoming, place.session));
   run.useRelay(relay, undefined, place.wake);
 }
 
-/** Performs one repair without letting its failure block others. Once this node owns the guest, the regular pass repairs the rest. */
-async function tryRepair({ vmi, deps }: Incoming, act: () => Promise<void>): Promise<void> {
+/** Performs one repair. Only logs a failure, because the regular pass repairs the links after this node owns the guest. */
+async function tryRepair(
+  { vmi, deps }: IncomingMigration,
+  act: () => Promise<void>,
+): Promise<void> {
   try {
     await act();
   } catch (error) {
@@ -154,8 +165,8 @@ async function tryRepair({ vmi, deps }: Incoming, act: () => Promise<void>): Pro
   }
 }
 
-/** Wires the links and announces the MACs. QEMU announces them later, and until then switches send frames to the source. */
-async function wireAndAnnounce(incoming: Incoming): Promise<void> {
+/** Wires the links and announces the MACs, because switches send frames to the source until QEMU announces them later. */
+async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   const { place, deps } = incoming;
   const { netns } = place.session.launcher;
   const { wirings, nics } = await readGuestNetwork(incoming);
@@ -165,8 +176,8 @@ async function wireAndAnnounce(incoming: Incoming): Promise<void> {
   for (const nic of nics) await tryRepair(incoming, () => deps.podNetwork.announce(netns, nic));
 }
 
-/** The source is off. Resuming and wiring run in parallel, because frames may arrive before the guest reads them. */
-async function resume(incoming: Incoming): Promise<void> {
+/** Resumes the guest after it has left the source. Wires in parallel, because frames may arrive before the guest reads them. */
+async function resume(incoming: IncomingMigration): Promise<void> {
   const { vmi, place, deps } = incoming;
   await Promise.all([
     place.session.connection.resumeDomain(domainNameOf(vmi)),
@@ -175,12 +186,15 @@ async function resume(incoming: Incoming): Promise<void> {
   deps.log.info("resumed an incoming guest", { vmi: printKey(keyOf(vmi)) });
 }
 
-async function reportReady({ vmi, deps }: Incoming): Promise<void> {
+async function reportReady({ vmi, deps }: IncomingMigration): Promise<void> {
   const targetNodeDomainReadyTimestamp = printTime(deps.clock.now());
   await writeMigrationState(vmi, { targetNodeDomainReadyTimestamp }, { deps });
 }
 
-async function reportFaults({ vmi, deps }: Incoming, faults: readonly string[]): Promise<void> {
+async function reportFaults(
+  { vmi, deps }: IncomingMigration,
+  faults: readonly string[],
+): Promise<void> {
   await writeMigrationState(vmi, { targetNodeDomainFaults: [...faults] }, { deps });
   if (faults.length === 0) return;
   const fields = { vmi: printKey(keyOf(vmi)), faults };
@@ -191,7 +205,7 @@ async function reportFaults({ vmi, deps }: Incoming, faults: readonly string[]):
 }
 
 const STEP_HANDLERS: Readonly<
-  Partial<Record<IncomingStep["kind"], (migration: Incoming) => Promise<void>>>
+  Partial<Record<IncomingStep["kind"], (migration: IncomingMigration) => Promise<void>>>
 > = {
   startRelay,
   reportAddress: (incoming) =>
@@ -207,14 +221,14 @@ const STEP_HANDLERS: Readonly<
   },
 };
 
-async function perform(step: IncomingStep, incoming: Incoming): Promise<void> {
+async function perform(step: IncomingStep, incoming: IncomingMigration): Promise<void> {
   if (step.kind === "reportFaults") await reportFaults(incoming, step.faults);
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Safe to repeat. `isWired`: all NICs that migrate along have their links here. Returns true when the guest waits for a person. */
+/** Runs one pass. Safe to repeat. `isWired`: the links of all migrating NICs exist. Returns true when the guest waits for a person. */
 export async function receiveGuest(
-  incoming: Incoming,
+  incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,
 ): Promise<boolean> {
   const { vmi, migration, deps } = incoming;
@@ -238,7 +252,7 @@ export async function receiveGuest(
   return steps.some((step) => step.kind === "wait" && step.for === "person");
 }
 
-function hasCloudInitHooks({ vmi, place }: Incoming): boolean {
+function hasCloudInitHooks({ vmi, place }: IncomingMigration): boolean {
   const { sidecars = [] } = place.session.launcher;
   const { volumes = [] } = vmi.spec;
   const disks = volumes.map(({ cloudInitNoCloud, cloudInitConfigDrive }) => {
@@ -247,8 +261,8 @@ function hasCloudInitHooks({ vmi, place }: Incoming): boolean {
   return sidecars.length > 0 && disks.some((disk) => disk !== undefined);
 }
 
-/** False while hooks are called; their answer wakes the loop. @throws AppError of the failed hook call */
-export function ensureCloudInitDisks(incoming: Incoming): boolean {
+/** Creates the disks; returns false while hooks are called, whose answer wakes the loop. @throws AppError of the failed hook call */
+export function ensureCloudInitDisks(incoming: IncomingMigration): boolean {
   if (!hasCloudInitHooks(incoming)) return true;
   const { vmi, place, deps } = incoming;
   const { pod, session, wake } = place;

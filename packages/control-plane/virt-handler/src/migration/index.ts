@@ -39,7 +39,7 @@ async function tryOnLinks(
   }
 }
 
-/** Announces the guest's MACs, because networks may have learned them at the target. May be repeated. */
+/** Announces the guest's MACs, because switches may have learned them at the target. Safe to repeat. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -50,7 +50,7 @@ async function announceMacs(
   });
 }
 
-/** Two macvlans of one parent cannot share a MAC, and switches must not learn it here. May be repeated. Returns whether it succeeded. */
+/** Releases the MACs: two macvlans of one parent cannot share a MAC. Safe to repeat. Returns whether it succeeded. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -62,10 +62,10 @@ function releaseMacs(
   });
 }
 
-/** Interval for checking an incoming guest that is paused because it differs, milliseconds. No event may report a repair. */
-const HELD_CHECK_INTERVAL_MS = 10_000;
+/** Interval for checking an incoming guest that is paused because it differs, in milliseconds. Repairs may cause no event. */
+const PAUSED_CHECK_INTERVAL_MS = 10_000;
 
-/** Retry interval for releasing the guest's MACs, milliseconds. It is short because the target may wait for them. */
+/** Retry interval for releasing the guest's MACs, in milliseconds. It is short because the target may wait for them. */
 const RELEASE_RETRY_INTERVAL_MS = 500;
 
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -76,7 +76,7 @@ function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean 
   );
 }
 
-function atMost(next: Next, ms: number): Next {
+function limitDelay(next: Next, ms: number): Next {
   return next.kind === "after" ? after(Math.min(next.ms, ms)) : after(ms);
 }
 
@@ -111,11 +111,11 @@ async function reconcileOutgoing(
   }
   const { next } = await converge();
   return run.call === "running" || run.job !== undefined
-    ? atMost(next, PROGRESS_INTERVAL_MS)
+    ? limitDelay(next, PROGRESS_INTERVAL_MS)
     : next;
 }
 
-/** Wires the links until the incoming domain appears, and changes nothing from then on. */
+/** Wires the links until the incoming domain exists, and then changes nothing. */
 async function reconcileIncoming(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -129,8 +129,8 @@ async function reconcileIncoming(
   const domain = await session.connection.findDomain(domainNameOf(vmi));
   const incoming = { vmi, migration, run, place, deps };
   if (domain !== undefined) {
-    const isHeld = await receiveGuest(incoming, { domain, isWired: true });
-    return isHeld ? after(HELD_CHECK_INTERVAL_MS) : done();
+    const mustStayPaused = await receiveGuest(incoming, { domain, isWired: true });
+    return mustStayPaused ? after(PAUSED_CHECK_INTERVAL_MS) : done();
   }
   const { facts, next } = await converge();
   await receiveGuest(incoming, {
@@ -140,7 +140,7 @@ async function reconcileIncoming(
   return next;
 }
 
-/** `converge` is the regular part of the pass. */
+/** Runs one pass. `converge` is the regular part of the pass. */
 export function reconcileMigration(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -151,7 +151,7 @@ export function reconcileMigration(
     : reconcileIncoming(vmi, place, context);
 }
 
-/** Runs even if the launcher has ended. Returns true when done: until then the target may be unable to use the guest's MACs. */
+/** Continues after the launcher's end. Returns true when the pod no longer has the guest's MACs, which the target may need. */
 export async function finishOutgoing(
   vmi: VirtualMachineInstance,
   wake: () => void,
@@ -160,7 +160,7 @@ export async function finishOutgoing(
   const migration = openMigration(vmi);
   const run = deps.migrationRuns.find(vmi);
   if (migration === undefined || run?.call !== "arrived") return false;
-  // A relay to the target's new address must be created in the launcher's directory, which needs a session.
+  // A relay to a changed address of the target must be created in the launcher's directory, which needs a session.
   if (!run.connectsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await sendGuest({ vmi, migration, run, session: undefined, wake, announce, deps });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of this node's migrations. A restart loses it with the relays; the new process reads the domains and starts nothing twice.
+// State of this node's migrations. A restart loses it and the relays; the new process reads the domains and starts nothing twice.
 import { isEqual } from "@patchbay/base";
 import {
   openMigration,
@@ -18,26 +18,26 @@ export interface GuestNetwork {
 
 export class MigrationRun {
   readonly migrationUid: string;
-  /** Source only: whether the libvirt call runs, or how it ended. */
+  /** Source only: whether the libvirt call runs, or its result. */
   call: OutgoingFacts["call"];
-  /** Source only: last job statistics; undefined without a running job. */
+  /** Source only: last job statistics; undefined if no job runs. */
   job: JobStats | undefined;
-  /** Source only: when the transferred bytes last changed, monotonic milliseconds. */
+  /** Source only: monotonic time of the last transferred bytes, in milliseconds. */
   progressMs: number | undefined;
   reportedMs: number | undefined;
-  /** Source only: no bytes were transferred for longer than allowed. */
+  /** Source only: whether no bytes were transferred for longer than allowed. */
   isStalled = false;
-  /** Source only: the time limit has passed, so the downtime is no longer limited. */
+  /** Source only: whether the time limit has passed, so that the downtime is no longer limited. */
   isDisrupted = false;
-  /** Target only: the source's node has reported that the guest has left. */
+  /** Target only: whether the source's node has reported that the guest has left. */
   isOffAtSource = false;
   /** Target only: files and sockets that the domain is expected to use; undefined until computed. */
   expectedPaths: readonly string[] | undefined;
-  /** Target only: undefined until read. */
+  /** Target only: links and MACs of the guest; undefined until read. */
   guestNetwork: GuestNetwork | undefined;
-  /** Source only: the pod no longer holds the guest's MACs. */
+  /** Source only: whether the pod no longer has the guest's MACs. */
   isReleased = false;
-  /** Source only: the target's node has confirmed through the current relay that it knows of the departure. */
+  /** Source only: whether the target's node has confirmed, through the current relay, that the guest has left. */
   isConfirmed = false;
   #relay: Relay | undefined;
   #endpoint: RelayEndpoint | undefined;
@@ -54,7 +54,7 @@ export class MigrationRun {
     return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
-  /** Calls `onChange` when the relay ends or the source's node reports that the guest has left. */
+  /** Replaces the relay. Calls `onChange` when it ends or the source's node reports that the guest has left. */
   useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -79,9 +79,9 @@ export class MigrationRun {
   }
 }
 
-/** At most one migration for each VMI uid. */
+/** Migrations of this node, at most one for each VMI uid. */
 export interface MigrationRuns {
-  /** Undefined without an open migration. Drops the state of an earlier migration. */
+  /** Returns the open migration; undefined if there is none. Deletes the state of an earlier migration. */
   find(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
   findJob(uid: string): JobStats | undefined;

@@ -18,7 +18,7 @@ const STATUS_PORT_NUMBERS: Readonly<Record<Channel, number>> = {
 
 type StatusPorts = NonNullable<MigrationState["targetDirectMigrationNodePorts"]>;
 
-/** Source of the numbers: KubeVirt pkg/virt-handler/migration-proxy. */
+/** Formats the ports for the status. Source of the numbers: KubeVirt pkg/virt-handler/migration-proxy. */
 export function formatPorts(ports: Ports): StatusPorts {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -41,27 +41,27 @@ export function parsePorts(current: StatusPorts = {}): Ports {
   );
 }
 
-const PATH = "/status/migrationState";
+const STATE_PATH = "/status/migrationState";
 
-/** The patch tests that the migration is still the same one, or that no field of its state has changed. */
-type Tested = "migration" | "all";
+/** What the patch tests: that the migration is the same, or that its whole state is unchanged. */
+type TestedPart = "migration" | "all";
 
-function buildTest(current: MigrationState, tested: Tested): JsonPatchOperation {
-  return tested === "all"
-    ? { op: "test", path: PATH, value: current }
-    : { op: "test", path: `${PATH}/migrationUid`, value: current.migrationUid };
+function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOperation {
+  return testedPart === "all"
+    ? { op: "test", path: STATE_PATH, value: current }
+    : { op: "test", path: `${STATE_PATH}/migrationUid`, value: current.migrationUid };
 }
 
-/** @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed */
+/** Writes the fields. @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed */
 export async function writeMigrationState(
   vmi: VirtualMachineInstance,
   fields: Partial<MigrationState>,
-  { deps, test = "migration" }: { readonly deps: Deps; readonly test?: Tested },
+  { deps, test = "migration" }: { readonly deps: Deps; readonly test?: TestedPart },
 ): Promise<void> {
   const current = vmi.status?.migrationState ?? {};
   const changes = Object.entries(fields).map(([field, value]): JsonPatchOperation => ({
     op: "add",
-    path: `${PATH}/${field}`,
+    path: `${STATE_PATH}/${field}`,
     value,
   }));
   const patch = { type: "json", operations: [buildTest(current, test), ...changes] } as const;

@@ -26,11 +26,11 @@ import type { Session } from "../sessions/sessions.ts";
 import type { MigrationRun } from "./migration-runs.ts";
 import { writeMigrationState, parsePorts } from "./migration-status.ts";
 
-interface Outgoing {
+interface OutgoingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: OutgoingFacts["migration"];
   readonly run: MigrationRun;
-  /** Undefined when the launcher does not answer or has ended. */
+  /** Session of the launcher; undefined when it does not respond or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
   readonly announce: () => Promise<void>;
@@ -38,7 +38,7 @@ interface Outgoing {
 }
 
 export function buildRelayRequest(
-  { vmi, migration }: Pick<Outgoing, "vmi" | "migration">,
+  { vmi, migration }: Pick<OutgoingMigration, "vmi" | "migration">,
   { launcher }: Session,
 ): RelayRequest {
   const { directoryFd } = launcher;
@@ -46,8 +46,8 @@ export function buildRelayRequest(
   return { migration, disks, silenceMs: readMigrationLimits(migration).silenceMs, directoryFd };
 }
 
-/** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
-function buildMigration({ vmi, migration }: Outgoing): Migration {
+/** Builds the request for libvirt with the relay's sockets, by their paths inside the launcher. */
+function buildMigration({ vmi, migration }: OutgoingMigration): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = disksToCopy(vmi.spec);
   const { bandwidthMibPerSecond, throttles, allowsUnsafe } = readMigrationLimits(migration);
@@ -65,9 +65,9 @@ function logOutcome({ log }: Deps, vmi: VirtualMachineInstance, outcome: object)
   log.info("outgoing migration ended", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
-/** If setting the limit fails, QEMU's default applies. */
+/** Sets the downtime limit for the iteration. If that fails, QEMU's default applies. */
 async function limitDowntime(
-  { vmi, migration, run, deps }: Outgoing,
+  { vmi, migration, run, deps }: OutgoingMigration,
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
@@ -86,15 +86,18 @@ async function limitDowntime(
   }
 }
 
-/** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
-function describeFailure({ migration, run }: Outgoing, error: unknown): string {
+/** Returns the reason of a failure for people. libvirt reports a cancellation if this process aborted a stalled migration. */
+function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).silenceMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left here. */
-async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnection): Promise<void> {
+/** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left the source. */
+async function awaitMigration(
+  outgoing: OutgoingMigration,
+  connection: HypervisorConnection,
+): Promise<void> {
   const { vmi, run, wake, deps } = outgoing;
   try {
     await limitDowntime(outgoing, connection, 1);
@@ -112,7 +115,7 @@ async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnecti
     logOutcome(deps, vmi, { isAcknowledged: run.isConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // The next pass retries reporting that the guest has left.
+    // The next pass retries the report that the guest has left.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
@@ -120,8 +123,8 @@ async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnecti
   wake();
 }
 
-/** The outcome wakes the loop. @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then */
-async function startMigration(outgoing: Outgoing, { launcher }: Session): Promise<void> {
+/** Starts the migration, whose end wakes the loop. @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT before it has started */
+async function startMigration(outgoing: OutgoingMigration, { launcher }: Session): Promise<void> {
   const { run, deps } = outgoing;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
   run.call = "running";
@@ -130,7 +133,7 @@ async function startMigration(outgoing: Outgoing, { launcher }: Session): Promis
 
 export const PROGRESS_INTERVAL_MS = 2_000;
 
-function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
+function recordJob({ migration, run, deps }: OutgoingMigration, job: JobStats): void {
   const isMoving = job.state === "running" && job.move === "out";
   const nowMs = deps.clock.monotonicMs();
   if (run.progressMs === undefined || job.processedBytes !== run.job?.processedBytes) {
@@ -140,7 +143,7 @@ function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
   run.job = isMoving ? job : undefined;
 }
 
-async function reportProgress({ vmi, run, deps }: Outgoing): Promise<void> {
+async function reportProgress({ vmi, run, deps }: OutgoingMigration): Promise<void> {
   const { job, reportedMs } = run;
   const nowMs = deps.clock.monotonicMs();
   if (job === undefined || (reportedMs !== undefined && nowMs - reportedMs < PROGRESS_INTERVAL_MS))
@@ -183,11 +186,11 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job before the domain: if there is no job and the domain is paused after that, no migration is running. */
-async function observeMigration({
-  vmi,
-  session,
-}: Outgoing): Promise<{ readonly domain: DomainInfo | undefined; readonly job: JobStats }> {
+/** Reads the job and then the domain: if there is no job and the domain is paused afterwards, no migration is running. */
+async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
+  readonly domain: DomainInfo | undefined;
+  readonly job: JobStats;
+}> {
   if (session === undefined) return { domain: undefined, job: NO_JOB };
   const name = domainNameOf(vmi);
   session.markObserved();
@@ -195,31 +198,31 @@ async function observeMigration({
   return { job, domain: await session.connection.findDomain(name) };
 }
 
-export function targetEndpoint({ migration }: Pick<Outgoing, "migration">): RelayEndpoint {
+export function targetEndpoint({ migration }: Pick<OutgoingMigration, "migration">): RelayEndpoint {
   const { targetNodeAddress: address = "", targetDirectMigrationNodePorts } = migration;
   return { address, ports: parsePorts(targetDirectMigrationNodePorts) };
 }
 
-async function startRelay(outgoing: Outgoing): Promise<void> {
+async function startRelay(outgoing: OutgoingMigration): Promise<void> {
   const { session, run, wake, deps } = outgoing;
   if (session === undefined) return;
   const to = targetEndpoint(outgoing);
   run.useRelay(await deps.relays.send(buildRelayRequest(outgoing, session), to), to, wake);
 }
 
-async function notifyTarget({ run }: Outgoing): Promise<void> {
+async function notifyTarget({ run }: OutgoingMigration): Promise<void> {
   try {
     await run.relay?.reportGone();
     run.isConfirmed = run.relay !== undefined;
   } catch (error) {
-    // Another relay may listen at the old address by now.
+    // Another relay may listen at the old address now.
     run.stopRelay();
     throw error;
   }
 }
 
 async function reportFailed(
-  { vmi, deps }: Outgoing,
+  { vmi, deps }: OutgoingMigration,
   { reason, isAborted }: Extract<OutgoingStep, { kind: "reportFailed" }>,
 ): Promise<void> {
   const failure = { failed: true, failureReason: reason } as const;
@@ -232,13 +235,13 @@ async function reportFailed(
   });
 }
 
-async function reportStart({ vmi, deps }: Outgoing): Promise<void> {
+async function reportStart({ vmi, deps }: OutgoingMigration): Promise<void> {
   const startTimestamp = printTime(deps.clock.now());
   await writeMigrationState(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
 /** Raises the allowed downtime so that QEMU pauses the guest at its next iteration. Later iterations do not lower it again. */
-async function disrupt({ vmi, run, session, deps }: Outgoing): Promise<void> {
+async function disrupt({ vmi, run, session, deps }: OutgoingMigration): Promise<void> {
   if (session === undefined) return;
   run.isDisrupted = true;
   await session.connection.setMaxDowntime(domainNameOf(vmi), UNLIMITED_DOWNTIME_MS);
@@ -247,7 +250,7 @@ async function disrupt({ vmi, run, session, deps }: Outgoing): Promise<void> {
 }
 
 const STEP_HANDLERS: Readonly<
-  Partial<Record<OutgoingStep["kind"], (migration: Outgoing) => Promise<void>>>
+  Partial<Record<OutgoingStep["kind"], (migration: OutgoingMigration) => Promise<void>>>
 > = {
   startRelay,
   reportStart,
@@ -270,13 +273,13 @@ const STEP_HANDLERS: Readonly<
   },
 };
 
-async function perform(step: OutgoingStep, outgoing: Outgoing): Promise<void> {
+async function perform(step: OutgoingStep, outgoing: OutgoingMigration): Promise<void> {
   if (step.kind === "reportFailed") await reportFailed(outgoing, step);
   else await STEP_HANDLERS[step.kind]?.(outgoing);
 }
 
-/** One pass; safe to repeat. Failed steps are retried. Returns true when the guest has left this node and no further work is due. */
-export async function sendGuest(outgoing: Outgoing): Promise<boolean> {
+/** Runs one pass. Safe to repeat; retries failed steps. Returns true when the guest has left this node. */
+export async function sendGuest(outgoing: OutgoingMigration): Promise<boolean> {
   const { migration, run } = outgoing;
   const hasArrived = run.call === "arrived";
   const { domain, job } = hasArrived

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate that this node presents to other nodes in migrations. Read each time, because it is renewed while the node runs.
+// Reads the certificate that this node presents to other nodes in migrations, each time, because it is renewed.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -11,7 +11,7 @@ import { names } from "@patchbay/api";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { KubeClient } from "@patchbay/kube";
 
-/** @throws AppError with RELAY_FAILED when other nodes would not accept the certificate */
+/** Reads the certificate. @throws AppError with RELAY_FAILED when other nodes would not accept it */
 export type ReadIdentity = () => Promise<RelayIdentity>;
 
 function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
@@ -55,7 +55,7 @@ export function identityFromDirectory(files: Files, directory: string, node: str
 
 const IDENTITY_RETRY_INTERVAL_MS = 30_000;
 
-/** Reads the certificate at the start, and until it is valid, so that problems are logged before the first migration. */
+/** Reads the certificate until it is valid, so that problems are logged before the first migration. */
 export async function waitForIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -77,11 +77,11 @@ export async function waitForIdentity(
   }
 }
 
-const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
+const CERTIFICATE_PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
 
 const generateKeys = promisify(generateKeyPair);
 
-/** virt-api takes the node's name from the token of the request. */
+/** Requests a certificate from virt-api, which takes the node's name from the token of the request. */
 export function identityFromVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,
@@ -92,7 +92,11 @@ export function identityFromVirtApi(
       publicKeyEncoding: { type: "spki", format: "pem" },
       privateKeyEncoding: { type: "pkcs8", format: "pem" },
     });
-    const { text } = await requestRaw({ method: "PUT", path: PATH, body: { publicKey } });
+    const { text } = await requestRaw({
+      method: "PUT",
+      path: CERTIFICATE_PATH,
+      body: { publicKey },
+    });
     const answer = parseJson(text);
     const { certificate, authorities } = isJsonObject(answer) ? answer : {};
     if (typeof certificate !== "string" || typeof authorities !== "string") {

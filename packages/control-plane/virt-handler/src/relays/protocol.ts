@@ -4,12 +4,12 @@ import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { PeerCertificate, SecureContextOptions } from "node:tls";
 import { RELAY_GROUP } from "@patchbay/api/names";
 
-/** A connection between two launchers: libvirt's migration protocol, the guest's memory, or its disks. */
+/** Connection between two launchers: libvirt's migration protocol, the guest's memory, or its disks. */
 export type Channel = "libvirt" | "memory" | "disks";
 
 export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
 
-/** A node's certificate and key and the CA that it trusts, PEM. The key is a secret. */
+/** Certificate and key of a node and the CA that it trusts, in PEM. The key is secret. */
 export interface RelayIdentity {
   readonly certPem: string;
   readonly keyPem: string;
@@ -20,13 +20,13 @@ export interface RelayOptions {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
   readonly peerNode: string;
-  /** Number of connections of each channel. Each is used once; a missing channel has none. */
+  /** Number of connections for each channel, each of which is used once; 0 if unset. */
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
-  /** Names of the launcher's sockets in its directory. The directory's descriptor has the token {@link DIRECTORY_TOKEN}. */
+  /** Names of the launcher's sockets in its directory, whose descriptor has the token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
-  /** A connection without traffic for this long is closed, milliseconds. The disks channel is exempt. */
+  /** Time without traffic after which a connection is closed, in milliseconds. Does not apply to the disks channel. */
   readonly silenceMs: number;
-  /** Time that a client has to send its greeting, milliseconds. */
+  /** Time limit for a client's greeting, in milliseconds. */
   readonly greetingMs: number;
 }
 
@@ -55,7 +55,7 @@ export type RelayMessage =
   | { readonly kind: "ended"; readonly channel: Channel; readonly reason: string }
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "gone" }
-  /** The target's node has confirmed that, or has not. */
+  /** The target's node has confirmed that the guest has left, or has not. */
   | { readonly kind: "heard" }
   | { readonly kind: "unheard"; readonly reason: string };
 
@@ -63,7 +63,7 @@ export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly says: "gone" };
 
-/** Maximum length of a greeting, bytes. */
+/** Maximum length of a greeting, in bytes. */
 export const GREETING_MAX = 256;
 
 export function printGreeting(greeting: Greeting): string {
@@ -82,7 +82,7 @@ export function parseGreeting(line: string): Greeting | undefined {
   return isChannel(channel) ? { migration, channel } : undefined;
 }
 
-/** Maximum length of a reason from the relay, characters. Longer ones are cut. */
+/** Maximum length of a reason from the relay, in characters. Longer ones are truncated. */
 const REASON_MAX = 300;
 
 function toReason(value: unknown): string {
@@ -103,7 +103,7 @@ function parseChannelMessage(kind: "joined" | "ended", channel: unknown, reason:
   return kind === "joined" ? { kind, channel } : { kind, channel, reason };
 }
 
-/** Parses a message of the relay, which handles untrusted data; undefined when the message is invalid. */
+/** Parses a message of the relay, which handles untrusted data; undefined if it is invalid. */
 export function parseRelayMessage(message: unknown): RelayMessage | undefined {
   if (!isJsonObject(message)) return undefined;
   const { kind } = message;
@@ -131,7 +131,7 @@ export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }
 
-/** Whether the CA-signed certificate is a relay certificate of that node. */
+/** Returns whether the CA-signed certificate is a relay certificate of that node. */
 export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
   return subject.CN === node && subject.O === RELAY_GROUP;
 }

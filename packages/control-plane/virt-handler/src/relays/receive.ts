@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay on a migration's target node: accepts the source node's connections for one migration, once for each channel.
+// The relay on a migration's target node: accepts the expected number of connections of each channel from the source node.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf, UnauthenticatedConnections } from "@patchbay/base";
@@ -15,7 +15,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** A new connection closes the oldest: at a thousand a second, the peer has a quarter of a second for its handshake. */
+/** Maximum number of unauthenticated connections. With 1000 new ones a second, the peer has 0.25 s for its handshake. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

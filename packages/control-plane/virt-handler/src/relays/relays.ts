@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts relay processes for migrations. Each runs in its own process, because it copies gigabytes of untrusted data.
+// Starts relays for migrations, each in its own process because it copies gigabytes of untrusted data.
 import { AppError } from "@patchbay/base";
 import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/interfaces";
 import {
@@ -14,21 +14,21 @@ import {
 import { names, type MigrationState } from "@patchbay/api";
 import type { ReadIdentity } from "./node-identity.ts";
 
-/** Time limit for the process to start and drop its privileges, milliseconds. */
+/** Time limit for the process to start and drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** If the parent runs from TypeScript sources, the child does too. */
+/** Module of the child. If the parent runs from TypeScript sources, the child does too. */
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("../../dist/relays/child.js", import.meta.url).href;
 
 export interface Relay {
-  /** Ports where the target's relay listens, on either node. */
+  /** Ports at which the target's relay listens. */
   readonly ports: Ports;
   onMessage(listener: (message: RelayMessage) => void): void;
-  /** Source only. May be repeated. @throws AppError with RELAY_FAILED when the target's node does not confirm it */
+  /** Reports to the target that the guest has left the source. Safe to repeat. @throws AppError with RELAY_FAILED when unconfirmed */
   reportGone(): Promise<void>;
-  /** Resolves with the reason when the process, and with it all its connections, has ended. */
+  /** Resolves with the reason after the process and all its connections have ended. */
   readonly ended: Promise<string>;
   close(): void;
 }
@@ -58,7 +58,7 @@ class RunningRelay implements Relay {
     this.#listeners.add(listener);
   }
 
-  /** Sends a command and waits for one of these messages. If the process ends, that counts as a failure. */
+  /** Sends a command and waits for one of these messages. The end of the process counts as a failure. */
   async request(
     order: RelayCommand,
     replies: readonly RelayMessage["kind"][],
@@ -94,7 +94,7 @@ function toFailure(message: RelayMessage): AppError {
   return new AppError("RELAY_FAILED", { reason });
 }
 
-/** Resolves when the relay accepts connections. @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT */
+/** Starts a relay. Resolves when it accepts connections. @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT */
 export async function startRelay(
   order: Exclude<RelayCommand, { kind: "reportGone" }>,
   directoryFd: number,
@@ -118,22 +118,22 @@ export async function startRelay(
   return relay;
 }
 
-/** A migration's sockets in a launcher's directory: the relay's own at the source, QEMU's at the target. */
+/** Names of sockets in a launcher's directory: the relay's own at the source, QEMU's at the target. */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",
   disks: "migration-disks.sock",
 } as const;
 
-/** Time that a client has to send its greeting, milliseconds. */
+/** Time limit for a client's greeting, in milliseconds. */
 const GREETING_TIMEOUT_MS = 10_000;
 
 export interface RelayRequest {
   readonly migration: MigrationState;
   readonly disks: number;
-  /** The memory connection is closed after this time without traffic, milliseconds. */
+  /** Time without traffic after which the memory connection is closed, in milliseconds. */
   readonly silenceMs: number;
-  /** The directory of the launcher's sockets. The caller may close it afterwards. */
+  /** Descriptor of the directory with the launcher's sockets. The caller may close it afterwards. */
   readonly directoryFd: number;
 }
 

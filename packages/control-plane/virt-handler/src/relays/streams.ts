@@ -11,7 +11,7 @@ interface Pair {
   readonly remote: TLSSocket;
 }
 
-/** When one side ends, the other may still send. `silenceMs`: closes both without traffic for this long; 0 for never. */
+/** Copies in both directions; each may end alone. `silenceMs` is the time without traffic after which both are closed; 0 for never. */
 export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): void {
   let reason = "both sides have ended";
   let hasEnded = false;
@@ -42,7 +42,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
   }
 }
 
-/** Undefined when the line is too long or takes longer than `withinMs`. Leaves the rest unread. */
+/** Reads a line; undefined when it is too long or takes longer than `withinMs`. Leaves later data unread. */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let received = Buffer.alloc(0);

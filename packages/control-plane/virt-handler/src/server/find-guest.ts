@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup of a guest of this node and of its launcher, and the listener for libvirt's events.
+// Finds guests of this node and their launchers, and builds listeners for libvirt's events.
 import { AppError } from "@patchbay/base";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";
@@ -10,7 +10,7 @@ import type { Deps } from "../deps.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
 
-/** With the uid from the status and the name that virt-controller assigns. Undefined when the guest has left the node. */
+/** Returns the launcher with the uid from the status and the assigned name; undefined if the guest has left the node. */
 export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
@@ -20,7 +20,7 @@ export function findLauncher(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** libvirt reports a refused unplug only once, and no query shows it afterwards. */
+/** Records a refused unplug, which libvirt reports only once and no query returns. */
 function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,
@@ -46,7 +46,7 @@ export interface FoundGuest {
   readonly listener: Listener;
 }
 
-/** @throws AppError with KUBE_NOT_FOUND when the guest is not on this node */
+/** Finds the guest. @throws AppError with KUBE_NOT_FOUND when it is not on this node */
 export function findGuest(key: ObjectKey, deps: Deps, wake: (key: string) => void): FoundGuest {
   const vmi = deps.vmis.find(key);
   const launcher = vmi === undefined ? undefined : findLauncher(vmi, deps);

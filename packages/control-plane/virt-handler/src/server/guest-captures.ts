@@ -18,10 +18,10 @@ import { findGuest } from "./find-guest.ts";
 /** Opens a capture of a guest of this node. The stream is paused until it is read. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
-/** Maximum for the node, because each capture is a process that receives every packet of a link. */
+/** Maximum number on the node, because each capture is a process that receives every packet of a link. */
 const CAPTURES_MAX = 8;
 
-/** Captured data at the reader's speed. Data written to the stream is dropped. */
+/** Stream of captured data at the reader's speed. Discards data written to it. */
 class CaptureStream extends Duplex {
   #wanted: (() => void) | undefined;
 
@@ -96,9 +96,9 @@ async function run(
 }
 
 /**
- * Creates the capture function. It allows one capture for each interface and a few for the node.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE and the errors of
- *   sessions and captures, all from the returned function
+ * Creates the capture function, which allows one capture for each interface and a few on the node.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE and the errors of sessions and
+ *   captures, all from the returned function
  */
 export function createOpenCapture(
   deps: Deps,
@@ -127,7 +127,7 @@ export function createOpenCapture(
         inUse.delete(slot);
       });
     try {
-      // Opening the session verifies that the pod is the one that the VMI's status names.
+      // Opening the session verifies that the pod is the one in the VMI's status.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
         run(stream, request, { captures, netns, link }),
       );
@@ -136,7 +136,7 @@ export function createOpenCapture(
       void deps.clock.sleep(seconds * 1000, ended.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      inUse.delete(slot); // at once, because the client may retry after the error
+      inUse.delete(slot); // before the close event, because the client may retry at once
       stream.destroy();
       throw error;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnoses where frames of a guest's interface get lost, from the node's facts, the guest agent and packet probes.
+// Diagnoses where frames of a guest's interface are lost, from the node's facts, the guest agent and packet probes.
 import { AppError } from "@patchbay/base";
 import {
   diagnose,
@@ -24,13 +24,13 @@ export interface NodeDoctor {
   readonly node: NetnsHandle;
 }
 
-/** Maximum for the node: each examination uses one of libuv's four threads, which also serve files and links. */
+/** Maximum number on the node. Each uses one of libuv's four threads, which also serve files and links. */
 const EXAMINATIONS_MAX = 2;
-/** Time limit of an examination, milliseconds. */
+/** Time limit of an examination, in milliseconds. */
 const EXAMINATION_TIMEOUT_MS = 5000;
-/** Maximum and minimum time for the probes, milliseconds. */
+/** Maximum and minimum time for the probes, in milliseconds. */
 const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
-/** Time reserved for the work after the probes, and for kernel delays, milliseconds. */
+/** Time reserved for the work after the probes, and for delays of the kernel, in milliseconds. */
 const RESERVED_MS = 600;
 
 async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
@@ -41,7 +41,7 @@ async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Queries the agent for its links and, if the NIC leads out of the node, for its routes. Empty without an answer. */
+/** Queries the agent for links and, if the NIC leads out of the node, routes; empty without an answer. */
 async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
@@ -115,9 +115,9 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the examination function. It allows one examination for each interface and a few for the node.
- * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and
- *   probes, all from the returned function
+ * Creates the examination function, which allows one examination for each interface and a few on the node.
+ * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes, all from the
+ *   returned function
  */
 export function createExamineGuest(
   deps: Deps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-api's requests to guests, executed at once and independent of the loop, which observes their results.
+// virt-api's requests to guests. They run at once, independent of the loop, which observes their results.
 import { domainNameOf } from "@patchbay/core/vm";
 import {
   buildGuestAgentInfo,
@@ -25,7 +25,7 @@ export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<ob
 
 type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;
 
-/** An agent that does not support one query may support others. */
+/** Returns undefined if the agent does not support the query; it may support others. */
 async function ifSupported<T>(query: Promise<T>): Promise<T | undefined> {
   try {
     return await query;
@@ -37,7 +37,7 @@ async function ifSupported<T>(query: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Queries one after the other, because the agent has only one channel. */
+/** Sends one query at a time, because the agent has only one channel. */
 async function readAll(connection: HypervisorConnection, domain: string): Promise<AgentReplies> {
   const read = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
     ifSupported(connection.readGuestFacts(domain, topic));
@@ -52,16 +52,16 @@ async function readAll(connection: HypervisorConnection, domain: string): Promis
   };
 }
 
-async function done(change: Promise<void>): Promise<object> {
+async function withoutData(change: Promise<void>): Promise<object> {
   await change;
   return {};
 }
 
 const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handler>> = {
-  pause: (connection, domain) => done(connection.suspendDomain(domain)),
-  unpause: (connection, domain) => done(connection.resumeDomain(domain)),
-  reset: (connection, domain) => done(connection.resetDomain(domain)),
-  softreboot: (connection, domain) => done(connection.rebootDomain(domain)),
+  pause: (connection, domain) => withoutData(connection.suspendDomain(domain)),
+  unpause: (connection, domain) => withoutData(connection.resumeDomain(domain)),
+  reset: (connection, domain) => withoutData(connection.resetDomain(domain)),
+  softreboot: (connection, domain) => withoutData(connection.rebootDomain(domain)),
   guestosinfo: async (connection, domain) => buildGuestAgentInfo(await readAll(connection, domain)),
   userlist: async (connection, domain) => ({
     metadata: {},
@@ -73,10 +73,7 @@ const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handl
   }),
 };
 
-/**
- * Creates the request function. It is as safe to repeat as the request itself.
- * @throws AppError with KUBE_NOT_FOUND when the guest is not on this node, LAUNCHER_UNREACHABLE, and libvirt's errors
- */
+/** Creates the request function. @throws AppError with KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and libvirt's errors, from that function */
 export function createRequestGuest(
   deps: Deps & { readonly linkCounters: LinkCounters },
   wake: (key: string) => void,

@@ -35,7 +35,7 @@ function toUnreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unk
   return new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(key), reason }, { cause });
 }
 
-/** QEMU serves several screen clients at once. */
+/** Connects a further client to the screen, which QEMU supports. */
 async function connectScreen(
   connect: ConnectToPod,
   { key, pod }: { readonly key: ObjectKey; readonly pod: LauncherPod },
@@ -50,10 +50,10 @@ async function connectScreen(
 }
 
 /**
- * Creates the stream function. QEMU serves one client of a socket and leaves the next one waiting, so a new client replaces the
- * current one, unless it asks to preserve the session.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions, all from the
- *   returned function
+ * Creates the stream function. QEMU serves one client of a socket, so a new client replaces the current one unless it preserves the
+ * session.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions, all from the returned
+ *   function
  */
 export function createOpenGuestStream(
   deps: Deps,
@@ -64,7 +64,7 @@ export function createOpenGuestStream(
   return async (key, { stream, preservesSession, isBeside = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const slot = `${pod.uid} ${stream}`;
-    // Opening the session verifies that the pod is the one that the VMI's status names.
+    // Opening the session verifies that the pod is the one in the VMI's status.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
     if (isBeside) return connectScreen(connect, { key, pod });
     const current = openSockets.get(slot);
@@ -74,7 +74,7 @@ export function createOpenGuestStream(
     current?.destroy();
     try {
       const socket = await connect(pod, SOCKETS[stream]);
-      // The caller may not listen for errors yet.
+      // The caller may not have added an error listener yet.
       socket.on("error", () => socket.destroy());
       // Another client may have connected in the meantime.
       openSockets.get(slot)?.destroy();

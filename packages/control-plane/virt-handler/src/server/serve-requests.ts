@@ -35,7 +35,7 @@ import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** Console output buffered for a slow client, bytes. Further output is dropped and its size reported. */
+/** Maximum console output buffered for a slow client, in bytes. Further output is dropped, and its size is written to the client. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
 /** Reads the console even if the client does not, because the guest would block on a full console. */
@@ -50,11 +50,11 @@ function drain(from: Duplex, to: Duplex): void {
     dropped = 0;
     to.write(chunk);
   });
-  // The stream was paused until now.
+  // The stream has been paused until now.
   from.resume();
 }
 
-/** Copies both ways until one side ends. Data in transit still arrives. */
+/** Copies in both directions until one side ends. Data in transit is still delivered. */
 export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
   if (stream === "console") drain(guest, client);
   else guest.pipe(client, { end: false });
@@ -67,7 +67,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // Drops data for a client that is gone. A client that was sent the end is read until it ends too.
+      // Drops data for a client that has disconnected. A client to which the end was sent is read until it ends too.
       if (to === guest) guest.destroy();
       else client.resume();
     });
@@ -76,7 +76,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
 
 interface ServerSettings {
   readonly listenAddress: string;
-  /** 0 for a free port. */
+  /** TCP port; 0 for a free one. */
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
@@ -97,7 +97,7 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Errors without an error code stay internal, so that no stack trace gets out. */
+/** Converts an error. Errors without a code get no details, so that no stack trace is sent. */
 function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
@@ -214,7 +214,7 @@ async function handleUpgrade(url: string, socket: Duplex, deps: ServerDeps): Pro
   }
 }
 
-/** A client without the right certificate gets a TLS error or a 401. @throws AppError with OS_FILE_FAILED without a certificate */
+/** Serves requests. Clients without the right certificate get a TLS error or a 401. @throws AppError with OS_FILE_FAILED */
 export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promise<RunningServer> {
   const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
   const files = createFiles();

@@ -5,18 +5,18 @@ import { createStepBackoff, type StepBackoff } from "@patchbay/kube";
 import type { LauncherPod, NetnsHandle } from "@patchbay/core/interfaces";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
-/** The first pause is short, because a restarted libvirt is available again by then. */
+/** Range of the backoff. The first one is short, because a restarted libvirt is soon available again. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** When a connection lasted this long, its end counts as a first failure. */
+/** Duration of a connection after which its end counts as a first failure, in milliseconds. */
 const STABLE_CONNECTION_MS = 60_000;
-/** Milliseconds. Longer than one call that waits for a busy domain (30 s); stops a libvirt that is slow in every call. */
+/** Time limit of a pass, in milliseconds. It exceeds one call that waits for a busy domain (30 s), and stops a slow libvirt. */
 const PASS_TIMEOUT_MS = 90_000;
 
 class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   readonly #stepBackoff: StepBackoff<undefined>;
-  readonly #known = new WeakSet<Session>();
+  readonly #watchedSessions = new WeakSet<Session>();
 
   constructor(sessions: Sessions, clock: Clock) {
     this.#sessions = sessions;
@@ -58,8 +58,8 @@ class BackoffSessions implements Sessions {
   }
 
   #watchConnection(pod: LauncherPod, session: Session): void {
-    if (this.#known.has(session)) return;
-    this.#known.add(session);
+    if (this.#watchedSessions.has(session)) return;
+    this.#watchedSessions.add(session);
     const openedMs = this.#clock.monotonicMs();
     void session.connection.closed.then(({ by }) => {
       if (by !== "daemon") return;
@@ -69,10 +69,10 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Backs off once for a timeout together with the end of its connection, which follows. */
+  /** Backs off once for a timeout and the end of its connection that follows. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
-    // Uses one code for all failures, so that a launcher gains nothing by alternating between them.
+    // All failures have one code, so that a launcher gains nothing by alternating between them.
     this.#stepBackoff.fail(toStep(pod), { code: "launcher", summary: undefined });
   }
 
@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Includes the name, so that a VMI whose status names the uid of a foreign pod cannot delay that pod's launcher. */
+/** Returns a key that includes the name, so that a VMI with the uid of a foreign pod cannot delay that pod's launcher. */
 function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -15,12 +15,12 @@ import type {
 } from "@patchbay/core/interfaces";
 import { type Logger, AppError, isAppError } from "@patchbay/base";
 
-/** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
+/** Filters libvirt and netlink events of one launcher: only changes after the last observation wake the loop. */
 export class WakeFilter {
   readonly #wake: () => void;
   #isRelevant: (changes: LinkChanges) => boolean = () => true;
   #activePasses = 0;
-  /** True for a libvirt event that no observation has covered. */
+  /** Whether a libvirt event happened after the last observation. */
   #hasEvent = false;
   #changes: LinkChanges[] = [];
 
@@ -44,7 +44,7 @@ export class WakeFilter {
     this.#changes = [];
   }
 
-  /** Marks the start of an observation of links only. libvirt events remain uncovered. */
+  /** Marks the start of an observation of links only, which does not cover libvirt events. */
   markLinksObserved(): void {
     this.#changes = [];
   }
@@ -54,7 +54,7 @@ export class WakeFilter {
     this.#isRelevant = isRelevant;
   }
 
-  /** Delays wake-ups while a pass works with the launcher. */
+  /** Delays wake-ups while a pass uses the launcher. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#activePasses += 1;
     try {
@@ -73,17 +73,17 @@ export class WakeFilter {
   }
 }
 
-/** A launcher whose libvirt answers. Its descriptors stay open while a pass uses them. */
+/** A launcher whose libvirt responds. Its descriptors stay open while a pass uses them. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** Marks the start of an observation; earlier events no longer wake the loop. */
+  /** Marks the start of an observation, so that earlier events no longer wake the loop. */
   markObserved(): void;
   /** Marks the start of an observation of links only. */
   markLinksObserved(): void;
   /** Restricts the link changes that wake the listener. */
   wakeOnlyFor: WakeFilter["wakeOnlyFor"];
-  /** Watches exactly these socket paths from now on; changes there wake the listener. */
+  /** Watches exactly these socket paths from now on, whose changes wake the listener. */
   watchSockets(paths: readonly string[]): void;
 }
 
@@ -93,19 +93,18 @@ export interface Listener {
   readonly onEvent: (event: HypervisorEvent) => void;
 }
 
-/** Opens a session at its first use and retains it until either end is gone. */
+/** Opens a session at its first use, and closes it when libvirt or the launcher ends. */
 export interface Sessions {
   /**
-   * Works with the session of a pod. A session that is lost or closed in the meantime keeps its descriptors open until the last
-   * `work` with it has ended, because the kernel would reuse their numbers. Only the listener of the first use receives events,
-   * including those of a launcher that appears later.
-   * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
-   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and the errors of `work`
+   * Calls `work` with the pod's session. Its descriptors stay open until the last `work` has ended, because the kernel would reuse their
+   * numbers. Only the listener of the first use receives events, including those of a launcher that starts later.
+   * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT,
+   *   OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** The pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
+  /** Returns the pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
   netnsOf(pod: LauncherPod): NetnsHandle | undefined;
-  /** How long to leave the pod's launcher alone, milliseconds; 0 when it may be used. */
+  /** Returns the milliseconds until the pod's launcher may be used; 0 for now. */
   backoffMs(pod: LauncherPod): number;
   /** Closes the pod's session, after the last `work` with it. */
   close(pod: LauncherPod): void;
@@ -121,11 +120,11 @@ class SharedSession implements Session {
   readonly #ended = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** Ends the watch, by path. */
+  /** Controllers that end the watches, by path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
-  /** @throws AppError with OS_FILE_FAILED; nothing is closed then */
+  /** @throws AppError with OS_FILE_FAILED, without closing the launcher or the connection */
   constructor(
     { launcher, connection }: OpenedLauncher,
     { linkWatch, vhostSockets }: Pick<SessionsOptions, "linkWatch" | "vhostSockets">,
@@ -195,7 +194,7 @@ class SharedSession implements Session {
     }
   }
 
-  /** Closes the connection at once, so that pending calls fail soon. Returns false when the session had ended before. */
+  /** Closes the connection at once, so that pending calls fail. Returns false if the session had already ended. */
   end(): boolean {
     if (this.#ended.signal.aborted) return false;
     this.#ended.abort(new Error("the session is over"));
@@ -209,22 +208,22 @@ class SharedSession implements Session {
   }
 }
 
-interface Entry {
+interface PodEntry {
   readonly pod: LauncherPod;
-  /** Unset while no launcher answers. Only one attempt runs at a time. */
+  /** Session, also while it is being opened; unset while no launcher responds. */
   session: Promise<SharedSession> | undefined;
   opened: SharedSession | undefined;
-  /** Ends the watch for a launcher that does not exist yet. */
+  /** Controller that ends the watch for a launcher that does not exist yet. */
   watch: AbortController | undefined;
-  /** Consecutive timeouts of libvirt. */
+  /** Number of consecutive timeouts of libvirt. */
   timeouts: number;
 }
 
-/** Milliseconds, doubled for each attempt. A new libvirt probes QEMU, also between attempts, which took 8 s when measured. */
+/** Time limit of the first attempt in milliseconds, doubled for each further one. A new libvirt probes QEMU, measured as 8 s. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Includes the name, so that a VMI whose status names the uid of a foreign pod gets no access to that pod's session. */
+/** Returns a key that includes the name, so that a VMI with the uid of a foreign pod gets no access to that pod's session. */
 function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
@@ -239,7 +238,7 @@ interface SessionsOptions {
 
 class LauncherSessions implements Sessions {
   readonly #options: SessionsOptions;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, PodEntry>();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -281,7 +280,7 @@ class LauncherSessions implements Sessions {
     for (const { pod } of [...this.#entries.values()]) this.close(pod);
   }
 
-  #entryOf(pod: LauncherPod): Entry {
+  #entryOf(pod: LauncherPod): PodEntry {
     const entry = this.#entries.get(podKey(pod)) ?? {
       pod,
       session: undefined,
@@ -293,7 +292,7 @@ class LauncherSessions implements Sessions {
     return entry;
   }
 
-  #begin(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
+  #begin(pod: LauncherPod, entry: PodEntry, listener: Listener): Promise<SharedSession> {
     const opening = this.#open(pod, entry, listener);
     opening.then(
       () => (entry.timeouts = 0),
@@ -305,7 +304,7 @@ class LauncherSessions implements Sessions {
     return opening;
   }
 
-  async #open(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
+  async #open(pod: LauncherPod, entry: PodEntry, listener: Listener): Promise<SharedSession> {
     this.#awaitLauncher(pod, entry, listener.wake);
     const session = this.#share(await this.#connect(pod, entry), listener);
     entry.watch?.abort();
@@ -326,14 +325,14 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  /** inotify reports when the socket appears. */
-  #awaitLauncher(pod: LauncherPod, entry: Entry, wake: () => void): void {
+  /** Watches for the socket by inotify. */
+  #awaitLauncher(pod: LauncherPod, entry: PodEntry, wake: () => void): void {
     if (entry.watch !== undefined) return;
     entry.watch = new AbortController();
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod, { timeouts }: Entry): Promise<OpenedLauncher> {
+  async #connect(pod: LauncherPod, { timeouts }: PodEntry): Promise<OpenedLauncher> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
@@ -351,7 +350,7 @@ class LauncherSessions implements Sessions {
 
   #follow(
     pod: LauncherPod,
-    { entry, session }: { readonly entry: Entry; readonly session: SharedSession },
+    { entry, session }: { readonly entry: PodEntry; readonly session: SharedSession },
     wake: () => void,
   ): void {
     const lose = (reason: string): void => {
@@ -368,7 +367,7 @@ class LauncherSessions implements Sessions {
     });
   }
 
-  /** Returns false when the session had ended before. */
+  /** Ends the session. Returns false if it had already ended. */
   #end(pod: LauncherPod, session: SharedSession, reason: string): boolean {
     if (!session.end()) return false;
     this.#options.log.info("closed session", { uid: pod.uid, reason });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in memory for tests of the loop: one VMI, its launcher, its pod's links, and crashes on demand.
+// An in-memory node for tests of the loop: one VMI, its launcher, its pod's links, and crashes on demand.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeVirt,
@@ -47,16 +47,16 @@ import { openingTaps, type Qemu } from "./opening-taps.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const SOCKET_FD = 7;
-/** Inode of the pod's namespace. */
+/** Inode of the pod's network namespace. */
 export const NETNS = "42";
 const NODE = "node1";
 
-/** The effect with number `crashAt` is the last one; if `after` is true, it takes effect before the crash. */
+/** Crash at the effect with number `crashAt`; if `after` is true, the effect still happens. */
 interface CrashPlan {
   crashAt: number;
   after: boolean;
   count: number;
-  /** Called when the process dies; the effect never returns. */
+  /** Called when the process crashes. The call of the effect never returns. */
   die: () => void;
 }
 
@@ -72,7 +72,7 @@ export interface Bench {
   nowMs: number;
   /** Number of attempted effects. */
   readonly effects: number;
-  /** Crashes the process at this effect, counted from 1. */
+  /** Crashes the process at this effect, counted from 1, before or after it. */
   crashAt(effect: number, after: boolean): void;
   /** Recorded events, as `REASON message`. */
   readonly events: readonly string[];
@@ -84,11 +84,11 @@ export interface Bench {
     stop(): void;
     readonly openCount: number;
   };
-  /** While true, the watch delivers no writes. */
+  /** Whether the watch delivers no writes. */
   isBehind: boolean;
-  /** Result of the last pass; undefined after a failure. */
+  /** Result of the last pass; undefined if it failed. */
   readonly next: Next | undefined;
-  /** Runs the loop as a new process until nothing changes. A crash ends the process and starts the next one. */
+  /** Runs the loop as a new process until nothing changes. After a crash, starts another process. */
   run(): Promise<void>;
   /** Continues the last process until nothing changes. Returns the errors of failed passes. */
   resume(): Promise<readonly unknown[]>;
@@ -114,7 +114,7 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
     get(object, name): unknown {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
-      // The proxied ports have methods only, with the port's parameters and results.
+      // The proxied objects have only methods, which keep their parameters and results.
       const method = value.bind(object) as (...args: unknown[]) => unknown;
       if (!names.some((effect) => effect === name)) return method;
       return async (...args: unknown[]): Promise<unknown> => {
@@ -165,7 +165,7 @@ class MemoryBench implements Bench {
     monotonicMs: () => this.nowMs,
     sleep: () => Promise.resolve(),
   };
-  /** No timer ends, so a pause is over when a wake finds that its time has passed. */
+  /** No timer ends. A backoff ends when `wake` finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
     readInputs: () => serializeInputs(this.#vmis.find(KEY)),
@@ -299,7 +299,7 @@ class MemoryBench implements Bench {
     };
   }
 
-  /** The watch delivers the store's content. */
+  /** Delivers the store's content, like the watch. */
   async #deliver(): Promise<VirtualMachineInstance | undefined> {
     const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (this.isBehind) return found;
@@ -308,7 +308,7 @@ class MemoryBench implements Bench {
     return found;
   }
 
-  /** Runs one pass and returns whether it changed anything. Without `errors` it throws them, except for conflicts. */
+  /** Runs one pass. Returns whether it changed anything. Without `errors` it throws errors other than conflicts. */
   async #pass(deps: Deps, errors?: unknown[]): Promise<boolean> {
     const before = JSON.stringify(await this.#deliver()) + String(this.effects);
     const died = new Promise<undefined>((resolve) => {
@@ -329,7 +329,7 @@ class MemoryBench implements Bench {
     return isDue || before !== JSON.stringify(after) + String(this.effects);
   }
 
-  /** Runs one process until nothing changes; returns false when it crashed. */
+  /** Runs one process until nothing changes. Returns false if it crashed. */
   async #runProcess(deps: Deps): Promise<boolean> {
     this.#process = deps;
     for (let passes = 0; passes < 20; passes += 1) {

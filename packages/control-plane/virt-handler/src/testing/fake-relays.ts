@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relays in memory. The two ends of a migration find each other by port.
+// In-memory relays. The two ends of a migration find each other by port.
 import { AppError } from "@patchbay/base";
 import type { RelayEndpoint, RelayRequest, Relays, Relay } from "../relays/relays.ts";
 import type { Ports, RelayMessage } from "../relays/protocol.ts";
@@ -11,7 +11,7 @@ class FakeRelay implements Relay {
   readonly #onReportGone: (() => void) | undefined;
   isOpen = true;
 
-  /** @param onReportGone - called when the guest has left the source; undefined for a receiver */
+  /** @param onReportGone - called when the source reports that the guest has left; undefined for a receiver */
   constructor(ports: Ports, onReportGone?: () => void) {
     this.ports = ports;
     this.#onReportGone = onReportGone;
@@ -89,7 +89,7 @@ class MemoryRelays implements FakeRelays {
   }
 }
 
-/** Both nodes may share one instance. */
+/** Creates relays, which both nodes may share. */
 export function createFakeRelays(): FakeRelays {
   return new MemoryRelays();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that runs the whole loop on fakes: one launcher that listens, one NIC in its pod, and a fake clock.
+// A node that runs the whole loop with fakes: one launcher that listens, one NIC in its pod, and a fake clock.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeVirt,
@@ -54,7 +54,7 @@ export class LoopNode {
   readonly results: string[] = [];
   /** Recorded events, as `REASON: message`. */
   readonly events: string[] = [];
-  /** Set when the loop runs, like the three below. */
+  /** Functions of {@link GuestAccess}, available while the loop runs. */
   request: RequestGuest = () => Promise.reject(new Error("the loop does not run"));
   createOpenStream: GuestAccess["createOpenStream"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
@@ -79,7 +79,7 @@ export class LoopNode {
     };
   }
 
-  /** The libvirt of the launcher. */
+  /** The launcher's libvirt. */
   get daemon(): FakeDaemon {
     return this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   }
@@ -97,7 +97,7 @@ export class LoopNode {
     if (vmi !== undefined) this.vmis.put(vmi);
   }
 
-  /** Stores the VMI, and the watch delivers it. */
+  /** Stores the VMI, and delivers it like the watch. */
   async put(vmi: VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
     await this.#deliver();

@@ -11,7 +11,7 @@ export interface Qemu {
   rewriteXml(xml: string): string;
 }
 
-/** QEMU opens a tap when its device is added and never again. An incoming guest's taps are opened before it resumes. */
+/** Opens taps like QEMU: when a device is added, and never again. An incoming guest's taps are opened before it resumes. */
 export function openingTaps(connection: HypervisorConnection, qemu: Qemu): HypervisorConnection {
   const openIn = async (xml = "<domain/>"): Promise<void> => {
     const parsed = parseDomain(xml);

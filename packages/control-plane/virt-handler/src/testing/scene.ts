@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM with NICs "one" and "two" on the node in memory.
+// A VM with NICs "one" and "two" on the in-memory node.
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -18,15 +18,15 @@ function podInterfaceOf(name: Name): string {
   return `pod${hashOf(name)}`;
 }
 
-/** Bridge and tap of a NIC, with KubeVirt's names. */
+/** Returns the bridge and the tap of a NIC, with KubeVirt's names. */
 export function linkNamesOf(name: Name): Readonly<Record<"bridgeName" | "tapName", string>> {
   return { bridgeName: `k6t-${hashOf(name)}`, tapName: `tap${hashOf(name)}` };
 }
 
-/** Time after which a guest is asked again to release a NIC, milliseconds. */
+/** Time after which the loop repeats the request to release a NIC, in milliseconds. */
 export const UNPLUG_RETRY_INTERVAL_MS = 10_000;
 
-/** An attachment as virt-controller writes it. */
+/** Builds an attachment as virt-controller writes it. */
 export function attachment(name: Name, state: Attachment["state"] = "Attached"): Attachment {
   return {
     name,
@@ -61,7 +61,7 @@ export function withCloudInit(
   return { ...vmi, spec: { ...vmi.spec, volumes } };
 }
 
-/** Adds the NIC, as CNI does. */
+/** Adds the NIC, like CNI. */
 export function putNicAt(podNetwork: FakePodNetwork, name: Name): void {
   const link = { name: podInterfaceOf(name), kind: "veth", mac: MACS[name], mtu: 1500, up: true };
   podNetwork.putLink(NETNS, link);
@@ -76,7 +76,7 @@ export function devicesOf(bench: Bench): readonly string[] {
   return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : [];
 }
 
-/** Whether the bridge and the tap exist. */
+/** Returns whether the bridge and the tap exist. */
 export function linksOf(bench: Bench, name: Name): readonly boolean[] {
   const { bridgeName, tapName } = linkNamesOf(name);
   return [bridgeName, tapName].map((link) => bench.podNetwork.findLink(NETNS, link) !== undefined);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes in memory with one VMI, whose guest runs on the first and may migrate to the second. Tests write what virt-controller
-// would write.
+// Two in-memory nodes with one VMI, whose guest runs on the first and may migrate to the second. Tests write virt-controller's fields.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeVirt,
@@ -46,7 +45,7 @@ const SOON = { withinMs: 10_000 };
 
 export type NodeName = keyof typeof FDS;
 
-interface Running {
+interface RunningNode {
   readonly vmis: ReturnType<typeof createFakeCache<VirtualMachineInstance>>;
   readonly stop: AbortController;
   readonly loop: Promise<void>;
@@ -57,7 +56,7 @@ export class TwoNodes {
   readonly clock = createFakeClock();
   metrics = createMetrics("virt-handler");
   readonly relays = createFakeRelays();
-  /** The cluster's configuration, empty at first. */
+  /** Configuration of the cluster, empty at first. */
   readonly kubevirts = createFakeCache<KubeVirt>();
   readonly hooks = createFakeHookSidecars();
   readonly launcherDisks = createFakeLauncherDisks();
@@ -65,7 +64,7 @@ export class TwoNodes {
   readonly #launchers = createFakeLaunchers();
   readonly #networks = { node1: createFakePodNetwork(), node2: createFakePodNetwork() };
   readonly #files = { node1: createFakeFiles(), node2: createFakeFiles() };
-  readonly #running = new Map<NodeName, Running>();
+  readonly #running = new Map<NodeName, RunningNode>();
   readonly #vmi = aScheduledVmi(["one"], { nodeName: "node1" });
 
   /** @param sidecars - hook containers of both launchers */
@@ -99,7 +98,7 @@ export class TwoNodes {
     return this.#networks[node];
   }
 
-  /** State of the domain on the node; undefined without a domain. */
+  /** Returns the state of the domain on the node; undefined if there is none. */
   async stateOn(node: NodeName): Promise<string | undefined> {
     const connection = await this.#hypervisor.open({ kind: "socket", fd: FDS[node] });
     const found = await connection.findDomain(domainNameOf(this.#vmi));
@@ -151,7 +150,7 @@ export class TwoNodes {
     });
   }
 
-  /** Closes the migration: the second node owns the guest. */
+  /** Completes the migration, so that the second node owns the guest. */
   async complete(): Promise<void> {
     const { targetAttachments: attachments, ...state } = await this.migrationState();
     await this.writeStatus({
@@ -195,7 +194,7 @@ export class TwoNodes {
     this.#running.set(node, { vmis, stop, loop: runLoop(parts, stop.signal) });
   }
 
-  /** Stops the node's virt-handler, and with it its relays. */
+  /** Stops the node's virt-handler and its relays. */
   async stop(node: NodeName): Promise<void> {
     const running = this.#running.get(node);
     this.#running.delete(node);
@@ -207,7 +206,7 @@ export class TwoNodes {
     for (const node of [...this.#running.keys()]) await this.stop(node);
   }
 
-  /** Waits while the fake clock advances. */
+  /** Waits until the condition holds, while the fake clock advances. */
   async until(isSo: () => Promise<boolean>): Promise<void> {
     await eventually(async () => {
       await this.clock.advance(500);

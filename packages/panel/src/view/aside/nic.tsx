@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Details of a NIC: progress, problems, facts in the guest, and actions.
 import type { JSX } from "preact";
-import { whoCanHelp, nextStepFor } from "@patchbay/core/reasons";
+import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { parseMs, timeOfDay } from "../../browser/timing.ts";
 import type { OperationRow } from "../../model/nic/history.ts";
 import { PHASE_LABELS, type Plug } from "../../model/nic/plug.ts";
@@ -93,7 +93,7 @@ function Problem({ plug }: { readonly plug: Plug }): JSX.Element | null {
   const { reason, message, tone, attempts } = plug;
   if (reason === undefined) return null;
   const next = nextStepFor(reason);
-  const helper = whoCanHelp(reason);
+  const helper = findReasonOwner(reason);
   return (
     <div class={`callout callout-${tone}`}>
       <b>{reason}</b>

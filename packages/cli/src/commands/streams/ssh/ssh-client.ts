@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments for ssh and scp to a guest through the API server. Source: OpenSSH ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
+// Arguments of ssh and scp for a guest behind the API server. Source: OpenSSH ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
 import { AppError } from "@patchbay/base";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
 import type { GlobalOptions, Context } from "../../../command.ts";
@@ -11,24 +11,24 @@ import { chooseKubeConfig } from "../../../session.ts";
 
 interface Copy {
   readonly guest: GuestName;
-  /** Path in the guest; empty: the user's home directory. */
+  /** Path in the guest; empty for the user's home directory. */
   readonly path: string;
-  /** Path on this machine, in a form that scp does not mistake for a host or a flag. */
+  /** Path on this machine, which scp does not mistake for a host or a flag. */
   readonly local: string;
   readonly isToGuest: boolean;
 }
 
-/** A guest, optionally with a kind or a user, then a colon. */
+/** Pattern of a guest, optionally with a kind or a user, then a colon and the path. */
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
-/** scp would take `a:b` for a host and `-a` for a flag. */
+/** Makes a path explicit, because scp would take `a:b` for a host and `-a` for a flag. */
 function toLocalPath(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path
     : `./${path}`;
 }
 
-/** @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
+/** Parses the arguments. @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
 export function parseCopy(source: string, target: string): Copy {
   const [from, to] = [REMOTE.exec(source), REMOTE.exec(target)];
   if ((from === null) === (to === null)) {
@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Name of the guest for ssh, which stores the guest's host key under it. */
+/** Returns the name of the guest for ssh, which stores the guest's host key under it. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
@@ -114,7 +114,7 @@ export async function readCallSettings(context: Context): Promise<CallSettings> 
   };
 }
 
-/** @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
+/** Runs the client. @throws ProgramEnded if its exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
 export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {
   const code = await runInForeground(argv);
   if (code !== 0) throw new ProgramEnded(code);

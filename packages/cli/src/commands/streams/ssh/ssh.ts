@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ssh and patchbay scp: the local OpenSSH clients, connected to a VM's guest, in virtctl's form.
+// patchbay ssh and patchbay scp: run the local OpenSSH clients for a VM's guest, with virtctl's syntax.
 import type { FlagSpec, Command, Context } from "../../../command.ts";
 import { argumentAt, textOption, type Input, hasFlag } from "../../../input.ts";
 
@@ -43,7 +43,7 @@ async function runSsh(context: Context, input: Input): Promise<void> {
   ]);
 }
 
-/** Ends with the client's exit code. */
+/** Runs ssh, and ends with its exit code. */
 export const ssh: Command = {
   name: "ssh",
   args: ["<vm>"],
@@ -72,7 +72,7 @@ async function runScp(context: Context, input: Input): Promise<void> {
   ]);
 }
 
-/** Ends with the client's exit code. */
+/** Runs scp, and ends with its exit code. */
 export const scp: Command = {
   name: "scp",
   args: ["<source>", "<target>"],

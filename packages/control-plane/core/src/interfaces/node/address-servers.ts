@@ -7,7 +7,7 @@ export interface AddressServer {
   stop(): Promise<void>;
 }
 
-/** Starts one server for each NIC, so that a faulty NIC does not affect others. Servers end when this process ends. */
+/** Starts a DHCP server for each NIC, so that a faulty NIC does not affect other NICs. Servers end when this process ends. */
 export interface AddressServers {
   /**
    * Resolves when the server listens. The bridge must exist with its addresses.

@@ -2,7 +2,7 @@
 // Storage of claims on a standalone machine. It survives pods and reboots.
 
 export interface ClaimSize {
-  /** Files: a file system for that amount of data. Device: exactly that many bytes. */
+  /** `files`: a file system with room for `sizeBytes` of data. `device`: a block device of exactly `sizeBytes`. */
   readonly kind: "files" | "device";
   readonly sizeBytes: number;
 }
@@ -14,14 +14,17 @@ export interface ClaimSize {
  * @throws AppError with an `OS_` code
  */
 export interface ClaimDisk {
-  /** Creates an empty file. An existing file stays unchanged. Resolves when it is on disk. */
+  /** Creates an empty file. An existing file stays unchanged. Resolves when the file is on disk. */
   make(file: string, size: ClaimSize): Promise<void>;
   /**
-   * Mounts the file at the directory, which is created. If `group` is set and the directory has another one, all files get
-   * that group with write permission. Set it only while nothing else can modify the files.
+   * Creates the directory and mounts the file there. If `group` is set and the directory has another group, all files get
+   * that group with write permission. Set `group` only while nothing else can modify the files.
    */
-  mount(file: string, at: { readonly directory: string; readonly group?: number }): Promise<void>;
-  /** Attaches the file as a loop device. The device is the same until it is released. */
+  mount(
+    file: string,
+    target: { readonly directory: string; readonly group?: number },
+  ): Promise<void>;
+  /** Attaches the file as a loop device and returns its path, which is the same until the file is released. */
   attach(file: string): Promise<string>;
   /** Reverts `mount` and `attach`. A missing file is success. */
   release(file: string, directory: string): Promise<void>;

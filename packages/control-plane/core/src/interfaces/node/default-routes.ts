@@ -4,10 +4,10 @@ import type { NetnsHandle } from "../namespaces.ts";
 /** A default route of the main table. Source: `ip route show default`. */
 export interface DefaultRoute {
   readonly version: 4 | 6;
-  /** The NIC. Empty for a multipath route. */
+  /** Name of the NIC. Empty for a multipath route. */
   readonly link: string;
   readonly gateway?: string;
-  /** The complete route as kernel attributes, base64, to restore it. Source: struct rtmsg and its attributes. */
+  /** The complete route as kernel attributes in base64, from which it is restored. Source: struct rtmsg and its attributes. */
   readonly words: string;
 }
 
@@ -18,12 +18,12 @@ export interface NewDefaultRoute {
 
 /** Default routes of a namespace. All calls are idempotent. */
 export interface DefaultRoutes {
-  /** Static routes and those from router advertisements, in the kernel's order. @throws AppError with PODNET_FAILED */
+  /** Lists static routes and routes from router advertisements, in the kernel's order. @throws AppError with PODNET_FAILED */
   list(netns: NetnsHandle): Promise<readonly DefaultRoute[]>;
   /** Equivalent to: `ip route add default via GATEWAY dev LINK`. @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED */
   add(netns: NetnsHandle, route: NewDefaultRoute): Promise<void>;
-  /** A missing route is success. @throws AppError with PODNET_FAILED */
+  /** Removes the route. A missing route is success. @throws AppError with PODNET_FAILED */
   remove(netns: NetnsHandle, route: DefaultRoute): Promise<void>;
-  /** Restores a removed route. @throws AppError with PODNET_FAILED, also if its NIC is gone */
+  /** Restores a removed route. @throws AppError with PODNET_FAILED, for example if its NIC no longer exists */
   restore(netns: NetnsHandle, route: DefaultRoute): Promise<void>;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of the machine's device nodes, with other owners.
+// Copies of the node's device files, with other owners.
 
 export interface DeviceCopy {
-  /** The machine's node. A symbolic link is not accepted. */
+  /** Path of the device file to copy. Symbolic links are rejected. */
   readonly source: string;
   /** Path of the copy. Its directory is created, owned by root and readable by all. */
   readonly path: string;
@@ -15,8 +15,8 @@ export type CopyResult = "unchanged" | "made" | "removed";
 
 export interface DeviceNodes {
   /**
-   * Ensures a copy of the source's type and numbers. Replaces it atomically if anything differs. Idempotent, but must not
-   * run twice at a time for one path. Equivalent to: `mknod`, `chown`, `mv`
+   * Ensures that `path` is a copy of the source with its type and numbers. Replaces a file that differs atomically. Idempotent,
+   * but must not run concurrently for one path. Equivalent to: `mknod`, `chown`, `mv`
    * @throws AppError with an `OS_` code
    */
   ensureCopy(copy: DeviceCopy): Promise<CopyResult>;

@@ -6,7 +6,7 @@ export type HookVersion = "v1alpha2" | "v1alpha3";
 
 export type HookPoint = "OnDefineDomain" | "PreCloudInitIso" | "Shutdown";
 
-/** A hook's own report, not trusted. */
+/** A hook's untrusted report about itself. */
 export interface HookInfo {
   readonly name: string;
   readonly versions: readonly string[];
@@ -21,7 +21,7 @@ export interface DefineDomainRequest {
 
 export interface CloudInitRequest {
   readonly version: HookVersion;
-  /** The whole data as JSON, and the volume's member alone for older hooks. */
+  /** The complete cloud-init data as JSON. For older hooks, `noCloudSource` is the volume's member alone. */
   readonly data: string;
   readonly noCloudSource: string;
   readonly vmi: string;
@@ -33,9 +33,9 @@ export interface CloudInitRequest {
  */
 export interface HookSidecar {
   info(): Promise<HookInfo>;
-  /** Returns the hook's domain: any text up to 1 MiB. */
+  /** Returns the domain XML as changed by the hook: any text up to 1 MiB. */
   onDefineDomain(request: DefineDomainRequest): Promise<string>;
-  /** Returns the hook's cloud-init data: any texts, up to 1 MiB together. */
+  /** Returns the cloud-init data as changed by the hook: any texts, at most 1 MiB in total. */
   preCloudInitIso(
     request: CloudInitRequest,
   ): Promise<{ readonly data: string; readonly noCloudSource: string }>;
@@ -45,9 +45,9 @@ export interface HookSidecar {
 
 export interface HookSidecars {
   /**
-   * Connects to the sidecar of a container. The pod must have been found by its launcher.
-   * @throws AppError with HOOK_UNREACHABLE while it has no socket or does not listen, OS_PATH_REFUSED for what is no
-   *   socket of its own.
+   * Connects to the sidecar of a container. The caller must have verified the pod by opening its launcher.
+   * @throws AppError with HOOK_UNREACHABLE while the sidecar has no socket or does not listen, OS_PATH_REFUSED for a file
+   *   that is not the sidecar's own socket.
    */
   connect(pod: LauncherPod, container: string): Promise<HookSidecar>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small disks in the volume of a launcher, which may change it at any time.
+// Small disks in a launcher's volume. The launcher may change the volume at any time.
 
 export interface LauncherDisks {
   /**

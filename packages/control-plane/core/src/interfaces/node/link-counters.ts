@@ -5,7 +5,7 @@ import type { NetnsHandle } from "../namespaces.ts";
 /** Reads counters without starting a program. */
 export interface LinkCounters {
   /**
-   * Counters of up to 1,000 links, in the kernel's order. The descriptor may be closed once the call was made.
+   * Returns the counters of at most 1,000 links, in the kernel's order. The caller may close the descriptor without waiting.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   read(netns: NetnsHandle): Promise<readonly LinkCounts[]>;

@@ -7,7 +7,7 @@ export interface ChangedLink {
   readonly name?: string;
 }
 
-/** Each link once. `unknown`: events were lost, so any link may have changed. */
+/** Changed links, each listed once. `unknown`: events were lost, so any link may have changed. */
 export type LinkChanges = readonly ChangedLink[] | "unknown";
 
 export interface WatchedLinks {
@@ -18,12 +18,12 @@ export interface WatchedLinks {
 /** Equivalent to: `ip monitor link address neigh`. */
 export interface LinkWatch {
   /**
-   * Calls `changed` after link changes until aborted: at once for the first, and within a second for all that follow.
-   * @throws AppError with OS_FILE_FAILED when no more namespaces can be watched, OS_DESCRIPTOR_STALE
+   * Calls `onChange` after link changes until aborted: at once for the first change, within a second for later changes.
+   * @throws AppError with OS_FILE_FAILED when the limit of watched namespaces is reached, OS_DESCRIPTOR_STALE
    */
   watch(
     netns: NetnsHandle,
-    changed: (links: LinkChanges) => void,
+    onChange: (links: LinkChanges) => void,
     signal: AbortSignal,
   ): WatchedLinks;
 }

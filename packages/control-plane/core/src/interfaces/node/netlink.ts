@@ -4,7 +4,7 @@ import type { NetnsHandle } from "../namespaces.ts";
 export interface NetlinkAnswer {
   /** Messages of the reply without the final one. Source: netlink(7). */
   readonly data: Uint8Array;
-  /** Positive error number, or 0. Source: errno(3). */
+  /** Positive error number; 0 for success. Source: errno(3). */
   readonly errno: number;
 }
 
@@ -17,7 +17,7 @@ export interface NewTap {
   readonly isMultiQueue: boolean;
 }
 
-/** Compares a number in a frame, in network byte order. */
+/** A comparison of a number in a frame, in network byte order. */
 export interface FrameTest {
   readonly offset: number;
   readonly size: 1 | 2 | 4;
@@ -25,8 +25,8 @@ export interface FrameTest {
 }
 
 /**
- * An Internet checksum (RFC 1071) that a link must complete: over all bytes from `from`, including the partial sum at
- * `at`, where the result goes. Source: struct virtio_net_hdr, linux/virtio_net.h
+ * An Internet checksum (RFC 1071) that a link must complete. It covers all bytes from offset `from`. Offset `at` holds the
+ * partial sum, which is replaced with the result. Source: struct virtio_net_hdr, linux/virtio_net.h
  */
 export interface FrameChecksum {
   readonly from: number;
@@ -43,24 +43,24 @@ export interface FrameExchange {
     /** Unset if the frame's checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** Accepts frames that pass all tests of one list. Lists for the shortest frames come first. */
+  /** A frame is accepted if it passes all tests of one list. Lists for the shortest frames come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
 
 export interface ReceivedFrames {
-  /** The first 64 frames of each port, each cut to 400 bytes. `isOutgoing`: the frame left by that port. */
+  /** The first 64 frames of each port, each cut to 400 bytes. `isOutgoing`: the port sent the frame. */
   readonly frames: readonly {
     readonly port: number;
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** errno(3) for each port that could not listen, and each frame that could not be sent; 0 for success. */
+  /** `unheard` has the errno(3) of listening on each port, `unsent` that of sending each frame; 0 for success. */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }
 
-/** Starts no program. Descriptors may be closed once a call was made. */
+/** Exchanges messages and frames with the kernel, without starting programs. Callers may close descriptors without waiting. */
 export interface Netlink {
   /**
    * Sends messages in order, each with a request for an acknowledgement or a dump. Stops at the first error and returns one
@@ -75,12 +75,12 @@ export interface Netlink {
   ): Promise<readonly NetlinkAnswer[]>;
   /**
    * Creates a persistent tap, which netlink cannot create.
-   * @throws AppError with OS_FILE_FAILED, also when there is a link of that name, OS_DESCRIPTOR_STALE
+   * @throws AppError with OS_FILE_FAILED, for example when a link has that name, OS_DESCRIPTOR_STALE
    */
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
   /**
    * Sends complete frames out of a link.
-   * @throws AppError with OS_FILE_FAILED, also when there is no such link, OS_DESCRIPTOR_STALE
+   * @throws AppError with OS_FILE_FAILED, for example when the link does not exist, OS_DESCRIPTOR_STALE
    */
   sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
@@ -89,7 +89,7 @@ export interface Netlink {
    */
   exchangeFrames(exchange: FrameExchange): Promise<ReceivedFrames>;
   /**
-   * Network settings of the namespace whose paths below /proc/sys/net match, as lines PATH:VALUE.
+   * Returns the namespace's network settings whose paths below /proc/sys/net match a pattern, as lines PATH:VALUE.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   readSettings(netns: NetnsHandle, patterns: readonly string[]): Promise<string>;

@@ -13,35 +13,34 @@ export type NodeNicName =
 
 export interface NodeNic {
   readonly name: string;
-  /** Index at that time. Addresses and routes refer to it. */
+  /** ifindex when the NIC was read. `addresses` and `routes` contain it. */
   readonly index: number;
-  /** As {@link Link.kind}: empty for hardware. */
+  /** Kind of link, as in {@link Link.kind}. Empty for hardware. */
   readonly kind: string;
   readonly mac: string;
   /** The hardware's MAC. Unset if the kernel knows none. */
   readonly permanentMac?: string;
-  /** Bytes. */
   readonly mtu: number;
   readonly up: boolean;
   /** Alias of the link, usually empty. Source: ip-link(8), alias */
   readonly alias: string;
   /**
-   * Addresses as kernel attributes, base64, in order, without those that the kernel assigns itself.
+   * Addresses as kernel attributes in base64, in the kernel's order, without addresses that the kernel assigns itself.
    * Source: struct ifaddrmsg and its attributes.
    */
   readonly addresses: readonly string[];
-  /** Routes of the main table through the NIC, likewise. Source: struct rtmsg and its attributes. */
+  /** Routes of the main table through the NIC, as kernel attributes in base64. Source: struct rtmsg and its attributes. */
   readonly routes: readonly string[];
 }
 
 export type RestoredNic =
   | { readonly kind: "absent" }
-  /** `lacks`: settings that the kernel rejected. Empty if the NIC is fully restored. */
+  /** `rejectedSettings`: settings that the kernel rejected. Empty if the NIC is fully restored. */
   | { readonly kind: "there"; readonly rejectedSettings: readonly string[] };
 
 /** NICs of the node. All calls are idempotent. */
 export interface NodeNics {
-  /** The current state of the NIC. Undefined if there is none. @throws AppError with PODNET_FAILED */
+  /** Returns the current state of the NIC; undefined if there is none. @throws AppError with PODNET_FAILED */
   find(host: NetnsHandle, name: NodeNicName): Promise<NodeNic | undefined>;
   /**
    * Moves a NIC out of a pod without its CNI plugin, under an unused name. A missing NIC is success.
@@ -49,7 +48,7 @@ export interface NodeNics {
    */
   returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;
   /**
-   * Restores the NIC's name first, then all other settings that it lacks. Additional settings stay.
+   * Restores the NIC's name first, then all other settings that are missing. Additional settings stay.
    * @throws AppError with PODNET_FAILED when the kernel cannot be queried
    */
   restore(host: NetnsHandle, nic: NodeNic): Promise<RestoredNic>;

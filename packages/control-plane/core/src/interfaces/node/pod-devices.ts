@@ -3,14 +3,14 @@
 
 export interface PodDevices {
   /**
-   * Device IDs of a pod's containers by resource, for example `vendor.io/nic`. Each list is sorted and has no duplicates.
-   * Empty if the pod has none or the kubelet does not know it.
+   * Returns the device IDs of a pod's containers by resource, for example `vendor.io/nic`. Each list is sorted and has no
+   * duplicates. The map is empty if the pod has no devices or the kubelet does not know the pod.
    * @throws AppError with DEVICES_UNKNOWN
    */
   find(pod: {
     readonly namespace: string;
     readonly name: string;
   }): Promise<ReadonlyMap<string, readonly string[]>>;
-  /** IDs of a resource's allocated devices. A pod under admission may be missing. @throws AppError with DEVICES_NOT_LISTED */
+  /** Returns the IDs of a resource's allocated devices, perhaps without those of a pod under admission. @throws AppError with DEVICES_NOT_LISTED */
   listUsed(resource: string): Promise<ReadonlySet<string>>;
 }

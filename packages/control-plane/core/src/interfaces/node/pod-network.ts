@@ -15,29 +15,28 @@ export interface Link {
   /** `veth`, `macvlan`, `bridge`, `tun`, ...; empty for hardware. */
   readonly kind: string;
   readonly mac: string;
-  /** Bytes. */
   readonly mtu: number;
   readonly up: boolean;
-  /** For a tap: a process has it open. */
+  /** Whether the link has a carrier. A tap has one while a process has it open. */
   readonly carrier: boolean;
-  /** ADDRESS/LENGTH, of all scopes, in the kernel's order. */
+  /** Addresses as ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
   readonly master?: string;
-  /** For a tap: whether it has one queue pair or several. */
+  /** Whether a tap has one queue pair or several. Unset for other links. */
   readonly tapQueues?: "one" | "many";
 }
 
 export interface PodView {
   readonly links: readonly Link[];
-  /** Whether all that `wireTap` creates exists: every flag and every forwarding entry. */
+  /** Returns whether everything that `wireTap` creates exists, including flags and forwarding entries. */
   readonly isWired: (wiring: ObservedWiring) => boolean;
 }
 
 export interface BorrowedNic {
   readonly name: string;
-  /** Unset: leave it unchanged. */
+  /** MAC to restore. Unset: the MAC stays unchanged. */
   readonly mac?: string;
-  /** ADDRESS/LENGTH. */
+  /** Addresses to restore, as ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
 }
 
@@ -50,7 +49,7 @@ export interface RenamedNic {
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** ADDRESS or ADDRESS/LENGTH that belong to the guest for certain. */
+  /** Addresses that belong to the guest for certain, as ADDRESS or ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
 }
 
@@ -59,42 +58,42 @@ export interface PodNetwork {
   observe(netns: NetnsHandle): Promise<PodView>;
   listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
   /**
-   * Creates the links between pod NIC and guest: the recipes of docs/design/pod-links.md.
+   * Creates the links between pod NIC and guest as described in docs/design/pod-links.md.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /**
    * Creates a wiring without its tap: the bridge with the pod NIC as a port. A tap on another bridge stays there until
-   * `wireTap`.
+   * `wireTap` is called.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
-  /** Removes a bridge that `makeBridge` or `wireTap` created, but not its ports. A missing bridge is success. */
+  /** Removes a bridge that `makeBridge` or `wireTap` created, without removing its ports. A missing bridge is success. */
   removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
-  /** Removes what `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
+  /** Removes the links that `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void>;
   /**
-   * The NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
+   * Reads the NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
   /**
    * Announces the guest behind the pod NIC: its MAC to switches, its addresses to neighbors.
-   * @throws AppError with OS_FILE_FAILED when there is no such NIC or it is down
+   * @throws AppError with OS_FILE_FAILED when the NIC does not exist or is down
    */
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
   /**
-   * Restores the NIC's settings. Takes the NIC down to set its MAC. A missing NIC is success.
+   * Restores the NIC's settings. Sets the NIC down while it changes the MAC. A missing NIC is success.
    * @throws AppError with PODNET_FAILED
    */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
   /**
-   * Removes a NIC without its CNI plugin. A hardware NIC, which cannot be removed, returns to the machine's namespace. A
+   * Removes a NIC without its CNI plugin. A hardware NIC cannot be removed and is moved to the node's namespace instead. A
    * missing NIC is success.
    */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
-   * Restores the NIC's name and removes it from its bridge. Another link with that name is removed. A missing NIC is
+   * Renames the NIC to `before` and removes it from its bridge. Deletes another link with that name. A missing NIC is
    * success.
    * @throws AppError with PODNET_FAILED
    */

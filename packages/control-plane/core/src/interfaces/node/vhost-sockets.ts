@@ -9,21 +9,21 @@ import type { ObservedSocket, VhostSocket } from "../../nics/links/vhost-socket.
 export interface VhostSockets {
   /**
    * Observes the path without following symbolic links, and whether the pod's launcher can use the socket under its own
-   * name. Refuses sockets that the launcher created itself, and everything that is no socket.
+   * name. The state is `refused` for a socket that the launcher created itself, and for any file that is not a socket.
    * @throws AppError with OS_FILE_FAILED
    */
   observe(podUid: string, socket: VhostSocket): ObservedSocket;
   /**
-   * Gives the socket to the launchers' group, exposes it in the directory that the launcher mounts, and creates a symbolic
+   * Assigns the socket to the launchers' group, exposes it in the directory that the launcher mounts, and creates a symbolic
    * link to it beside the launcher's own sockets. Idempotent.
    * @throws AppError with OS_PATH_REFUSED for an unusable socket, OS_FILE_FAILED
    */
   link(podUid: string, socket: VhostSocket): void;
-  /** Calls `changed` when the path may have appeared or disappeared, until aborted. */
-  watch(path: string, changed: () => void, signal: AbortSignal): void;
+  /** Calls `onChange` when the path may have appeared or disappeared, until aborted. */
+  watch(path: string, onChange: () => void, signal: AbortSignal): void;
 }
 
-/** Both directories of each pod, under an ID: at most 64 letters, digits, `.`, `_` and `-`. */
+/** The two directories of each pod. Their name is an ID of at most 64 letters, digits, `.`, `_` and `-`. */
 export interface VhostDirectories {
   /** Creates the parent directories, which all pods share. @throws AppError with OS_FILE_FAILED */
   makeParents(): Promise<void>;
@@ -34,7 +34,7 @@ export interface VhostDirectories {
    */
   make(id: string): Promise<void>;
   /**
-   * Removes both with their contents, without following symbolic links. Missing directories are success.
+   * Removes both directories with their contents, without following symbolic links. Missing directories are success.
    * @throws AppError as `make`
    */
   remove(id: string): Promise<void>;

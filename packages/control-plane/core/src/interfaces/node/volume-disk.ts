@@ -9,9 +9,9 @@ export interface DirectoryAccess {
 export interface VolumeFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
-  /** Default 0. */
+  /** User ID of the owner. Default 0. */
   readonly uid?: number;
-  /** Default 0. */
+  /** Group ID of the owner. Default 0. */
   readonly gid?: number;
 }
 
@@ -19,7 +19,7 @@ export interface VolumeFile {
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**
- * Creates what pods mount. All calls are idempotent. Paths are absolute, and their parent directories belong to Patchbay.
+ * Creates the directories and files that pods mount. All calls are idempotent. Paths are absolute, and their parent directories belong to Patchbay.
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
@@ -32,8 +32,8 @@ export interface VolumeDisk {
   /**
    * Mounts the file system in the sparse file `image`, which is created for at least `sizeBytes` of data. An intact file
    * keeps its contents; a damaged one is recreated.
-   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, also in another mount namespace; it stays
-   * unchanged then
+   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, even in another mount namespace; the
+   * file then stays unchanged
    */
   mountImage(
     path: string,
@@ -44,21 +44,21 @@ export interface VolumeDisk {
     },
   ): Promise<void>;
   /**
-   * Bind-mounts the directory `source` without device nodes and submounts. Its path must have no symbolic link. An existing
-   * mount stays.
-   * @throws AppError with OS_PATH_REFUSED if the path has a link or something else than a directory
+   * Bind-mounts the directory `source` without device nodes and submounts. The path of `source` must have no symbolic link.
+   * An existing mount stays.
+   * @throws AppError with OS_PATH_REFUSED if the path has a symbolic link or is not a directory
    */
   mountDirectory(path: string, source: string): Promise<void>;
   /** Unmounts everything at `path` and below it, even if in use. */
   unmountAll(path: string): Promise<void>;
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Replaces all files of the directory atomically: readers see the old or the new ones. Keys are paths below it. Returns
-   * whether anything changed. Equivalent to: a kubelet's `..data`
+   * Replaces all files of the directory atomically: readers see either the old or the new files. Keys are paths below the
+   * directory. Returns whether anything changed. Equivalent to: a kubelet's `..data`
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
-  /** Disk usage of each tree in bytes, without other file systems. Missing trees are left out. Equivalent to: `du -sx` */
+  /** Returns the disk usage of each tree in bytes, without other file systems. Missing trees are omitted. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Follows symbolic links. Undefined if nothing exists. */
+  /** Returns the kind of the file, following symbolic links; undefined if it does not exist. */
   readKind(path: string): Promise<PathKind | undefined>;
 }

@@ -9,14 +9,14 @@ import {
 } from "@patchbay/api/values";
 
 export interface NicRoute {
-  /** ADDRESS/LENGTH; length 0 for the default route. */
+  /** Destination as ADDRESS/LENGTH. The length is 0 for the default route. */
   readonly destination: string;
   /** Unset if the destination is on the link. */
   readonly gateway?: string;
 }
 
 export interface NicAddresses {
-  /** ADDRESS/LENGTH. Only global addresses that were configured, not those from router advertisements. */
+  /** Configured global addresses as ADDRESS/LENGTH, without addresses from router advertisements. */
   readonly addresses: readonly string[];
   readonly routes: readonly NicRoute[];
 }
@@ -24,13 +24,13 @@ export interface NicAddresses {
 /** Addresses that virt-handler recorded before it removed them from the NIC. */
 export interface RememberedAddresses extends NicAddresses {
   readonly podInterfaceName: string;
-  /** ifindex. Distinguishes the NIC from a later one with the same name. */
+  /** ifindex, which distinguishes the NIC from a later one with the same name. */
   readonly index: number;
-  /** MAC that answered for the IPv6 gateway; unset if there was no gateway or no answer. */
+  /** MAC of the IPv6 gateway. Unset if there was no gateway or it did not answer. */
   readonly gatewayMac?: string;
 }
 
-/** `address` is ADDRESS/LENGTH. Source: RFC 4291 section 2.5.6 */
+/** Whether an ADDRESS/LENGTH is an IPv6 link-local address. Source: RFC 4291 section 2.5.6 */
 export function isIpv6LinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address);
 }
@@ -39,12 +39,12 @@ export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** Infinite, because the address is the guest's as long as the pod exists. */
+/** An infinite DHCP lease, because the guest has the address as long as the pod exists. */
 interface Ipv4Lease {
   readonly address: string;
   /** The bridge's own address, ADDRESS/LENGTH. */
   readonly server: string;
-  /** The default route is last. */
+  /** Routes for the guest, the default route last. */
   readonly routes: readonly NicRoute[];
 }
 
@@ -68,12 +68,12 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+/** Address of the DHCP server. It is link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
 /**
- * Prefix length that is served for longer prefixes without room for a server, and for shorter ones, which dnsmasq
+ * Prefix length that replaces prefixes with no room for a server's address, and prefixes shorter than this, which dnsmasq
  * rejects. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
  */
 export const IPV6_SUBNET_LENGTH = 64;
@@ -104,7 +104,7 @@ function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
   };
 }
 
-/** The server gets the subnet-router anycast address, which belongs to no host. Source: RFC 4291 section 2.6.1 */
+/** Assigns the subnet-router anycast address to the server, because no host has it. Source: RFC 4291 section 2.6.1 */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
@@ -121,7 +121,7 @@ function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
   };
 }
 
-/** For a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
+/** Returns the lease of a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
 export function leaseFromRecorded(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {

@@ -15,7 +15,7 @@ const DNS_NAME =
 /** Source: RFC 1035 section 2.3.4 */
 const DNS_NAME_MAX = 253;
 
-/** Excludes the pod's loopback, and addresses with a zone, which names a link of the pod. */
+/** Whether the guest can use a name server. It cannot use the pod's loopback, or an address whose zone names a link of the pod. */
 function isForGuest(nameserver: string): boolean {
   const ip = parseIp(nameserver);
   if (ip === undefined) return false;
@@ -50,7 +50,7 @@ export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
   return settings.nameservers.length === 0 ? undefined : settings;
 }
 
-/** Removes leading zeros, which KubeVirt accepts. Returns other text unchanged. */
+/** Removes leading zeros from an address, which KubeVirt accepts. Returns any other text unchanged. */
 export function normalizeAddress(text: string): string {
   const ip = parseSloppyIp(text);
   return ip === undefined ? text : printAddress(ip);

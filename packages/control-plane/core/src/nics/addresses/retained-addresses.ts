@@ -23,7 +23,7 @@ import { findCondition, type Conditions, type NewCondition } from "../../status/
 
 type RecordedAddresses = NonNullable<VmStatus["ipAddresses"]>[number];
 
-/** An interface with static addresses, an IPAM claim or CNI args does not retain addresses. */
+/** Whether the interface configures its addresses itself, and therefore retains none. */
 function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
   return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
 }
@@ -47,7 +47,7 @@ function findAttachedAddresses(
   return attachment && normalizeAddresses(attachment.ips);
 }
 
-/** Current addresses replace recorded ones. Interfaces that were removed or moved are dropped. */
+/** Lists the addresses to record in the VM's status. Current addresses replace recorded ones, and interfaces that were removed or moved are dropped. */
 export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -84,7 +84,7 @@ export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly Ret
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
-/** `networkName` is NAMESPACE/NAME. */
+/** Returns the retained addresses of an interface on a network (NAMESPACE/NAME). */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,
@@ -94,7 +94,7 @@ export function findPreferredIps(
   return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
 }
 
-/** Condition of the VMI and its VM. Missing while all NICs have their previous addresses. */
+/** Type of a condition of the VMI and its VM. It is missing while all NICs have their previous addresses. */
 export const ADDRESS_CHANGED = "AddressChanged";
 
 const ADDRESS_CHANGED_REASON = "AddressNotKept";
@@ -104,10 +104,10 @@ function describeChange(
   elements: readonly NetworkSelection[],
 ): readonly string[] {
   const element = elements.find((each) => each.interface === podInterfaceName);
-  const has = normalizeAddresses(ips);
-  const lost = parsePreferredIps(element).filter((ip) => !has.includes(ip));
+  const current = normalizeAddresses(ips);
+  const lost = parsePreferredIps(element).filter((ip) => !current.includes(ip));
   if (lost.length === 0) return [];
-  const now = has.length === 0 ? "no address" : has.join(", ");
+  const now = current.length === 0 ? "no address" : current.join(", ");
   return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
 }
 

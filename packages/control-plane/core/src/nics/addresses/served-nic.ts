@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the DHCP server of each NIC serves: derived from the spec and the recorded addresses.
+// Settings that each NIC's DHCP server serves, from the spec and the recorded addresses.
 import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { IfaceFacts } from "../facts.ts";
@@ -20,13 +20,12 @@ export interface ServedNic {
   readonly iface: string;
   readonly bridgeName: string;
   readonly mac: string;
-  /** Bytes. */
   readonly mtu: number;
   readonly hostname: string;
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** One message each; unset if the guest gets everything. */
+  /** Messages about settings that are not served. Unset if all are served. */
   readonly omissions?: readonly string[];
 }
 
@@ -39,7 +38,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Whether the bridge exists. A server that runs already continues while its wiring is repaired. */
+/** Whether a server can listen on the bridge. A running server continues while its wiring is repaired. */
 function isServable(
   { wired, bridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -53,7 +52,7 @@ function isOnPodNetwork({ network }: IfaceFacts): boolean {
 }
 
 /**
- * Puts the guest's own DNS domain, its subdomain in the pod's service domain, first so that its full name resolves.
+ * Puts the guest's own DNS domain (SUBDOMAIN.NAMESPACE.svc...) first in the search list, so that its full name resolves.
  * Source: KubeVirt pkg/network/dns DomainNameWithSubdomain
  */
 function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
@@ -66,8 +65,8 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
 }
 
 /**
- * Guests treat several default routes as equivalent, so only one NIC gets them and the pod's DNS: the NIC on the pod
- * network, or else the one whose network has the pod's default route. A network's own name servers always apply.
+ * Removes default routes that another NIC serves, because guests treat several default routes as equivalent. The pod's DNS
+ * goes to the NIC on the pod network, or else to NICs with a default route. A network's own name servers take precedence.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -107,7 +106,7 @@ function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readon
   ];
 }
 
-/** dnsmasq rejects addresses with leading zeros. */
+/** Removes leading zeros from NTP servers' addresses, which dnsmasq rejects. */
 function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
   const { dhcpOptions = {} } = iface ?? {};
   const { ntpServers } = dhcpOptions;
@@ -139,11 +138,11 @@ export function servedNics(facts: ServingFacts): readonly ServedNic[] {
 }
 
 /**
- * Bytes of one option. Longer ones are cut here, because dnsmasq refuses to start with them and does not split them as
- * RFC 3396 allows. Source: RFC 2132 section 2
+ * Maximum bytes of one option. Longer options are cut, because dnsmasq refuses to start with them and does not split them
+ * as RFC 3396 allows. Source: RFC 2132 section 2
  */
 const OPTION_MAX = 255;
-/** Bytes of search domains in a router advertisement: 255 units of 8, less the header. Source: RFC 8106 section 5.2 */
+/** Maximum bytes of search domains in a router advertisement: 255 units of 8 bytes, less a header of 8. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
 const NAMED_ITEMS_MAX = 3;
@@ -160,7 +159,7 @@ interface Fit<T> {
   readonly omissions: readonly T[];
 }
 
-/** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
+/** Splits the list before the first item that would exceed `max` bytes. `sizeOf` returns the bytes of a list. */
 function fitIntoOption<T>(
   items: readonly T[],
   max: number,
@@ -171,18 +170,18 @@ function fitIntoOption<T>(
   return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
-/** Bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
+/** Returns the bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
 function routeSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }
 
-/** Lower ranks have priority: without them the guest reaches no gateway or no other network. */
+/** Returns the rank of a route; lower ranks take precedence. On-link routes are first, because gateways need them. */
 function rankRoute({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Keeps on-link routes and the default route first. The order is unchanged. */
+/** Chooses the routes that fit: on-link routes, then the default route, then all others. Their order is unchanged. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
@@ -200,7 +199,7 @@ function listSuffixes(domain: string): readonly string[] {
 }
 
 /**
- * Bytes of the search domains. A repeated suffix is compressed to a pointer of two bytes. Source: RFC 3397 section 2;
+ * Returns the bytes of the search domains. Repeated suffixes become pointers of two bytes. Source: RFC 3397 section 2;
  * dnsmasq 2.90 option.c, parse_dhcp_opt
  */
 function searchSize(domains: readonly string[]): number {
@@ -209,12 +208,12 @@ function searchSize(domains: readonly string[]): number {
   let size = 0;
   for (const domain of domains) {
     const suffixes = listSuffixes(domain);
-    const known = suffixes.findIndex((suffix) => written.has(suffix));
-    const own = suffixes.slice(0, known === -1 ? suffixes.length : known);
+    const repeated = suffixes.findIndex((suffix) => written.has(suffix));
+    const own = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
     size += own.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
-    size += known === -1 ? 1 : 2;
+    size += repeated === -1 ? 1 : 2;
     // dnsmasq does not find suffixes that it wrote after the first pointer.
-    hasPointer ||= known !== -1;
+    hasPointer ||= repeated !== -1;
     if (!hasPointer) for (const suffix of own) written.add(suffix);
   }
   return size;

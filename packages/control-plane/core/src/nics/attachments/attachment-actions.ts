@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI operations that bring a pod's attachments in line with its annotation, and their entries in `network-status`. Entries
-// of other components stay unchanged. Source: NPWG 1.3 section 4.
+// CNI operations that make a pod's attachments match its annotation, and their entries in `network-status`. Entries of other
+// components stay unchanged. Source: NPWG 1.3 section 4.
 import type {
   NetworkSelection,
   NetworksAnnotation,
@@ -26,7 +26,7 @@ import {
 } from "./wanted-attachments.ts";
 import { isEqual } from "@patchbay/base";
 
-/** An entry of net-agent's journal. */
+/** An attachment in net-agent's journal. */
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
@@ -34,43 +34,42 @@ export interface OwnedAttachment {
   readonly recordedElement?: NetworkSelection;
   /** `begun`: ADD has not succeeded yet. `removed`: DEL succeeded but is not reported yet. */
   readonly state: "begun" | "attached" | "removed";
-  /** Whether its sandbox was replaced, or created before the node booted. */
+  /** Whether the attachment's sandbox was replaced, or was created before the node booted. */
   readonly isStale: boolean;
-  /** The container runtime made the attachment and removes it with the sandbox. net-agent only unplugs it. */
+  /** Whether the container runtime made the attachment and removes it with the sandbox. net-agent only unplugs it. */
   readonly isAdopted: boolean;
-  /** Whether it holds a device of the pod, which another attachment may need. */
+  /** Whether the attachment uses a device of the pod, which another attachment may need. */
   readonly hasDevice?: boolean;
 }
 
 /** A NIC in the pod's status that net-agent did not attach. */
 export interface ForeignAttachment extends PresentAttachment {
-  /** The pod's default network, which exists as long as the sandbox. */
+  /** Whether the NIC is on the pod's default network, which exists as long as the sandbox. */
   readonly isDefault?: true;
 }
 
 /**
- * Other components that attach networks. `alone`: none. `multus`: Multus at pod creation; net-agent adopts its
- * attachments to be able to remove them. `multus-dynamic`: Multus and its dynamic networks controller, which leave
- * net-agent nothing to do.
+ * Which other components attach networks. `alone`: none. `multus`: Multus, at pod creation; net-agent adopts its attachments
+ * so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent does nothing.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
-/** `Owned` carries what the caller needs for DEL. */
+/** Facts from which the actions of a pod are planned. `Owned` also contains what the caller needs for DEL. */
 export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly namespace: string;
   readonly networks: NetworksAnnotation;
-  /** A pod in the host's network gets no attachments. */
+  /** Whether the pod uses the host's network and therefore gets no attachments. */
   readonly isHostNetwork: boolean;
   /**
    * Whether the pod is KubeVirt's launcher. Its virt-handler does not rewire a running guest, so replacing a NIC would
    * leave the guest's tap without an uplink.
    */
   readonly isKubeVirtLauncher?: true;
-  /** In the order of their ADD. */
+  /** net-agent's attachments, in the order of their ADD. */
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: adds nothing. `over`: the pod has no processes any more, or is deleted. */
+  /** `ending`: no attachments are added. `over`: the pod has no processes any more, or is deleted. */
   readonly pod: "alive" | "ending" | "over";
 }
 
@@ -86,7 +85,7 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "del"; readonly owned: Owned }
   /** Records the runtime's attachment, because the annotation no longer names it when it must be removed. */
   | { readonly kind: "adopt"; readonly foreign: ForeignAttachment }
-  /** Drops an attachment that the runtime removes itself. */
+  /** Deletes the journal entry of an attachment that the runtime removes itself. */
   | { readonly kind: "forget"; readonly owned: Owned }
   | ({
       readonly kind: "reportError";
@@ -121,7 +120,7 @@ function attributesError(
   return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
 }
 
-/** The runtime removes its own attachments with the sandbox. */
+/** Plans the removal of an attachment. The runtime removes its own attachments with the sandbox. */
 function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
   pod: AttachmentFacts<Owned>["pod"],
@@ -130,7 +129,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Another attachment has this interface name: adopts it if it is the same network, otherwise reports a conflict. */
+/** Handles a NIC of another component with the wanted name: adopts it in mode `multus` if it is on the same network, or reports a conflict. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
@@ -151,7 +150,7 @@ function planConflict(
   };
 }
 
-/** If another attachment of net-agent has the name, it is removed first. */
+/** Plans a wanted attachment. If another attachment of net-agent has the interface name, that one is removed first. */
 function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
@@ -253,7 +252,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   ];
 }
 
-/** Plugins receive these attributes only at ADD. Source: NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins receive only at ADD. Source: NPWG 1.3 section 4.1.2.1. */
 const FIXED_FIELDS = [
   "ips",
   "ipam-claim-reference",
@@ -270,7 +269,7 @@ function normalizeAttribute(value: unknown): unknown {
   return isEmpty ? undefined : value;
 }
 
-/** A MAC that is no longer requested is no change. */
+/** Whether another MAC is requested. Requesting no MAC any more is not a change. */
 function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
   const requestedMac = normalizeMac(now.mac ?? "");
   return requestedMac !== "" && requestedMac !== normalizeMac(before.mac ?? "");
@@ -290,7 +289,7 @@ export interface ReportedAttachment extends Pick<
   OwnedAttachment,
   "interfaceName" | "state" | "isStale" | "isAdopted"
 > {
-  /** CNI results, one for each NIC in the pod. Empty until ADD has succeeded. */
+  /** Entries from the CNI result, one for each NIC in the pod. Empty until ADD has succeeded. */
   readonly entries: readonly NetworkStatus[];
 }
 
@@ -302,15 +301,15 @@ export function listInterfaces({
 }
 
 /**
- * Replaces own entries in place, and appends new ones in the order of `attachments`, which is the order they were started
- * in. Drops entries of deleted sandboxes.
+ * Replaces net-agent's entries in place, and appends new entries in the order of `attachments`. Drops entries of deleted
+ * sandboxes.
  */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ReportedAttachment[],
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
-  // The runtime writes the entries of what it created. In a new sandbox that may be a NIC that net-agent removed before.
+  // The runtime writes entries for its own attachments. In a new sandbox these may include NICs that net-agent had removed.
   const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces));
   const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
   const own = new Set(ours.flatMap(listInterfaces).filter((name) => !adopted.has(name)));

@@ -7,7 +7,7 @@ import { listNamedBridges } from "./tenant-policy.ts";
 
 export interface CreatedBridge {
   readonly name: string;
-  /** ifindex. The kernel does not reuse it before the next boot. */
+  /** ifindex, which the kernel does not reuse before the next boot. */
   readonly index: number;
 }
 
@@ -29,7 +29,7 @@ export function findCreatedBridges(
     .map(({ name, index }) => ({ name, index }));
 }
 
-/** A created bridge stays while it has a port. */
+/** Splits the created bridges into those to remove and those that still have a port. */
 export function planBridgeRemoval(
   created: readonly CreatedBridge[],
   links: readonly Pick<Link, "name" | "index" | "master">[],

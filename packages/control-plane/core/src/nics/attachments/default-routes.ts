@@ -7,9 +7,9 @@ import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
 
 export interface RouteClaim {
   readonly interfaceName: string;
-  /** At most one per address family. */
+  /** Gateways of the claimed default routes, at most one for each address family. */
   readonly gateways: readonly string[];
-  /** Routes of other NICs that this attachment or an earlier one replaced. */
+  /** Routes of other NICs that this attachment or an earlier attachment replaced. */
   readonly replaced: readonly DefaultRoute[];
 }
 
@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the earlier element that requests default routes. Only one element may. */
+/** Returns the first element that requests default routes, unless it is `element`. Only one element may request them. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
@@ -33,7 +33,7 @@ export function findEarlierRouteRequest(
   return first === element ? undefined : first;
 }
 
-/** Routes to delete before the attachment's own can be set. */
+/** Returns the default routes to delete before those of the attachment can be set. */
 export function findConflictingRoutes(
   present: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
@@ -46,8 +46,8 @@ export function findConflictingRoutes(
 }
 
 /**
- * Routes that the attachment must be able to restore: those that it replaces, and those that earlier attachments
- * replaced, which may be removed first. Routes of its own NIC disappear with it.
+ * Returns the routes that the attachment must be able to restore: those that it replaces, and those that other attachments
+ * replaced, because these may be removed first. Routes of its own NIC are omitted, because they disappear with the NIC.
  */
 export function routesToRemember(
   conflicting: readonly DefaultRoute[],
@@ -63,14 +63,14 @@ export function routesToRemember(
 }
 
 /**
- * Routes to restore after an attachment is removed. If another one claims the address family, only that one's routes
- * return. `others` are the remaining attachments in the order of their ADD.
+ * Returns the routes to restore after an attachment is removed. If another attachment claims the address family, only routes
+ * of its NIC are restored. `others` are the remaining attachments in the order of their ADD.
  */
 export function routesToRestore(
-  leaving: RouteClaim,
+  removed: RouteClaim,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
-  return leaving.replaced.filter((route) => {
+  return removed.replaced.filter((route) => {
     const successor = others.findLast((other) => isClaimedBy(other, route));
     return successor === undefined || successor.interfaceName === route.link;
   });

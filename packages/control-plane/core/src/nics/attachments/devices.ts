@@ -6,7 +6,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 
 export interface UsedDevice {
   readonly id: string;
-  /** Unset if unknown. The ID then counts as in use for every resource. */
+  /** Resource of the device. If it is unset, the ID counts as in use for every resource. */
   readonly resource?: string;
   readonly holder: string;
 }
@@ -15,21 +15,21 @@ export interface DeviceFacts {
   /** Devices that the kubelet assigned to the pod, sorted, by resource. */
   readonly given: ReadonlyMap<string, readonly string[]>;
   readonly held: readonly UsedDevice[];
-  /** Devices that other elements of the annotation request by ID. */
+  /** IDs of devices that other elements of the annotation request. */
   readonly named: readonly string[];
 }
 
-/** At least one is set. */
+/** A request for a device, with at least one of its fields set. */
 export interface DeviceRequest {
   readonly resource?: string;
-  /** From the annotation's element, which gets this device or fails. */
+  /** Device ID from the annotation's element, which gets this device or fails. */
   readonly id?: string;
 }
 
 type DeviceChoice =
   | { readonly ok: true; readonly id: string; readonly resource?: string }
   /**
-   * The kubelet assigned no device of the resource, so none is used. Marker resources, such as
+   * The kubelet assigned no device of the resource, so the attachment uses none. Marker resources, such as
    * `bridge.network.kubevirt.io/br1`, only help scheduling; no device plugin serves them.
    */
   | { readonly ok: true; readonly id?: undefined }
@@ -44,12 +44,12 @@ function findUser(
   )?.holder;
 }
 
-/** A socket directory serves any number of NICs. */
+/** Whether several attachments may use one device. A socket directory serves any number of NICs. */
 function isShared(resource: string): boolean {
   return resource === names.VHOST_USER_RESOURCE;
 }
 
-/** The annotation may request any ID, but only the pod's own devices are allowed. */
+/** Checks a requested ID. The annotation may contain any ID, but the pod may only use its own devices. */
 function chooseRequested(
   id: string,
   resource: string | undefined,
@@ -69,7 +69,7 @@ function chooseRequested(
   return { ok: true, id, resource: podDevices };
 }
 
-/** Requested IDs take precedence. Socket directories are shared once all are in use. */
+/** Chooses a device: the requested ID, or else an unused device. Socket directories are shared once all are in use. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
   if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
@@ -93,7 +93,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${uses.join(", ")}` };
 }
 
-/** Whether the kubelet may have assigned a device. An unreachable kubelet only delays such attachments. */
+/** Whether the kubelet may have assigned a device to the attachment. Only then must an unreachable kubelet delay it. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

@@ -10,7 +10,7 @@ export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
+/** Returns the device: the runtime's `deviceID` if the plugin declares that capability, or else `pciBusID`. */
 function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -22,7 +22,7 @@ function readDevice(
   return readText(plugin, "pciBusID");
 }
 
-/** The plugin uses the first member that is set. */
+/** Returns the NIC that the plugin moves. Like the plugin, uses the first member that is set. */
 function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],

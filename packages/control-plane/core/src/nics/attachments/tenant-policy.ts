@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tenant policy of a node, and what it lets a tenant's network definition name. CNI plugins run as root on the node.
+// The tenant policy of a node, which limits what a tenant's network definition may name, because CNI plugins run as root.
 import {
   POLICY_FIELDS,
   names,
@@ -16,8 +16,8 @@ import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
- * Patterns in order, of which the first match decides: `NAME`, `PREFIX*`, or `!` before either to refuse it. A name
- * without a match is refused.
+ * Patterns `NAME` and `PREFIX*`; a `!` before the pattern refuses matching names. The first match decides. A name without a
+ * match is refused.
  */
 type Patterns = readonly string[];
 
@@ -27,7 +27,7 @@ function matches(name: string, pattern: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** Invalid in interface names. The kernel reads a name up to its first NUL. Source: Linux dev_valid_name. */
+/** Characters that are invalid in interface names. The kernel ends a name at the first NUL. Source: Linux dev_valid_name. */
 const INVALID_NAME = /[\p{Cc}\s/]/u;
 
 function isAllowed(name: string, patterns: Patterns): boolean {
@@ -39,7 +39,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Members that hold paths, even relative ones: plugins resolve those against their working directory. */
+/** Names of members that contain paths, even relative ones, which plugins resolve against their working directory. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -47,7 +47,7 @@ function looksLikePath(member: string, text: string): boolean {
 }
 
 interface NamedValue {
-  /** Path below the plugin, for example `ipam.dataDir`. */
+  /** Path of the member in the plugin's configuration, for example `ipam.dataDir`. */
   readonly field: string;
   readonly text: string;
 }
@@ -86,7 +86,7 @@ function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   return members;
 }
 
-/** The plugin's own `type` is checked as a plugin name instead. */
+/** Lists values that look like paths, except the plugin's own `type`, which is checked as a plugin name. */
 function listPaths(members: readonly ConfigMember[]): readonly NamedValue[] {
   return members.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
@@ -139,7 +139,7 @@ function listPluginMembers(members: readonly ConfigMember[]): readonly PluginMem
   });
 }
 
-/** Without `master` these plugins use the link of the default route. Sources: plugins macvlan, ipvlan. */
+/** Plugins that use the link of the default route if `master` is unset. Sources: plugins macvlan, ipvlan. */
 const PLUGINS_WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
 
 function masterProblem(
@@ -156,7 +156,7 @@ function masterProblem(
   return [`${prefix}master, without which ${type} takes the link of the default route (${flag})`];
 }
 
-/** accelerated-bridge-cni accepts a comma-separated list. */
+/** Lists the bridges that a plugin names. accelerated-bridge-cni accepts a comma-separated list. */
 function listBridges(plugin: JsonObject): readonly string[] {
   return readBridge(plugin)?.split(",") ?? [];
 }
@@ -174,7 +174,7 @@ function bridgeProblems(
   });
 }
 
-/** A plugin passes its whole configuration to the IPAM program, which could therefore act as a plugin. */
+/** Checks the IPAM program as a plugin too, because it receives the plugin's whole configuration and could act as one. */
 function ipamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -194,7 +194,7 @@ function nicProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
-  // host-device takes any NIC by name, so a policy that allows it allows other ways, too.
+  // host-device moves any NIC by name, so a policy that allows it may allow device IDs as well.
   if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
   const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
@@ -243,7 +243,7 @@ function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
   );
 }
 
-/** Includes the default bridge if a plugin names none. */
+/** Lists the bridges that the definition names, including the default bridge of a plugin that names none. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
   return listPlugins(config).flatMap(listBridges);
 }
@@ -252,14 +252,14 @@ export function namesBridge(config: NetworkConfigList): boolean {
   return listNamedBridges(config).length > 0;
 }
 
-/** Directories with host-local's leases. Networks that share one share their addresses. */
+/** Lists the directories of host-local's leases. Networks with the same directory share their addresses. */
 export function listLeaseDirectories(config: NetworkConfigList): readonly string[] {
   const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = collectNeeds({ ...config, plugins });
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
-/** `ownBridges`: bridges of the node with ports other than those of guests and pods. */
+/** Returns why the policy refuses the definition. `nodeBridges` have ports other than those of guests and pods. */
 export function policyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
@@ -271,7 +271,7 @@ export function policyProblems(
   );
 }
 
-/** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
+/** Folds case like Go's JSON decoder, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
 function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
@@ -299,14 +299,14 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldCase(name), name]),
 );
 
-/** Reports members that Go, which ignores case, reads as another member. `field` is empty for the plugin itself. */
+/** Reports members that Go reads as another member because it ignores case. `field` is empty for the plugin itself. */
 function memberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
-  const observed = new Map<string, string>();
+  const firstNames = new Map<string, string>();
   return Object.keys(value).flatMap((name) => {
     const folded = foldCase(name);
-    const canonical = KNOWN_MEMBERS.get(folded) ?? observed.get(folded) ?? name;
-    observed.set(folded, canonical);
+    const canonical = KNOWN_MEMBERS.get(folded) ?? firstNames.get(folded) ?? name;
+    firstNames.set(folded, canonical);
     if (canonical === name) return [];
     return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${canonical}`];
   });
@@ -321,7 +321,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** KubeVirt's own type lacks this field. It is offered only in Patchbay's namespace or where it is set. */
+/** Whether the KubeVirt object can have the field. KubeVirt's own type lacks it, so it must be Patchbay's object or have it set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (
@@ -336,9 +336,9 @@ export function describePolicySetting(kubevirt: KubeVirt | undefined): string {
 
 interface PolicySources {
   readonly flags: ClusterTenantPolicy;
-  /** Undefined if there is none or it may not be read. */
+  /** The KubeVirt object; undefined if it does not exist or may not be read. */
   readonly kubevirt: KubeVirt | undefined;
-  /** The policy so far; undefined at the first reconcile. */
+  /** The policy of the previous reconcile; undefined at the first one. */
   readonly before: TenantPolicy | undefined;
 }
 
@@ -348,19 +348,19 @@ interface PolicyInForce {
 }
 
 /**
- * Chooses list by list. While any list of the KubeVirt object is invalid, the previous policy stays in force. Without a
- * previous policy, an invalid list allows nothing.
+ * Chooses each list from the flags, the KubeVirt object or the defaults. While a list of the KubeVirt object is invalid, the
+ * previous policy stays in force. Without a previous policy, an invalid list allows nothing.
  */
 export function policyInForce({ flags, kubevirt, before }: PolicySources): PolicyInForce {
-  const given = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
+  const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
   const causesOf = (name: PolicyFieldName): readonly Cause[] =>
-    given[name] === undefined
+    configuredLists[name] === undefined
       ? []
-      : validatePolicyList(name, given[name], `${POLICY_FIELD}.${name}`);
+      : validatePolicyList(name, configuredLists[name], `${POLICY_FIELD}.${name}`);
   const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
   if (causes.length > 0 && before !== undefined) return { policy: before, causes };
   const policy = buildPolicy((name) => {
-    const configured = causesOf(name).length > 0 ? [] : given[name];
+    const configured = causesOf(name).length > 0 ? [] : configuredLists[name];
     return flags[name] ?? configured ?? POLICY_FIELDS[name].fallback;
   });
   return { policy, causes };

@@ -28,9 +28,9 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** The pod's attachments, from which elements without an interface name get theirs. */
+/** The pod's attachments, from which elements without an interface name get their names. */
 interface Present {
-  /** Attachments of others, including adopted ones. */
+  /** Attachments of other components, including adopted ones. */
   readonly foreign: readonly PresentAttachment[];
   readonly requested: readonly PresentAttachment[];
 }
@@ -40,12 +40,12 @@ interface NameState extends Present {
   readonly placed: ReadonlySet<string>;
 }
 
-/** Sorts `net2` before `net10`. */
+/** Compares interface names so that `net2` sorts before `net10`. */
 function byNumber(left: PresentAttachment, right: PresentAttachment): number {
   return left.interfaceName.localeCompare(right.interfaceName, "en", { numeric: true });
 }
 
-/** The default network has index 0. Source: Multus getIfname. */
+/** Returns Multus's name for an element without a name. Index 0 is `net1`. Source: Multus getIfname. */
 function defaultName(index: number): string {
   return `net${String(index + 1)}`;
 }
@@ -66,8 +66,8 @@ function findUnused(
 }
 
 /**
- * Names an element without an interface name and without a NIC. Multus also counts the networks that a cluster adds to
- * every pod, so its NIC may have another name.
+ * Returns a name for an element without an interface name and without a NIC of net-agent. Multus also counts networks that a
+ * cluster adds to every pod, so a NIC that it attached for the element may have another name.
  */
 function generateName(network: string, index: number, names: NameState): string {
   const byDefault = defaultName(index);
@@ -95,7 +95,7 @@ function readElements(
   });
 }
 
-/** Existing NICs retain their names, first those at their default position. */
+/** Assigns names of existing NICs to elements without a name, first the NICs whose name matches the element's position. */
 function withRetainedNames(
   elements: readonly NamedElement[],
   own: readonly PresentAttachment[],
@@ -147,7 +147,7 @@ interface SplitWanted {
   readonly duplicates: readonly WantedAttachment[];
 }
 
-/** Of several attachments with one interface name, only the first counts. */
+/** Separates attachments whose interface name an earlier attachment already requests. */
 export function splitDuplicates(wanted: readonly WantedAttachment[]): SplitWanted {
   const isFirst = (entry: WantedAttachment, index: number): boolean =>
     wanted.findIndex((other) => other.interfaceName === entry.interfaceName) === index;

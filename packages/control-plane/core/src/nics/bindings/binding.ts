@@ -24,25 +24,25 @@ import type {
   NatSubnet,
 } from "./pod-wiring.ts";
 
-/** The last four are plugins that the cluster has registered. */
+/** Kinds of bindings. The last four are registered plugins. */
 export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
 
 export interface Binding {
   readonly kind: BindingKind;
   /** NAME or NAMESPACE/NAME of an additional network definition that the pod joins. */
   readonly extraNetwork?: string;
-  /** The binding has a hook, which is only called at the guest's start. It cannot be plugged into a running guest. */
+  /** Whether the binding has a hook, which is only called at the guest's start. Such a NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;
 }
 
 export interface BindingRefusal {
   readonly kind: "refused";
-  /** Path below the interface. */
+  /** Path of the field below the interface. */
   readonly field: string;
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
-  /** No full sentence, because the field precedes it. */
+  /** Predicate of a message. Its subject, the field, precedes it. */
   readonly message: string;
-  /** Binding of links that exist nevertheless; unset if they were not observed. */
+  /** Binding of links that exist although the binding is refused. Unset if links were not observed. */
   readonly leftover?: BindingKind;
 }
 
@@ -52,9 +52,9 @@ export interface WiringFacts {
   readonly tapName: string;
   /** The guest's MAC. */
   readonly mac: string;
-  /** Bytes; equal to the pod NIC's. */
+  /** MTU of the pod NIC, in bytes. */
   readonly mtu: number;
-  /** The pod NIC's addresses, ADDRESS/LENGTH. */
+  /** Addresses of the pod NIC, as ADDRESS/LENGTH. */
   readonly podAddresses: readonly string[];
   /** Unset if the interface was deleted. */
   readonly iface?: Iface;
@@ -66,7 +66,7 @@ export interface WiringFacts {
 interface LiveChanges {
   readonly plug: boolean;
   readonly link: boolean;
-  /** The network, with the same device. */
+  /** Whether the network can be swapped while the device stays. */
   readonly network: boolean;
 }
 
@@ -85,11 +85,11 @@ export interface BindingModule {
   readonly removesPodAddresses: boolean;
   /** Returns undefined if the pod serves nothing and does not block other servers. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
-  /** Whose addresses the status shows: the guest's, or the pod's if it hides the guest. */
+  /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
 }
 
-/** If the network assigned addresses to the NIC, the pod serves them to the guest. */
+/** Returns the pod's replies to the guest, if the network assigned addresses for the pod to serve. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = leaseFromRecorded(remembered);
   if (lease === undefined) return undefined;
@@ -105,7 +105,7 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
 
-/** The guest takes the pod NIC's place on the network. */
+/** Binding in which the guest replaces the pod NIC on the network. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
   buildWiring: (facts) => {
@@ -152,7 +152,7 @@ function buildMasqueradeWiring(facts: WiringFacts): Omit<MasqueradeWiring, "owne
   };
 }
 
-/** The guest is hidden behind the pod's addresses. */
+/** Binding in which the guest's addresses are translated to the pod's. */
 const MASQUERADE: BindingModule = {
   kind: "masquerade",
   buildWiring: buildMasqueradeWiring,
@@ -164,7 +164,7 @@ const MASQUERADE: BindingModule = {
   addressSource: "pod",
 };
 
-/** The gateway has the first host address, the guest the second. Source: KubeVirt pkg/network/link/address.go */
+/** Assigns the subnet's first host address to the gateway and the second to the guest. Source: KubeVirt pkg/network/link/address.go */
 function toNatSubnet(prefix: IpPrefix): NatSubnet {
   const first = toNetworkAddress(prefix);
   const [gateway, guest] = ([1n, 2n] as const).map((step) =>
@@ -193,7 +193,7 @@ export function planNatSubnets(
 }
 
 /**
- * Like bridge, but a registered plugin prepares the network and handles its addresses.
+ * Like `bridge`, but a registered plugin prepares the network and handles its addresses.
  * Source: KubeVirt DomainAttachmentType ManagedTap.
  */
 const MANAGED_TAP: BindingModule = {
@@ -205,7 +205,7 @@ const MANAGED_TAP: BindingModule = {
   buildLease: () => undefined,
 };
 
-/** A registered plugin creates the tap. Source: KubeVirt DomainAttachmentType Tap. */
+/** Binding whose tap a registered plugin creates. Source: KubeVirt DomainAttachmentType Tap. */
 const TAP: BindingModule = {
   kind: "tap",
   buildWiring: ({ podInterfaceName, tapName, mac, mtu }) => ({
@@ -228,8 +228,8 @@ const TAP: BindingModule = {
 };
 
 /**
- * A process on the node serves a socket that the network's plugin names. Frames pass between the guest's memory and that
- * process, not through the kernel.
+ * Binding with a vhost-user socket, which a process on the node serves and the network's plugin names. Frames pass between
+ * the guest's memory and that process, not through the kernel.
  */
 const VHOST_USER: BindingModule = {
   kind: "vhostuser",
@@ -244,7 +244,7 @@ const VHOST_USER: BindingModule = {
 };
 
 /**
- * A hook creates the NIC at the guest's start; Patchbay creates and observes nothing.
+ * Binding whose NIC a hook creates at the guest's start. Patchbay creates no links and no device.
  * Source: KubeVirt, a binding plugin without domainAttachmentType.
  */
 const HOOK: BindingModule = {

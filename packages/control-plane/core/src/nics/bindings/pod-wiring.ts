@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Anti-spoofing rules. Other frames of the guest are dropped at its tap. */
+/** Anti-spoofing rules. Frames of the guest that no rule allows are dropped at its tap. */
 export interface SendGuard {
   /** Allowed source MACs, lower case with colons. */
   readonly macs: readonly string[];
-  /** Allowed source addresses and prefixes; unset for any. */
+  /** Allowed source addresses and prefixes. Unset: all are allowed. */
   readonly addresses?: readonly string[];
   /** Whether the guest may answer DHCP and send router advertisements. */
   readonly serves: boolean;
 }
 
-/** The pod itself serves the guest's addresses. Answers of other servers do not reach the guest. */
+/** The pod's own replies, which assign the guest's addresses. Answers of other servers do not reach the guest. */
 export interface PodReplies {
-  /** The bridge's own addresses, ADDRESS/LENGTH. Without one in a family, other servers may answer in that family. */
+  /** The bridge's own addresses, as ADDRESS/LENGTH. In a family without an address, other servers may answer. */
   readonly addresses: readonly string[];
-  /** MAC that receives what the guest sends through the bridge as its IPv6 router; unset if the bridge is no router. */
+  /** MAC to which the bridge forwards packets as the guest's IPv6 router. Unset if the bridge is not a router. */
   readonly gatewayMac?: string;
 }
 
-/** Names of links have at most 15 characters. */
+/** Fields of all wirings. Names of links have at most 15 characters. */
 interface WiringBase {
   readonly podInterfaceName: string;
   readonly tapName: string;
@@ -26,13 +26,13 @@ interface WiringBase {
   readonly mtu: number;
   readonly guard?: SendGuard;
   /**
-   * UID of the migration target's pod while the guest is still elsewhere. Switches must not learn the guest's MAC here
-   * yet, and the tap must not queue broadcasts. The UID distinguishes several target pods.
+   * UID of the migration's target pod while the guest runs on another node. Until it arrives, switches must not learn its MAC
+   * here, and the tap must not queue broadcasts. The UID distinguishes several target pods.
    */
   readonly awaitedIn?: string;
 }
 
-/** A tap on a bridge; both exist for this guest only. */
+/** Fields of wirings with a tap on a bridge. Both exist for this guest only. */
 interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
@@ -41,36 +41,36 @@ interface TapOnBridge extends WiringBase {
   readonly queues: number;
 }
 
-/** The pod NIC is a port of the bridge. The guest takes its place on the network. */
+/** A wiring in which the pod NIC is a port of the bridge, and the guest replaces it on the network. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly replies?: PodReplies;
 }
 
 export interface NatSubnet {
-  /** With prefix length. */
+  /** Address of the gateway, with prefix length. */
   readonly gateway: string;
-  /** Without prefix length. */
+  /** Address of the guest, without prefix length. */
   readonly guest: string;
 }
 
 export interface ForwardedPorts {
   readonly protocol: "tcp" | "udp";
   readonly first: number;
-  /** Equal to `first` for a single port. */
+  /** Last port of the range. Equal to `first` for a single port. */
   readonly last: number;
 }
 
-/** The pod NIC stays outside the bridge. The guest's addresses are translated to its addresses. */
+/** A wiring in which the pod NIC is not on the bridge. The guest's addresses are translated to those of the pod NIC. */
 export interface MasqueradeWiring extends TapOnBridge {
   readonly kind: "masquerade";
   readonly ipv4?: NatSubnet;
   readonly ipv6?: NatSubnet;
-  /** Forwarded ports; empty for all. */
+  /** Ports that are forwarded to the guest. Empty: all ports. */
   readonly ports: readonly ForwardedPorts[];
 }
 
-/** The network's plugin made the tap. Patchbay neither creates nor removes links. */
+/** A wiring whose tap the network's plugin created. Patchbay neither creates nor removes links. */
 export interface TapWiring extends WiringBase {
   readonly kind: "tap";
 }

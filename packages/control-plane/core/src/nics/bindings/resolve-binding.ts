@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves how an interface is bound, or why it cannot be. All requests for NICs are checked here. Source: KubeVirt
+// Resolves an interface's binding, or why it has none. All requests for NICs are checked here. Source: KubeVirt
 // api/core/v1 types.go InterfaceBindingPlugin.
 import {
   isDefaultNetwork,
@@ -20,7 +20,7 @@ import { findByName, ifacesOf, networksOf } from "../nics.ts";
 
 const REGISTRY_FIELD = "spec.configuration.network.binding of the KubeVirt object";
 
-/** Supported domain attachment types. vhostuser is Patchbay's own. */
+/** Bindings by domain attachment type. Type vhostuser is Patchbay's own. */
 const ATTACHMENT_KINDS: Readonly<Record<string, Binding["kind"]>> = {
   tap: "tap",
   managedTap: "managedTap",
@@ -130,7 +130,7 @@ function resolveSupportedBinding(
     : registered;
 }
 
-/** An interface with a refusal gets no annotation element, link or device, and its VM does not start. */
+/** Resolves the binding. If it is refused, the interface gets no annotation element, link or device, and its VM does not start. */
 export function resolveBinding(
   iface: Iface,
   network: Network | undefined,
@@ -154,7 +154,7 @@ export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry):
   return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/** Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
+/** Finds interfaces whose binding is refused. Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
 export function findBindingProblems(
   spec: VmiSpec,
   base: string,
@@ -168,7 +168,7 @@ export function findBindingProblems(
   });
 }
 
-/** A VM can request sockets as a resource, to plug vhost-user NICs later. */
+/** Whether the VM requests sockets as a resource, so that vhost-user NICs can be plugged later. */
 function requestsSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(
@@ -176,7 +176,7 @@ function requestsSockets({ domain }: VmiSpec): boolean {
   );
 }
 
-/** Whether the guest shares its memory and its pod has a directory for sockets. */
+/** Whether the guest needs shared memory, and its pod a directory for sockets. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const hasVhostUserNic = ifacesOf(spec).some(
     (iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser",

@@ -25,7 +25,7 @@ function stricter(one: SecurityMode, other: SecurityMode): SecurityMode {
   return SECURITY_MODES.indexOf(one) > SECURITY_MODES.indexOf(other) ? one : other;
 }
 
-/** On the pod network everything is checked. Elsewhere the interface chooses, within the cluster's limits. */
+/** Returns the interface's port security. The pod network always checks addresses. On other networks the interface chooses, within the cluster's limits. */
 function resolvePortSecurity(
   iface: Iface,
   network: Network,
@@ -53,12 +53,12 @@ export interface SendGuardFacts {
   readonly addresses: readonly string[];
 }
 
-/** Drops the prefix length, because the prefix includes addresses of others. */
+/** Removes the prefix length, because the guest may not use all addresses of the prefix. */
 export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to check against. */
+/** Returns the allowed source addresses; undefined if all are allowed, as without any assigned or allowed address. */
 function allowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,

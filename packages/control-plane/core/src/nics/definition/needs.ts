@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network definition requires of the node. Covers known plugins, and only what they do not create themselves.
+// Requirements of a network definition on the node. Covers known plugins, without what they create themselves.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
@@ -10,19 +10,19 @@ export interface NamedField {
 
 /** A host-local pool, whose leases are files in a directory. */
 export interface AddressPool {
-  /** For example `plugins[1].`; empty if there is only one plugin. */
+  /** Path prefix of the plugin, for example `plugins[1].`. Empty if there is only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
   readonly directory: string;
 }
 
 export interface DefinitionNeeds {
-  /** Programs, including IPAM plugins, each once. */
+  /** Programs of plugins and IPAM plugins, each listed once. */
   readonly plugins: readonly string[];
   readonly links: readonly NamedField[];
   /** Links that must be bridges if they exist. */
   readonly bridges: readonly NamedField[];
-  /** Field that requests VLANs on a bridge; unset if none does. */
+  /** Field that requests VLANs on a bridge; undefined if no field does. */
   readonly vlan: string | undefined;
   readonly pools: readonly AddressPool[];
   readonly unfitForGuests: string | undefined;
@@ -37,11 +37,11 @@ const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["vlan", "master"],
   ["ovs", "bridge"],
 ]);
-/** cluster-network-addons-operator installs the bridge plugin as cnv-bridge. Source: plugins bridge. */
+/** Names of the bridge plugin, which cluster-network-addons-operator installs as cnv-bridge. */
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";
-/** All NICs of an ipvlan share one MAC. Source: Linux Documentation/networking/ipvlan.rst */
+/** Plugins whose NICs cannot carry a guest's MAC. All NICs of an ipvlan share one MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASE_DIRECTORY = "/var/lib/cni/networks";
@@ -125,7 +125,7 @@ function firstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** For example `bridge br1 100`; undefined if the plugin is not known to share a link. */
+/** Returns the shared link with its VLAN, for example `bridge br1 100`; undefined if the plugin is not known to share a link. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;
@@ -133,9 +133,9 @@ export function findSharedLink(config: string | undefined): string | undefined {
   const type = typeof plugin["type"] === "string" ? plugin["type"] : "";
   const link = Object.hasOwn(SHARED_LINKS, type) ? SHARED_LINKS[type] : undefined;
   if (link === undefined) return undefined;
-  const named = plugin[link.member];
+  const configured = plugin[link.member];
   const fallback = link.kind === "bridge" ? DEFAULT_BRIDGE : "";
-  const name = typeof named === "string" && named !== "" ? named : fallback;
+  const name = typeof configured === "string" && configured !== "" ? configured : fallback;
   const vlan = typeof plugin["vlan"] === "number" ? plugin["vlan"] : 0;
   return name === "" ? undefined : `${link.kind} ${name} ${String(vlan)}`;
 }

@@ -6,9 +6,9 @@ import { type AppError, isEqual } from "@patchbay/base";
 
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 
-/** Most nodes that report, because a problem of a thousand nodes would fill the status. */
+/** Maximum number of reporting nodes, because a problem of a thousand nodes would fill the status. */
 const REPORTING_NODES_MAX = 10;
-/** Most characters of a message. Source: Kubernetes, messages of events. */
+/** Maximum characters of a message. Source: Kubernetes, messages of events. */
 const MESSAGE_MAX = 1024;
 
 export function summarizeProblems(
@@ -37,7 +37,7 @@ export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): re
   return nodes.filter((each) => each !== node).toSorted();
 }
 
-/** Sorted, so that all nodes write the same list. */
+/** Replaces the node's own entry. The list is sorted, so that all nodes write the same one. */
 function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,
   { node, deletedNodes }: Pick<NodeFinding, "node" | "deletedNodes">,
@@ -62,10 +62,10 @@ export interface NodeFinding {
   readonly deletedNodes: readonly string[];
 }
 
-/** Empty if nothing changes. */
+/** Builds a patch of the definition's status; empty if nothing changes. */
 export function problemsPatch(
   nad: NetworkAttachmentDefinition,
-  { node, reported, removesStale: isTidying, deletedNodes }: NodeFinding,
+  { node, reported, removesStale, deletedNodes }: NodeFinding,
 ): readonly JsonPatchOperation[] {
   const now = nad.status?.problems ?? [];
   const before = now.find((entry) => entry.node === node);
@@ -74,7 +74,7 @@ export function problemsPatch(
   const after = problems.find((entry) => entry.node === node);
   const hasChanged =
     !isEqual(before, after) ||
-    (isTidying && hasStaleProblems(nad, node)) ||
+    (removesStale && hasStaleProblems(nad, node)) ||
     now.some((entry) => deletedNodes.includes(entry.node));
   if (!hasChanged) return [];
   const { uid, resourceVersion } = nad.metadata;

@@ -16,7 +16,7 @@ interface Range {
 type RangeSet = readonly Range[] | undefined;
 
 interface RangeUse {
-  /** Path for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
+  /** Path of the ranges for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
   readonly field: string;
   readonly size: bigint;
   readonly used: number;
@@ -35,7 +35,7 @@ function parseWithin(
     : undefined;
 }
 
-/** Uses the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
+/** Parses a range with the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
 function parseRange(value: unknown): Range | undefined {
   const subnet = isJsonObject(value) ? parseIp(readText(value, "subnet") ?? "") : undefined;
   if (!isJsonObject(value) || subnet === undefined) return undefined;
@@ -74,13 +74,13 @@ function contains({ version, first, last, gateway }: Range, address: IpPrefix): 
   return version === address.version && value >= first && value <= last && value !== gateway;
 }
 
-/** A range that ends before it begins is empty. */
+/** Counts the addresses without the gateway. A range that ends before it begins is empty. */
 function countAddresses({ first, last, gateway }: Range): bigint {
   if (last < first) return 0n;
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins host-local backend/disk. */
+/** Counts used addresses of each range set, except sets that only the plugin can parse. `leases` are file names in the network's directory. Source: plugins host-local backend/disk. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {
@@ -94,7 +94,7 @@ export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): re
 export interface DefinitionFacts {
   readonly network: string;
   readonly needs: DefinitionNeeds;
-  /** Required programs that exist. */
+  /** Required plugin programs that exist on the node. */
   readonly plugins: ReadonlySet<string>;
   readonly pluginPath: string;
   /** Kinds of the node's links by name; undefined if they were not read because none is required. */
@@ -151,9 +151,9 @@ function poolProblem(
   });
 }
 
-/** Most severe first, as the errors that an attachment would fail with. */
+/** Returns the errors that an attachment would fail with, the most severe first. */
 export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
-  const { network, needs, filtersVlans, leases, isRequestedByLauncher: isAskedForGuests } = facts;
+  const { network, needs, filtersVlans, leases, isRequestedByLauncher } = facts;
   const { vlan: field, unfitForGuests: plugin } = needs;
   return [
     ...needs.plugins.flatMap((named) => programProblem(named, facts)),
@@ -163,7 +163,7 @@ export function findDefinitionProblems(facts: DefinitionFacts): readonly AppErro
       ? [new AppError("CNI_VLAN_UNSUPPORTED", { network, field })]
       : []),
     ...needs.pools.flatMap((pool, at) => poolProblem(pool, leases[at] ?? [], facts)),
-    ...(plugin !== undefined && isAskedForGuests
+    ...(plugin !== undefined && isRequestedByLauncher
       ? [new AppError("CNI_CANNOT_CARRY_VM", { network, plugin })]
       : []),
   ];

@@ -13,15 +13,14 @@ import { findBindingModule, type WiredIface } from "../node-plan.ts";
 export interface KernelLink {
   readonly name: string;
   readonly index?: number;
-  /** Bytes. */
   readonly mtu: number;
-  /** For a tap: a process has it open. */
+  /** Whether the link has a carrier. A tap has one while a process has it open. */
   readonly carrier: boolean;
-  /** ADDRESS/LENGTH. */
+  /** Addresses as ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
   readonly mac?: string;
   readonly master?: string;
-  /** For a tap: whether it has one queue pair or several. */
+  /** Whether a tap has one queue pair or several. Unset for other links. */
   readonly tapQueues?: "one" | "many";
 }
 
@@ -29,11 +28,11 @@ interface LinkSources {
   readonly links: readonly KernelLink[];
   readonly sockets?: ReadonlyMap<string, ObservedSocket>;
   readonly isEmulated?: boolean;
-  /** Index of the tap or socket that each device was last observed with. */
+  /** Index of the tap, or inode of the socket, that each device was last observed with. */
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Whether the device has this tap or socket open. Assumed if no earlier observation is known. */
+/** Whether the device has this tap or socket open, which is assumed before the first observation. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -87,7 +86,7 @@ function ownLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   };
 }
 
-/** The network's plugin created the links, so none of them is ours. */
+/** Collects the facts for a tap of the network's plugin. No link belongs to Patchbay. */
 function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = namesOf(iface.name, iface.podInterfaceName);
@@ -121,7 +120,7 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   return planSendGuard({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
-/** A socket instead of links. Only the device connects to it, and loses the connection if the socket is recreated. */
+/** Collects the facts for a socket, which replaces links. The device loses its connection if the socket is recreated. */
 function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
   const problem = isGuarded(iface)
@@ -160,7 +159,7 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding of a deleted interface. A tap without our bridge was created by a plugin. */
+/** Infers the binding of a deleted interface. A tap without Patchbay's bridge was created by a plugin. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
@@ -184,10 +183,10 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** Index of the tap that each device was observed with, by interface. A new tap with the same name is not open in QEMU. */
+/** Index of the tap that each device was observed with, by interface. QEMU does not open a new tap with the same name. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Updates the indices after an observation. A removed device is forgotten: it opens its tap again when it is re-added. */
+/** Updates the indices after an observation. Drops removed devices, because they open their tap again when they are re-added. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
@@ -207,7 +206,7 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/** Ignores a pod NIC while CNI is adding it: it changes often, and the attachment's state reports the end. */
+/** Returns the link names to watch. Ignores a pod NIC while CNI adds it, because it changes often and the attachment's state reports the end. */
 function watchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = namesOf(iface.name, iface.podInterfaceName);
   const { tap, bridge } = iface.links;

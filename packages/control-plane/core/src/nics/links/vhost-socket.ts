@@ -18,7 +18,7 @@ export interface VhostSocket {
 }
 
 export interface ObservedSocket {
-  /** `ready`: the launcher can use it under the domain's name for it; `found`: the link to it is still missing. */
+  /** `ready`: the launcher can use the socket under the domain's name. `found`: the symbolic link with that name is missing. */
   readonly state: "ready" | "found" | "missing" | "refused";
   readonly reason?: string;
   /** Inode that changes when the socket is recreated. Unset if there is no socket. */
@@ -46,13 +46,13 @@ function deviceInfoProblem(
 ): ReasonMessage<SocketReason> | undefined {
   if (info === undefined) {
     return refuse(
-      "the network's plugin reported no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin makes sockets",
+      "the network's plugin reported no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin creates sockets",
     );
   }
   const { mode, path } = info;
   if (mode !== "client") {
     return refuse(
-      `the network's plugin wants QEMU to listen (mode "${mode}"), which would wait for the dataplane with its guest standing still, or never started; let the dataplane listen (mode "client")`,
+      `the network's plugin wants QEMU to listen (mode "${mode}"), which would block the guest until the dataplane connects; let the dataplane listen (mode "client")`,
     );
   }
   if (isInPodDirectory(info)) return undefined;
@@ -86,7 +86,7 @@ export function listVhostSockets(
   { spec, status }: Pick<VirtualMachineInstance, "spec" | "status">,
   bindings: BindingRegistry,
 ): readonly VhostSocket[] {
-  const speakers = new Set(
+  const vhostUserIfaces = new Set(
     ifacesOf(spec)
       .filter((iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser")
       .map(({ name }) => name),
@@ -94,20 +94,20 @@ export function listVhostSockets(
   return (status?.attachments ?? []).flatMap((attachment): readonly VhostSocket[] => {
     const { name, podInterfaceName, deviceInfo } = attachment;
     const info = parseVhostUserInfo(deviceInfo);
-    if (!speakers.has(name) || info === undefined || deviceInfoProblem(info) !== undefined)
+    if (!vhostUserIfaces.has(name) || info === undefined || deviceInfoProblem(info) !== undefined)
       return [];
     return [{ podInterfaceName, path: info.path }];
   });
 }
 
-/** Port security cannot be enforced because the frames bypass the pod. */
+/** Reason of a socket on which port security cannot be enforced, because the frames bypass the pod. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
     "the cluster filters guests' frames (spec.configuration.network.portSecurity of the KubeVirt object), which is not possible for vhost-user; use another binding, or set the interface's portSecurity.mode to Off if the cluster allows it",
 };
 
-/** Flag of virt-handler and of all that create or check the sockets. */
+/** Flag of virt-handler and all other programs that create or check the sockets. */
 export const DATAPLANE_GROUP_FLAG = {
   flags: "--dataplane-group <gid>",
   description:
@@ -117,7 +117,7 @@ export const DATAPLANE_GROUP_FLAG = {
 /** Source: linux/uidgid.h, which reserves the last number. */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Why the GID cannot be used. 0 means that only root creates sockets. */
+/** Returns why the GID cannot be used. 0 is valid and means that only root creates sockets. */
 export function dataplaneGroupProblem(gid: number): string | undefined {
   if (!Number.isInteger(gid) || gid < 0 || gid > GID_MAX) return "it must be the number of a group";
   return gid === names.LAUNCHER_UID

@@ -19,7 +19,7 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
 }
 
-/** The version of the VM's first start, so that guests keep their addresses. */
+/** Returns the layout version of the VM's first start, so that guests retain their addresses. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
@@ -39,7 +39,7 @@ export function parseRequestedPciAddress(text: string | undefined): PciAddress |
   return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
 }
 
-/** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
+/** Number of ports of a SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;
 
 export function diskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
@@ -50,7 +50,7 @@ export function inputDeviceName(index: number): FixedDevice {
   return `input:${String(index)}`;
 }
 
-/** The machine type q35 has controller 0 built in. */
+/** Returns the name of a SATA controller. Controller 0 is built into machine type q35. */
 export function sataDeviceName(index: number): FixedDevice {
   return `sata:${String(index)}`;
 }

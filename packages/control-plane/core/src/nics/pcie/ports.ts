@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe ports of a running VM: interfaces that find none, known before links are created, and addresses for NICs that are
-// plugged.
+// PCIe ports of a running VM: interfaces without a free port, and addresses for NICs that are plugged.
 import {
   isAbsent,
   type BindingRegistry,
@@ -36,7 +35,7 @@ import { requestedAddress, findModelName, countQueues } from "./topology.ts";
 interface PortReservations {
   readonly total: number;
   readonly free: number;
-  /** Interfaces that wait for a device. Those with an attachment in the pod come first. */
+  /** Names of interfaces that wait for a device. Interfaces with an attachment in the pod come first. */
   readonly reserved: readonly string[];
 }
 
@@ -97,7 +96,7 @@ export function ifacesWithoutPort(
   return new Map([...unfit, ...excess.map((name): [string, PortProblem] => [name, problem])]);
 }
 
-/** Returns undefined if the model can be plugged or the VM does not run. */
+/** Returns why the model cannot be plugged; undefined if it can or the VM does not run. */
 export function ioPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
@@ -118,7 +117,7 @@ export type PlacementProblem = Extract<
   "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts"
 >;
 
-/** Includes interfaces without a device, because addresses may be reserved for them. */
+/** Facts for placing NICs. `ifaces` includes interfaces without a device, because addresses may be reserved for them. */
 interface LivePlacementFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
@@ -151,7 +150,7 @@ function reserveAddresses(
   );
 }
 
-/** A model that needs I/O ports fits no PCIe port, so free ports do not help on q35. */
+/** Returns why no address is free. On q35, a model that needs I/O ports fits no port, even if ports are free. */
 function noFreeAddress(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
@@ -175,8 +174,8 @@ function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string)
 }
 
 /**
- * Places `newcomers` in order: at the requested address, else at the recorded one, else at the best free one. Stops
- * placing NICs when the guest has too few interrupt vectors left.
+ * Places `newcomers` in order: at the requested address, or else at the recorded one, or else at the best free one. NICs
+ * that need more interrupt vectors than the guest has left are not placed.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

@@ -127,7 +127,7 @@ function addressProblems({ vmi, base }: Requested, config: NetworkConfig): reado
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
-/** Reports requested PCI addresses that the machine lacks, except those that `old` already had. */
+/** Reports requested PCI addresses that cannot be assigned, except problems that `old` already had. */
 export function pciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,
@@ -143,7 +143,7 @@ export function pciAddressCauses(
     .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
 }
 
-/** Does not depend on the cluster's configuration; empty if the VMI cannot be laid out. */
+/** Returns the addresses of devices other than NICs, without the cluster's configuration; empty if the VMI cannot be laid out. */
 export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopology["devices"]> {
   const plan = planVmiTopology(vmi, networkConfigOf(undefined));
   if (!plan.ok) return [];

@@ -11,16 +11,16 @@ import { printSeconds } from "../../history/messages.ts";
 /** Timings of one interface. Times are monotonic, in milliseconds. */
 export interface PhaseTimings {
   readonly type: HotplugType;
-  /** The operation was observed from its start in a running guest, so its duration is meaningful. */
+  /** Whether the operation was observed from its start in a running guest, so that its duration is meaningful. */
   readonly isWhole: boolean;
   readonly begunMs: number;
   readonly phase: IfacePhase;
   readonly phaseMs: number;
   readonly spent: readonly { readonly phase: IfacePhase; readonly ms: number }[];
   readonly startTimestamp: string;
-  /** The operation was active while the guest ran, so it was no start of a guest. */
+  /** Whether the operation was active while the guest ran, and is therefore not part of a guest's start. */
   readonly isLive: boolean;
-  /** A ready NIC is being repaired, which nobody requested. */
+  /** Whether the operation repairs a ready NIC without a request. */
   readonly isRepair: boolean;
   /** The network to join or leave, NAMESPACE/NAME. Unset for the pod network. */
   readonly networkName?: string;
@@ -83,13 +83,13 @@ export function listStages(
 }
 
 export interface ObservationTime {
-  /** Monotonic. */
+  /** Monotonic time in milliseconds. */
   readonly nowMs: number;
   readonly now: string;
 }
 
 export interface ObservedStage extends Omit<IfaceStage, "name" | "link">, ObservationTime {
-  /** The status had no entry or a ready one, and the guest ran. */
+  /** Whether the status had no entry or a ready one while the guest ran. */
   readonly isNew: boolean;
   readonly isRunning: boolean;
   readonly wasReady: boolean;
@@ -119,7 +119,7 @@ function enterPhase(before: PhaseTimings, { phase, nowMs }: ObservedStage): Phas
   return { ...before, phase, phaseMs: nowMs, spent: addSpent(before.spent, ended) };
 }
 
-/** A ready NIC that stays ready starts no operation. */
+/** Whether a new operation starts: the NIC is no longer ready, or the kind of operation changed. */
 function startsOperation(before: PhaseTimings, { type, phase }: ObservedStage): boolean {
   return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
 }
@@ -136,7 +136,7 @@ export function updateTimings(
   return omitUndefined({ ...next, isLive, networkName: observed.networkName });
 }
 
-/** Keeps one entry for each phase, so that alternating phases do not grow the list. */
+/** Adds the time of a phase. Each phase has one entry, so that alternating phases do not grow the list. */
 function addSpent(
   spent: PhaseTimings["spent"],
   ended: PhaseTimings["spent"][number],
@@ -147,7 +147,7 @@ function addSpent(
   );
 }
 
-/** Label for each phase. A plug creates links and device in one pass, so they share a label. */
+/** Labels of phases in events. A plug creates links and device in one pass, so these phases share a label. */
 const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   Pending: "pod",
   PodAttaching: "pod",
@@ -161,8 +161,8 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
 };
 
 /**
- * Describes the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was
- * not observed.
+ * Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined if the start was not
+ * observed.
  */
 export function describeTimings(
   timings: PhaseTimings | undefined,
@@ -174,10 +174,10 @@ export function describeTimings(
   const endMs = isAtEnd ? timings.phaseMs : nowMs;
   const spent = new Map<string, number>();
   for (const { phase, ms } of [...timings.spent, ...last]) {
-    const place = PHASE_LABELS[phase] ?? phase;
-    spent.set(place, (spent.get(place) ?? 0) + ms);
+    const label = PHASE_LABELS[phase] ?? phase;
+    spent.set(label, (spent.get(label) ?? 0) + ms);
   }
-  const parts = [...spent].map(([place, ms]) => `${place} ${printSeconds(ms)}`);
+  const parts = [...spent].map(([label, ms]) => `${label} ${printSeconds(ms)}`);
   const where = parts.length > 1 ? ` (${parts.join(", ")})` : "";
   return `after ${printSeconds(endMs - timings.begunMs)}${where}`;
 }

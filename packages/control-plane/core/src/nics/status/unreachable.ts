@@ -47,7 +47,7 @@ function reportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefi
   };
 }
 
-/** The network swap's pod NIC according to the status: in use, or only requested. */
+/** Returns the network swap with the state of its pod NIC according to the status. */
 function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
@@ -55,7 +55,7 @@ function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> 
   return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
 }
 
-/** Reasons of a ready NIC that still apply. */
+/** Reasons of a ready NIC that still apply while libvirt does not respond. */
 const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
 
 function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
@@ -64,7 +64,7 @@ function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): 
   return isRetained && hotplug !== undefined ? { ...status, hotplug } : status;
 }
 
-/** Links and device from the status. Nothing changes them while libvirt is down. */
+/** Fills in links and device from the status, because nothing changes them while libvirt is down. */
 function withReportedState(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
   const wired = WIRED_PHASES.has(phase);
@@ -85,7 +85,7 @@ function withReportedState(facts: IfaceFacts): IfaceFacts {
   };
 }
 
-/** Addresses from the status, because the guest agent cannot be reached. */
+/** Copies addresses from the old status, because the guest agent cannot be reached. */
 function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): IfaceStatus {
   if (reported?.addressInfo === undefined) return status;
   const { ipAddress, ipAddresses, addressInfo } = reported;

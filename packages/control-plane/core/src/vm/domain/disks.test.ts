@@ -267,7 +267,7 @@ describe("threads of disks", () => {
     },
   ])("$name", ({ disks, more, count, of }) => {
     const threads = planIoThreads(specOf(disks, more));
-    expect({ count: threads.countDisks, of: Object.fromEntries(threads.ofDisks) }).toEqual({
+    expect({ count: threads.threadCount, of: Object.fromEntries(threads.ofDisks) }).toEqual({
       count,
       of,
     });

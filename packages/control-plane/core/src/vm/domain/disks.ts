@@ -13,62 +13,62 @@ import { listDisks, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts
 import { buildMachine, countVcpus } from "../spec/machine.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 
-/** Distinguishes a disk from a NIC of the same name. */
+/** Prefix of disk aliases, which distinguishes a disk from a NIC of the same name. */
 const ALIAS_PREFIX = "ua-disk-";
 const LETTERS = 26;
 
-/** Names disks a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
+/** Returns a disk's letters: a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
 function diskLetters(index: number): string {
   const rest = Math.floor(index / LETTERS) - 1;
   const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
   return (rest < 0 ? "" : diskLetters(rest)) + letter;
 }
 
-interface Counted {
+interface NumberedDisk {
   readonly disk: GuestDisk;
-  readonly onBus: number;
+  readonly busIndex: number;
   readonly target: string;
 }
 
-function countDisks(disks: readonly GuestDisk[]): readonly Counted[] {
+function numberDisks(disks: readonly GuestDisk[]): readonly NumberedDisk[] {
   const before = (index: number, like: (disk: GuestDisk) => boolean): number =>
     disks.slice(0, index).filter(like).length;
   return disks.map((disk, index) => {
     const isVirtio = disk.bus === "virtio";
     const named = before(index, ({ bus }) => (bus === "virtio") === isVirtio);
-    const onBus = before(index, ({ bus }) => bus === disk.bus);
-    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
+    const busIndex = before(index, ({ bus }) => bus === disk.bus);
+    return { disk, busIndex, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
   });
 }
 
-/** Sources that both nodes of a migration can access. Other disks are in the launcher's pod. */
+/** Disk sources that both nodes of a migration can access. Disks from other sources are in the launcher pod. */
 const SHARED_SOURCES: readonly DiskSourceKind[] = [
   "persistentVolumeClaim",
   "dataVolume",
   "hostDisk",
 ];
 
-/** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
+/** Returns the targets of disks that a migration copies: those in the launcher pod. The target pod recreates read-only disks. */
 export function disksToCopy(spec: VmiSpec): readonly string[] {
-  return countDisks(listDisks(spec))
+  return numberDisks(listDisks(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
     .map(({ target }) => target);
 }
 
 function findDiskAddress(
-  { disk, onBus }: Counted,
+  { disk, busIndex }: NumberedDisk,
   { fixedAddresses: fixed }: Topology,
 ): DiskDefinition["address"] | undefined {
-  if (disk.bus === "scsi") return { kind: "drive", controller: 0, unit: onBus };
+  if (disk.bus === "scsi") return { kind: "drive", controller: 0, unit: busIndex };
   if (disk.bus === "sata") {
-    const controller = Math.floor(onBus / SATA_PORTS);
-    return { kind: "drive", controller, unit: onBus % SATA_PORTS };
+    const controller = Math.floor(busIndex / SATA_PORTS);
+    return { kind: "drive", controller, unit: busIndex % SATA_PORTS };
   }
   const address = fixed.get(diskDeviceName(disk));
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
-/** Sizes default to 512 bytes. Source: QEMU hw/block/block.c */
+/** Returns the block sizes, which default to 512 bytes. Source: QEMU hw/block/block.c */
 function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;
@@ -76,7 +76,7 @@ function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSi
   return { blockSize: { logical, physical, ...granularity } };
 }
 
-/** Native I/O bypasses the page cache and pays off only for preallocated storage. Source: KubeVirt SetOptimalIOMode. */
+/** Returns the I/O mode. By default, block devices without a cache use native I/O. Source: KubeVirt SetOptimalIOMode. */
 function chooseIo({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
   if (io === "native" || io === "threads") return { io };
   return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
@@ -99,7 +99,7 @@ export function buildDisks(
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
   const orders = planBootOrder(vmi.spec);
-  return countDisks(listDisks(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
+  return numberDisks(listDisks(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
     const { disk, target } = counted;
     const address = findDiskAddress(counted, topology);
     if (address === undefined) return [];
@@ -145,20 +145,20 @@ export function buildControllers(
   });
 }
 
-/** Thread numbers start at 1. */
+/** I/O threads of a domain, and the threads of its disks. Thread numbers start at 1. */
 interface IoThreads {
-  readonly countDisks: number;
+  readonly threadCount: number;
   readonly ofDisks: ReadonlyMap<string, number>;
   readonly ofScsi?: number;
 }
 
-const NONE: IoThreads = { countDisks: 0, ofDisks: new Map() };
+const NONE: IoThreads = { threadCount: 0, ofDisks: new Map() };
 
 /** Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
-function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
+/** Returns the number of shared threads: one, or with policy `auto` one for each sharing disk up to a limit. */
+function countSharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
   return Math.max(1, Math.min(shared, limit - own));
 }
@@ -176,18 +176,18 @@ export function planIoThreads(spec: VmiSpec): IoThreads {
   const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
   const isRequested = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
   if (!isRequested || (disks.length === 0 && !hasScsi)) return NONE;
-  const shared = sharedThreads(spec, sharing.length, owning.length);
+  const shared = countSharedThreads(spec, sharing.length, owning.length);
   const ofDisks = new Map([
     ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
     ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
   ]);
-  return { countDisks: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+  return { threadCount: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
 }
 
-/** Greater than any number of a hotplugged NIC, because libvirt rejects duplicates. */
+/** First boot order of disks without one. It is greater than that of any hotplugged NIC, because libvirt rejects duplicates. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
-/** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
+/** Returns the boot order by disk. Without a bootOrder or kernel in the spec, disks boot in list order. Otherwise only disks with a bootOrder boot. */
 export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = listDisks(spec);
   const isConfigured = [...disks, ...ifacesOf(spec)].some(

@@ -26,14 +26,14 @@ import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { buildControllers, buildDisks, planIoThreads } from "./disks.ts";
 import { buildNicDefinition } from "../../nics/node-plan.ts";
 
-/** Source: KubeVirt api.VMINamespaceKeyFunc. */
+/** Returns the domain's name, NAMESPACE_NAME. Source: KubeVirt api.VMINamespaceKeyFunc. */
 export function domainNameOf(vmi: VirtualMachineInstance): string {
   return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
+/** Returns the same UUID at every start: the requested one, or else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
 export function buildMachineUuid(vmi: VirtualMachineInstance): string {
   const requested = vmi.spec.domain.firmware?.uuid ?? "";
   if (UUID.test(requested)) return requested.toLowerCase();
@@ -57,7 +57,7 @@ function buildAgent({ fixedAddresses: fixed }: Topology): Pick<DomainDefinition,
   return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
 }
 
-/** The same for all models. Source: KubeVirt. */
+/** Video memory of all models except virtio. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
 function buildDisplay(
@@ -98,7 +98,7 @@ function buildWatchdog(
   return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
 }
 
-/** Only the newer model has persistent state. Source: KubeVirt. */
+/** Chooses the TPM model. Only the newer model, CRB, has persistent state. Source: KubeVirt. */
 function buildTpm(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
   const tpm = findTpm(spec);
   if (tpm === undefined) return {};
@@ -127,7 +127,7 @@ export function buildGuestDevices(
   };
 }
 
-/** For a VMI that cannot be laid out. It is never started. */
+/** Topology of a VMI that cannot be laid out, which is never started. */
 const NO_TOPOLOGY: Topology = {
   ports: [],
   bridges: [],
@@ -163,7 +163,7 @@ interface DomainParts {
   readonly network: NetworkConfig;
 }
 
-/** Includes the wired NICs only. The others' addresses stay reserved. The VMI must pass `vmiStartProblems`. */
+/** Builds the domain with the NICs in `wired`. Addresses of all other NICs stay reserved. The VMI must pass `vmiStartProblems`. */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
@@ -191,7 +191,7 @@ export function planDomain(
     identity: buildIdentity(domain),
     features: buildFeatures(domain),
     clock: buildClock(domain),
-    ioThreads: ioThreads.countDisks,
+    ioThreads: ioThreads.threadCount,
     controllers: buildControllers(vmi, topology, ioThreads),
     disks: buildDisks(vmi, topology, ioThreads),
     nics: buildNics({ vmi, topology, network }, wired),

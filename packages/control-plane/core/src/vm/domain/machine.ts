@@ -28,7 +28,7 @@ const EFI_SECURE_BOOT_FILES = {
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 };
 
-/** The default is BIOS. EFI uses Secure Boot by default. Source: KubeVirt SetDefaults_Firmware. */
+/** Builds the firmware: BIOS by default. EFI uses Secure Boot by default. Source: KubeVirt SetDefaults_Firmware. */
 export function buildFirmware({ firmware }: Domain): DomainDefinition["firmware"] {
   const { bios, efi } = firmware?.bootloader ?? {};
   if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
@@ -58,7 +58,7 @@ interface CpuSettings {
 
 type Cpu = DomainDefinition["cpu"];
 
-/** An emulated guest cannot use the host's CPU, so it gets every feature that can be emulated. */
+/** Returns the CPU model. An emulated guest cannot use the host's CPU and gets all features that can be emulated instead. */
 function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
   if (name === "host-passthrough") return { mode: useEmulation ? "maximum" : "host-passthrough" };
   return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };
@@ -73,10 +73,9 @@ function chooseModel({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model">
   return useEmulation ? {} : { model: { mode: "host-passthrough" } };
 }
 
-/** libvirt's named models include this feature, which current CPUs lack. Source: KubeVirt; libvirt issue 608. */
+/** CPU feature that libvirt's named models include although current CPUs lack it. Source: KubeVirt; libvirt issue 608. */
 const DISABLED_MPX = { name: "mpx", policy: "disable" } as const;
 
-/** The default model is the host's. Source: KubeVirt. */
 export function buildCpu(domain: Domain, settings: CpuSettings): Cpu {
   const { model } = chooseModel(domain, settings);
   const configured = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
@@ -147,7 +146,7 @@ interface AnyTimer {
   readonly track?: string;
 }
 
-/** A named timer is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
+/** Builds the timers. A timer in the spec is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
 function buildTimers(timers: Timers): readonly Timer[] {
   return TIMER_KINDS.flatMap((kind) => {
     const timer: AnyTimer | undefined = timers[kind];

@@ -51,7 +51,7 @@ import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/node-loss.ts";
 import { findByName } from "../../nics/nics.ts";
 
-/** Actions run in order and may be repeated. */
+/** An action of virt-handler. Actions run in order and may be repeated. */
 export type NodeAction =
   | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
   | LinkSocketAction
@@ -65,7 +65,7 @@ export type NodeAction =
   | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
   | { readonly kind: "startDomain"; readonly paused?: true }
-  /** Resumes a guest whose migration failed at its end. */
+  /** Resumes a guest that stayed paused because its migration failed in the last phase. */
   | { readonly kind: "resumeDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
@@ -78,7 +78,7 @@ export type NodeAction =
       readonly iface: string;
       readonly wiring: RemovableWiring;
     }
-  /** Writes the status first, because virt-controller needs it. If the write is deferred, nothing follows. */
+  /** Writes the status before the next actions, because virt-controller needs it. If the write is deferred, they are skipped. */
   | { readonly kind: "report" }
   | { readonly kind: "sweepLinks"; readonly wiring: RemovableWiring }
   | {
@@ -88,7 +88,7 @@ export type NodeAction =
       readonly forMs?: number;
     };
 
-/** `blockedReasonOfWait` maps it to `hotplug.reason`. */
+/** Why an interface waits. `blockedReasonOfWait` maps it to `hotplug.reason`. */
 export type WaitReason =
   | PlacementProblem
   | VhostUserWait
@@ -100,13 +100,13 @@ export type WaitReason =
 
 export interface DomainSnapshot {
   readonly running: boolean;
-  /** The domain counts as running, too. */
+  /** Whether the domain is paused. `running` is true then as well. */
   readonly isPaused: boolean;
-  /** Paused by a disk error; unset if paused on request. */
+  /** Whether a disk error paused the domain. Unset if it was paused on request. */
   readonly hasDiskError?: true;
   /** Whether the QEMU process died, here or on the migration target. */
   readonly crashed: boolean;
-  /** Paused in the last phase of an outgoing migration. */
+  /** Whether the domain is paused in the last phase of an outgoing migration. */
   readonly isMigratingOut?: true;
   readonly facts: DomainFacts;
 }
@@ -122,7 +122,7 @@ export interface NodeVmFacts {
   readonly orphanedWirings?: readonly RemovableWiring[];
   readonly unplugRequests: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
-  /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
+  /** Time since when the guest agent has not answered (RFC 3339). Unset if it answers or never has. */
   readonly silentSince?: string;
   readonly guestSystem?: GuestOsInfo;
   readonly served?: readonly ServedNic[];
@@ -174,14 +174,14 @@ function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
-/** Whether the guest's start need not wait for the interface. */
+/** Whether the guest can start without waiting for the interface. */
 function isSettled(facts: IfaceFacts): boolean {
   if (!isWanted(facts)) return true;
   const state = facts.attachment?.state;
   return isSupported(facts) && (state === "Attached" || state === "Failed");
 }
 
-/** Starts the domain once every interface has an outcome. Failed interfaces are plugged later. */
+/** Plans the domain's start, once each interface is attached or failed. Failed interfaces are plugged later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
@@ -196,7 +196,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-/** Whether the tap that the device opened was deleted, also if another one has its name now. */
+/** Whether the tap that the device opened was deleted, even if another tap has its name now. */
 function hasLostTap(facts: IfaceFacts): boolean {
   const { tap, tapIndex, tapOpen, wired } = facts.links;
   if (tapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser") return false;
@@ -246,7 +246,7 @@ export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }
 
-/** A wrong link state is corrected first, because the swap may be backing off. */
+/** Plans a network swap. A wrong link state is corrected first, because the swap may be backing off. */
 function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   const link = planLink(iface);
   const { swap } = iface;
@@ -256,20 +256,23 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (each) => planWiring(facts, each));
 }
 
-/** Leftovers block nothing, so they are removed when nothing else is planned for the interface. */
-function orRemoveLeftovers(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
-  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftoversOf(iface) ?? steps);
+/** Adds the removal of leftover bridges if nothing but waiting is planned for the interface. */
+function orRemoveLeftoverBridge(
+  iface: IfaceFacts,
+  steps: readonly NodeAction[],
+): readonly NodeAction[] {
+  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftoverRemoval(iface) ?? steps);
 }
 
-function planLeftoversOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
+function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefined {
   const actions = planLeftoverBridge(iface);
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
+/** Whether one plan can wire and plug the NIC. If the pod serves its addresses, the DHCP server must listen before the plug. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
-  const isWired = decidePhase(iface) === "Wiring" && isWirable(iface);
-  return isWired && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
+  const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
+  return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
 }
 
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
@@ -278,7 +281,7 @@ function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   return decidePhase(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
-/** Wires and, if possible, plugs the NIC. A missing port is only reported once the NIC is wired. */
+/** Plans wiring and, if possible, plugging the NIC. A missing port is only reported once the NIC is wired. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,
@@ -314,11 +317,11 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     Switching: (iface) => planSwap(facts, iface),
   };
   return facts.ifaces.flatMap((iface) =>
-    orRemoveLeftovers(iface, steps[decidePhase(iface) ?? "Pending"]?.(iface) ?? []),
+    orRemoveLeftoverBridge(iface, steps[decidePhase(iface) ?? "Pending"]?.(iface) ?? []),
   );
 }
 
-/** Without a running domain nothing uses the links of an unwanted interface. */
+/** Plans the removal of links of unwanted interfaces, which nothing uses while the domain does not run. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => decidePhase(iface) === "Unwiring").flatMap(planUnwire);
 }
@@ -327,7 +330,7 @@ function planSweep({ orphanedWirings: orphans = [] }: NodeVmFacts): readonly Nod
   return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/** Plans the next actions. The caller observes again after each plan that was not empty. */
+/** Plans the next actions. The caller observes again after each plan that is not empty. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.role === "target") return planTarget(facts);
   if (openMigration(facts.vmi) !== undefined) return planSource(facts);
@@ -336,8 +339,8 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
 }
 
 /**
- * Prepares the links for an incoming guest, and starts nothing. The guest brings all its NICs, including those with a
- * pending unplug. Once it arrives, nothing is changed.
+ * Plans the links for an incoming guest, without starting it. The guest arrives with all its NICs, including those with a
+ * pending unplug. Nothing is changed after it has arrived.
  */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
@@ -349,7 +352,7 @@ export function isInPod(iface: IfaceFacts): boolean {
   return isSupported(iface) && iface.attachment?.state === "Attached";
 }
 
-/** The guest is migrating or has migrated. Changes wait until its node is known. */
+/** Plans a guest that is migrating or has migrated: all changes wait until its final node is known. */
 function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain?.running !== true) return [];
   const steps = planLive(facts, facts.domain);
@@ -368,7 +371,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   return [...planLeftovers(facts), ...sweeps, ...(ended ? [] : planStart(facts))];
 }
 
-/** DHCP servers start before a device is attached, because the guest requests an address at once. */
+/** Plans DHCP servers. They start before a device is attached, because the guest requests an address at once. */
 function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
   const nics = servedNics(facts);
@@ -380,7 +383,7 @@ function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-function usedPodNic(action: NodeAction): string | undefined {
+function findUsedPodNic(action: NodeAction): string | undefined {
   if (action.kind === "wireTap") return action.wiring.podInterfaceName;
   return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
 }
@@ -391,10 +394,10 @@ function isNewUse(nic: string, reported: IfaceStatus | undefined): boolean {
   return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
 }
 
-/** virt-controller could otherwise remove an attachment that comes into use or whose unplug is canceled. */
+/** Whether the status must be written first, because virt-controller could remove an attachment that the plan starts to use. */
 export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
-    const nic = usedPodNic(action);
+    const nic = findUsedPodNic(action);
     const iface = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     return nic !== undefined && isNewUse(nic, iface?.reported);
   });
@@ -420,7 +423,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
   wireTap: describeLinks,
 };
 
-/** Ignores interfaces that were not ready or are being unplugged, and VMIs that are being deleted. */
+/** Finds repairs of NICs that were ready. Ignores interfaces that are being unplugged, and VMIs that are being deleted. */
 export function findDrift(
   plan: readonly NodeAction[],
   { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kind of disk needs in the launcher pod, and how `prepare-disks` creates it.
+// Parts of the launcher pod for each kind of disk, and arguments with which `prepare-disks` creates the disk.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type {
   EnvVar,
@@ -24,17 +24,17 @@ import { resolveFromRoot } from "../spec/machine.ts";
 import { CLOUD_INIT_LAYOUTS, buildMetaData, type CloudInitKind } from "../spec/cloud-init.ts";
 
 export interface DiskPart {
-  /** Arguments of `prepare-disks`; docs/reference/prepare-disks.md. */
+  /** Arguments of `prepare-disks` for the disk. They are described in docs/reference/prepare-disks.md. */
   readonly group: readonly string[];
   readonly volumes?: readonly PodVolume[];
-  /** For the launcher and `prepare-disks`. */
+  /** Mounts of the launcher and `prepare-disks`. */
   readonly mounts?: readonly VolumeMount[];
   readonly devices?: readonly VolumeDevice[];
-  /** For `prepare-disks` only, which copies the content. */
+  /** Mounts of `prepare-disks` alone, which copies their content. */
   readonly copySources?: readonly VolumeMount[];
   readonly env?: readonly EnvVar[];
   readonly files?: ImageFiles;
-  /** Most disk space in MiB, excluding claims. */
+  /** Maximum disk space in MiB, excluding claims. */
   readonly diskMiB: number;
 }
 
@@ -42,11 +42,11 @@ export interface DiskFacts {
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
-/** Limit for images without a given size: the largest file on ext4. */
+/** Limit for images of unknown size: the largest file on ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
-/** Most disk space of a copied image, and of an overlay. */
+/** Maximum disk space of a copied image and of an overlay. */
 const OVERLAY_MIB = 64 * 1024;
-/** A Secret or ConfigMap holds at most 1 MiB. Source: Kubernetes. */
+/** Maximum disk space of a disk from small files. A Secret or ConfigMap has at most 1 MiB. Source: Kubernetes. */
 const SMALL_DISK_MIB = 8;
 export const QCOW2_OVERHEAD_MIB = 64;
 
@@ -61,7 +61,7 @@ export function escapeExpansion(text: string): string {
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
-/** Mounts the claim. It is read-only unless the guest writes to it. */
+/** Mounts the claim, read-only unless the guest writes to it. */
 function mountClaim(
   disk: GuestDisk,
   source: ClaimSource,
@@ -108,7 +108,7 @@ export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: Disk
   };
 }
 
-/** Source: KubeVirt container disk workflow. */
+/** Directory of the disk in a container disk's image. Source: KubeVirt container disk workflow. */
 const DISK_DIR = "/disk";
 
 export function buildContainerDiskPart(
@@ -133,7 +133,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** The directory must exist. The kubelet would create it for root, and the launcher could not write to it. */
+/** Builds the part for a disk of the node. Its directory must exist: if the kubelet created it for root, the launcher could not write there. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
@@ -155,7 +155,7 @@ export function buildHostDiskPart(
 
 type FilesSource = Extract<DiskSource, { readonly kind: "configMap" | "secret" | "downwardAPI" }>;
 
-/** Source: KubeVirt pkg/config. */
+/** Default volume label of the ISO image. Source: KubeVirt pkg/config. */
 const DEFAULT_LABEL = "cfgdata";
 
 function buildVolume(name: string, source: FilesSource): PodVolume {
@@ -195,7 +195,7 @@ export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
   };
 }
 
-/** Keys that a Secret may use. Source: KubeVirt pkg/cloud-init. */
+/** Keys of cloud-init data in a Secret. Source: KubeVirt pkg/cloud-init. */
 const SECRET_KEYS = {
   userData: ["userdata", "userData"],
   networkData: ["networkdata", "networkData"],
@@ -245,7 +245,7 @@ class Files {
   }
 }
 
-/** cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/** Default user data, because cloud-init ignores a disk without any. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

@@ -46,7 +46,7 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
   }
 }
 
-/** Prepends a check for disks that QEMU opens with O_DIRECT. */
+/** Builds the parts of all disks. `prepare-disks` first checks the disks that QEMU opens with O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
@@ -58,7 +58,7 @@ export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/** `imageMounts` are the images' mounts. The container that prepares disks is the last init container. */
+/** Joins the parts of the disks. `imageMounts` are the images' mounts, which `prepare-disks` needs too. */
 export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
@@ -91,8 +91,8 @@ export function buildDiskParts(
 export const PREPARE_CONTAINER = "prepare-disks";
 const PROGRAM = "/usr/bin/prepare-disks";
 /**
- * `qemu-img` and `xorriso` need some tens of MiB. A malicious image may need more, and the limit ends it. One CPU, to
- * spare the node's other pods.
+ * Resources of `prepare-disks`. `qemu-img` and `xorriso` need some tens of MiB. A malicious image may need more, and the
+ * limit stops it. One CPU leaves the rest for the node's other pods.
  */
 const REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
@@ -103,14 +103,14 @@ function buildArguments(parts: readonly DiskPart[]): readonly string[] {
     .map(escapeExpansion);
 }
 
-/** `parts` is not empty. `shared` is what the launcher has, too. docs/reference/prepare-disks.md */
+/** Builds the init container that prepares the disks. `parts` is not empty. The launcher also has the mounts in `shared`. */
 function prepareContainer(
   parts: readonly DiskPart[],
   shared: Pick<Container, "volumeMounts" | "volumeDevices">,
   request: PartsRequest,
 ): Container {
   const env = parts.flatMap((part) => part.env ?? []);
-  const madeFrom = parts.flatMap((part) => part.copySources ?? []);
+  const copySources = parts.flatMap((part) => part.copySources ?? []);
   const devices = shared.volumeDevices ?? [];
   return {
     name: PREPARE_CONTAINER,
@@ -128,7 +128,7 @@ function prepareContainer(
       { name: "tmp", mountPath: "/tmp" },
       { name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR },
       ...(shared.volumeMounts ?? []),
-      ...madeFrom,
+      ...copySources,
     ],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files from images in the launcher: either the image is a volume, or an init container of it copies the files.
+// Files from images in the launcher: either the image is a volume, or an init container with the image copies the files.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
@@ -8,24 +8,24 @@ import { listKernelFiles } from "../spec/machine.ts";
 /** Volume with the copy program, because images need not contain one. */
 const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
-/** A static program in the launcher's image. */
+/** The copy program, which is linked statically and part of the launcher's image. */
 const TOOL_PROGRAM = "/usr/bin/copy-files";
-/** Paths that no image uses. */
+/** Mount points in the init containers, at paths that no image uses. */
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
-/** The program is smaller than 1 MiB. */
+/** Size limit of the volume for the copy program, which is smaller than 1 MiB. */
 const TOOL_MIB = 16;
-/** The program needs less than 1 MiB, and the page cache can be reclaimed. */
+/** Memory limit of the copy program. It needs less than 1 MiB, and the page cache can be reclaimed. */
 const COPY_MEMORY_MIB = 128;
 
 /** Source: Kubernetes core/v1 PullPolicy. */
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 type PullPolicy = (typeof PULL_POLICIES)[number];
 
-/** Images that were added to a machine are in no registry, so existing ones are used. */
+/** Default pull policy. Images that were added to a standalone machine are in no registry. */
 const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
 
-/** A VM with an unknown policy is not started. */
+/** Parses a pull policy. Unknown names become the default, but a VM with one is not started. */
 export function parsePullPolicy(name: string | undefined): PullPolicy {
   return PULL_POLICIES.find((policy) => policy === name) ?? DEFAULT_POLICY;
 }
@@ -35,9 +35,9 @@ export interface ImageFiles {
   readonly image: string;
   readonly pullPolicy: PullPolicy;
   readonly pullSecret: string | undefined;
-  /** The image's root, or a directory with copies at the same paths. */
+  /** Mount point in the launcher of the image's root, or of a directory with copies at the same paths. */
   readonly mountPath: string;
-  /** Arguments of the copy program. The target directory goes in between. */
+  /** Arguments of the copy program: the option, and after the target directory the files. `mib` limits their size. */
   readonly copy: {
     readonly option: "--parents" | "--disk";
     readonly files: readonly string[];
@@ -85,7 +85,7 @@ function imageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
   return { name, image: { reference: image, pullPolicy } };
 }
 
-/** The paths in the launcher are the same in both cases. */
+/** Builds the volumes, or the init containers that copy. Paths in the launcher are the same in both cases. */
 export function buildImageParts(all: readonly ImageFiles[], request: PartsRequest): PodParts {
   if (all.length === 0) return NO_PARTS;
   const secrets = all.flatMap(({ pullSecret = "" }) => (pullSecret === "" ? [] : [pullSecret]));
@@ -110,7 +110,7 @@ function isOfImage({ name }: PodVolume): boolean {
 }
 
 export const KERNEL_FILES = "kernel-boot";
-/** Prefix of the names of containerDisks. The volume's index follows. */
+/** Prefix of the volume names of containerDisks. The volume's index follows. */
 const DISK_FILES = "image-";
 
 export function diskFilesName(volumeIndex: number): string {
@@ -121,7 +121,7 @@ export function parseVolumeIndex(name: string): number | undefined {
   return name.startsWith(DISK_FILES) ? Number(name.slice(DISK_FILES.length)) : undefined;
 }
 
-/** Error of runtimes without image volumes. Source: containerd 1.6 to 2.0, CRI plugin, WithMounts. */
+/** Error message of runtimes without image volumes. Source: containerd 1.6 to 2.0, CRI plugin, WithMounts. */
 const NAMELESS_MOUNT = 'failed to mkdir ""';
 
 /** Whether the node's runtime does not support image volumes. */
@@ -138,12 +138,12 @@ function isImageDropped({ spec }: Pod): boolean {
   );
 }
 
-/** Whether an image's files never arrive, because the API server or the runtime lacks image volumes. */
+/** Whether the launcher lacks an image's files, because the API server or the runtime does not support image volumes. */
 export function hasMissingImage(pod: Pod): boolean {
   return isImageDropped(pod) || isImageUnknown(pod);
 }
 
-/** Most disk space of kernel and initrd. Distributions need 30 to 150 MiB. */
+/** Maximum disk space of kernel and initrd. Those of distributions need 30 to 150 MiB. */
 const KERNEL_MIB = 512;
 
 export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFiles[] {

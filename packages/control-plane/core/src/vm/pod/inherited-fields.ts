@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels, annotations and fields that a launcher pod takes over from its VMI.
+// Labels, annotations and fields that a launcher pod inherits from its VMI.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -8,7 +8,7 @@ import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 
-/** Annotations whose meaning is specific to the VMI. */
+/** Annotations of the VMI that the pod does not inherit. */
 const EXCLUDED_ANNOTATIONS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
@@ -19,7 +19,7 @@ const EXCLUDED_ANNOTATIONS = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
+/** Builds the pod's labels: the VMI's, by which Services select the pod, and Patchbay's, which take precedence. */
 export function buildPodLabels({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
@@ -69,13 +69,13 @@ function dropEmpty<T extends object>(members: {
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** The API server rejects leading zeros, which KubeVirt accepts in a VMI. */
+/** Removes leading zeros from name servers, which the API server rejects and KubeVirt accepts in a VMI. */
 function buildDnsConfig({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
   if (dnsConfig?.nameservers === undefined) return dnsConfig;
   return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
 }
 
-/** The pod has the guest's hostname, so that DNS resolves it in its subdomain. */
+/** Builds the inherited fields. The pod has the guest's hostname, so that DNS resolves it in the VMI's subdomain. */
 export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return dropEmpty<Settings>({

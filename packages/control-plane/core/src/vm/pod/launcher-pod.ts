@@ -39,7 +39,7 @@ export interface LauncherSettings {
   readonly logsConsoles: boolean;
   readonly supportsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources of any node. Others are not requested. Unset while no node is known. */
+  /** Extended resources that some node offers. Other extended resources are not requested. Unset while no node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 
@@ -48,14 +48,14 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettin
   readonly definitions: Definitions;
 }
 
-/** Sockets and the console log, and libvirt's files. */
+/** Volumes of the launcher: one for sockets and the console log, and one for libvirt's files. */
 const LAUNCHER_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
-/** Launcher log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+/** Maximum size of the launcher's log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
 const LOGS_MIB = 50;
-/** Meets the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
+/** Security context of the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
@@ -66,15 +66,15 @@ const SECURITY: SecurityContext = {
 };
 /** Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
 const DEFAULT_GRACE_SECONDS = 30;
-/** For libvirt to end after the guest. */
+/** Time for libvirt to end after the guest. */
 const EXTRA_GRACE_SECONDS = 5;
 function podGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
 /**
- * Grace period for deleting the pod; may be shorter than at creation. At least 1, because 0 would delete the pod
- * without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
+ * Returns the grace period for deleting the pod, which may be shorter than at its creation. It is at least 1 second, because
+ * 0 would delete the pod without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
  */
 export function endGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
@@ -149,7 +149,7 @@ function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequ
   return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
 }
 
-/** The annotation names the secondary networks from the start. */
+/** Builds the launcher pod, with the secondary networks that are known at its creation. */
 export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
@@ -193,11 +193,11 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
 interface LogParts {
   readonly image: string;
   readonly securityContext: SecurityContext;
-  /** Default if a VM sets nothing. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  /** Whether to log the console of a VM that does not choose. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
   readonly logsConsoles: boolean;
 }
 
-/** A shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
+/** Resources for a shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
 const RESOURCES = {
   requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
@@ -207,7 +207,7 @@ function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
   return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
 }
 
-/** Writes the serial console to a container log. Source: KubeVirt guest-console-log, pkg/virt-controller/services/serialconsolelog.go. */
+/** Builds the container that logs the serial console. Source: KubeVirt guest-console-log, pkg/virt-controller/services/serialconsolelog.go. */
 export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Container[] {
   const { image, securityContext, logsConsoles } = parts;
   if (!isLogged(spec, logsConsoles)) return [];
@@ -228,9 +228,9 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
 
 /** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Extra timeout for the guest agent's answer. */
+/** Time beyond the probe's timeout for `virt-probe` to report the guest agent's answer. */
 const AGENT_ANSWER_SECONDS = 1;
-/** Source: Kubernetes. */
+/** Default timeout of a probe. Source: Kubernetes. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
 
 /** Fields that the kubelet handles as for any other container. */
@@ -243,13 +243,13 @@ const KUBELET_FIELDS = [
   "failureThreshold",
 ] as const;
 
-/** Source: QEMU qga/qapi-schema.json guest-exec. */
+/** Builds the guest agent's command. Source: QEMU qga/qapi-schema.json guest-exec. */
 function execRequest([path = "", ...args]: readonly string[]): string {
   const fields = { path, arg: args, "capture-output": true };
   return JSON.stringify({ execute: "guest-exec", arguments: fields });
 }
 
-/** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
+/** Returns the command of `virt-probe`; undefined if the kubelet probes the guest directly. */
 function buildCommand(
   vmi: VirtualMachineInstance,
   probe: GuestProbe,
@@ -278,7 +278,6 @@ function buildContainerProbe(vmi: VirtualMachineInstance, probe: GuestProbe): Pr
   };
 }
 
-/** Source: KubeVirt pkg/virt-controller/services/template.go. */
 export function buildContainerProbes(
   vmi: VirtualMachineInstance,
 ): Pick<Container, "livenessProbe" | "readinessProbe"> {

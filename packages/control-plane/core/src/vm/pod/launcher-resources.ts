@@ -10,7 +10,7 @@ import { hasEfi, findTpm } from "../spec/guest-devices.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 import { canBind } from "../../nics/bindings/resolve-binding.ts";
 
-/** Typical disk space besides the guest's data. */
+/** Requested disk space in addition to the guest's data. */
 const COMMON_DISK_MIB = 16;
 export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
@@ -20,7 +20,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type Amounts = Readonly<Record<string, string>>;
 
-/** Excludes what is computed here. `hugepages-` would need a guest that supports them. */
+/** Whether the pod gets the VM's amount of a resource. Others are computed here, and hugepages are not supported. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -30,7 +30,7 @@ function podAmounts(amounts: Readonly<Record<string, string | number>> | undefin
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-/** Requests equal limits, because extended resources cannot be overcommitted. */
+/** Returns the amounts of network resources, for requests and limits alike, because extended resources cannot be overcommitted. */
 function networkAmounts({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
@@ -54,7 +54,7 @@ function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
-/** The request may be less than the guest's memory, if overcommit is configured. Source: KubeVirt. */
+/** Returns the pod's memory. With overcommit, the request is less than the guest's memory. Source: KubeVirt. */
 function memoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
@@ -81,7 +81,7 @@ function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts
 
 interface DiskUse {
   readonly ownMiB: number;
-  /** Created and copied disks, unless the VM sets a limit. */
+  /** Space of created and copied disks, which a limit of the VM replaces. */
   readonly guestMiB: number;
 }
 
@@ -112,22 +112,22 @@ export function computeLauncherResources(
   };
 }
 
-/** libvirt's daemon (29 MiB) and the programs that start and stop it. */
+/** Memory of libvirt's daemon (29 MiB) and the programs that start and stop it. */
 const LIBVIRT_MIB = 32;
-/** QEMU with one vCPU and no devices: code, libraries, heap. Measured with QEMU 7.2; docs/performance.md. */
+/** Memory of QEMU with one vCPU and no devices: code, libraries, heap. Measured with QEMU 7.2; docs/performance.md. */
 const QEMU_MIB = 64;
-/** Translated code. `tb-cache` of the domain limits it. */
+/** Memory for translated code, which `tb-cache` of the domain limits. */
 const TRANSLATED_CODE_MIB = 96;
-/** 4 KiB of page tables per 2 MiB of the guest's memory. Source: x86-64 paging. */
+/** MiB of guest memory for each MiB of page tables: 4 KiB map 2 MiB. Source: x86-64 paging. */
 const GUEST_MIB_PER_PAGE_TABLE_MIB = 512;
-/** Thread, registers and translation tables. */
+/** Memory of a vCPU: thread, registers and translation tables. */
 const VCPU_MIB = 8;
 /** Video memory (16 MiB) and VNC buffers. */
 const GRAPHICS_MIB = 32;
-/** Code and variables (4 MiB) and QEMU's buffers. */
+/** Memory for EFI code and variables (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
 const TPM_MIB = 24;
-/** Requests in flight and qcow2 tables (at most 32 MiB, for 256 GiB of data). */
+/** Memory of a disk: requests in flight and part of the qcow2 tables (at most 32 MiB, for 256 GiB of data). */
 const DISK_MIB = 8;
 /**
  * Temporary memory per port while firmware and kernel initialize the ports: QEMU rebuilds its memory maps on each
@@ -139,7 +139,7 @@ const PEAK_MIB_PER_PORT = 2;
 interface MemoryFacts {
   readonly useEmulation: boolean;
   readonly ports: number;
-  /** Older layouts have no display by default. */
+  /** Whether the guest has a display. Older layouts have none by default. */
   readonly hasDisplay: boolean;
   readonly bindingsMiB: number;
 }
@@ -153,7 +153,7 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
-/** vhost adds nothing, because its rings are in the host's kernel. */
+/** Returns the memory of the launcher's programs without the guest's. vhost adds none, because its rings are in the host's kernel. */
 export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     LIBVIRT_MIB +
@@ -177,7 +177,7 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Rounded up, each binding once; 0 if unreadable. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the memory of the VMI's bindings, each rounded up and counted once. Unreadable amounts are 0. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));

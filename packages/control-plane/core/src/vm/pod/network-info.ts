@@ -23,7 +23,7 @@ const VOLUME = "podinfo";
 /** Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
 const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
 
-/** Keys are in KubeVirt's order. */
+/** NIC details with keys in KubeVirt's order. */
 interface InterfaceInfo {
   readonly network: string;
   readonly deviceInfo?: JsonObject;

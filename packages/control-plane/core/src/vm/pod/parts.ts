@@ -60,9 +60,9 @@ export function inMi(amount: number): string {
 }
 
 const STATE_VOLUME = "state";
-/** EFI variables need 0.5 MiB, a TPM's state less than 0.1. */
+/** Size limit of the state volume. EFI variables need 0.5 MiB, a TPM's state less than 0.1 MiB. */
 const STATE_MIB = 16;
-/** Some of it is file system overhead. Source: KubeVirt requests 10Mi. */
+/** Size of the state's claim, which includes file system overhead. Source: KubeVirt requests 10Mi. */
 const CLAIM_SIZE = "10Mi";
 
 export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
@@ -80,7 +80,7 @@ export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
 }
 
-/** The claim for the state. The VM owns it, or the VMI if it has no VM. */
+/** Builds the claim for firmware and TPM state. Its owner is the VM, or the VMI if it has no VM. */
 export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,

@@ -22,7 +22,7 @@ import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../nics/nics.ts";
 
-/** Keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+/** Builds the interface's element with keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
   iface: Iface,
   network: Network,
@@ -59,7 +59,7 @@ function splitNetworkName(
   };
 }
 
-/** The additional network of a binding. Source: KubeVirt network/multus/annotation.go. */
+/** Builds the element of a binding's additional network. Source: KubeVirt network/multus/annotation.go. */
 function toExtraElement(
   { name }: Network,
   extraNetwork: string,
@@ -68,7 +68,7 @@ function toExtraElement(
   return {
     ...splitNetworkName(extraNetwork, names.namespace),
     interface: buildExtraInterfaceName(names.podInterfaceName),
-    // The plugin derives the name of the pod's NIC from it.
+    // The plugin derives the pod NIC's name from this name.
     "cni-args": { logicNetworkName: name },
   };
 }
@@ -76,13 +76,13 @@ function toExtraElement(
 export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
   readonly bindings: BindingRegistry;
-  /** Networks for which the node cannot create NICs. They are not added. */
+  /** Networks for which the node cannot create NICs. They are not added to the annotation. */
   readonly absences?: UnavailableNetworks;
   /** Previous addresses, at pod creation only. */
   readonly retainedAddresses?: readonly RetainedAddresses[];
 }
 
-/** Omits invalid names, which would make the whole annotation unreadable. */
+/** Lists the elements of all wanted interfaces. Omits invalid names, which would make the whole annotation unreadable. */
 function listWantedElements(
   { vmi, bindings, retainedAddresses: retained }: NetworksOwner,
   current: readonly NetworkSelection[],
@@ -107,7 +107,7 @@ function listWantedElements(
   });
 }
 
-/** NAMESPACE/NAME of the VMI's networks and the additional networks of its bindings, each once. */
+/** Returns NAMESPACE/NAME of the VMI's networks and of its bindings' additional networks, each once. */
 export function listNetworkNames(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -126,7 +126,7 @@ export function listNetworkNames(
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
 
-/** Without an attachment, virt-handler does not know the NIC yet. */
+/** Returns how a pod NIC is used. A NIC that is not wanted and has no attachment is unknown. */
 function findClaim(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
@@ -141,8 +141,8 @@ function findClaim(
 }
 
 /**
- * Retains elements until virt-handler has released their NICs, and foreign elements always. Appends new elements in
- * interface order, up to the annotation's limit. During a network swap an interface has two elements.
+ * Plans the annotation. Retains elements until virt-handler has released their NICs, and elements of other components
+ * always. Appends new elements in interface order, up to the annotation's limit. During a network swap an interface has two elements.
  */
 export function planPodNetworks(
   owner: NetworksOwner,

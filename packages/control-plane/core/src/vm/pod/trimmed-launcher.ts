@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher pods as virt-controller caches them: a quarter of the original size.
+// Launcher pods in virt-controller's cache, which are trimmed to a quarter of their size.
 import { names } from "@patchbay/api";
 import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
 
@@ -69,7 +69,7 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
   };
 }
 
-/** Retains only what virt-controller's plans and reports read. `containers` is empty. */
+/** Removes all fields of a launcher pod that virt-controller's plans and reports do not read. `containers` becomes empty. */
 export function trimLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,

@@ -6,7 +6,7 @@ import { buildHostname } from "./guest-names.ts";
 
 export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
 
-/** cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
+/** Builds the meta-data. cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
 export function buildMetaData(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
   const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
   const hostname = buildHostname(vmi);
@@ -22,7 +22,7 @@ interface CloudInitLayout {
   readonly networkData: string;
 }
 
-/** Source: cloud-init datasources NoCloud and ConfigDrive. */
+/** Volume labels and file names by kind of disk. Source: cloud-init datasources NoCloud and ConfigDrive. */
 export const CLOUD_INIT_LAYOUTS: Readonly<Record<CloudInitKind, CloudInitLayout>> = {
   cloudInitNoCloud: {
     label: "cidata",

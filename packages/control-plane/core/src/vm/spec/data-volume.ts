@@ -15,15 +15,15 @@ export interface FillOrder {
   readonly size: string;
   readonly accessModes: readonly string[];
   readonly volumeMode: VolumeMode;
-  /** Unset for the default class. */
+  /** Storage class of the claim. Unset: the default class. */
   readonly storageClassName?: string;
 }
 
-/** On a claim: progress of filling it, as a pod phase. Source: CDI AnnPodPhase. */
+/** Annotation of a claim: progress of filling it, as a pod phase. Source: CDI AnnPodPhase. */
 export const FILL_PHASE_ANNOTATION = "cdi.kubevirt.io/storage.pod.phase";
-/** On a claim: `Error` if the last attempt failed. Source: CDI AnnRunningConditionReason. */
+/** Annotation of a claim: `Error` if the last attempt failed. Source: CDI AnnRunningConditionReason. */
 export const FILL_STATE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.reason";
-/** On a claim: why the last attempt failed. Source: CDI AnnRunningConditionMessage. */
+/** Annotation of a claim: why the last attempt failed. Source: CDI AnnRunningConditionMessage. */
 export const FILL_MESSAGE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.message";
 export const FILLED = "Succeeded";
 
@@ -52,7 +52,7 @@ class Reader {
     return isJsonObject(value) ? value : {};
   }
 
-  only(fields: Fields, path: string, known: readonly string[]): void {
+  refuseOthers(fields: Fields, path: string, known: readonly string[]): void {
     for (const name of Object.keys(fields).filter((one) => !known.includes(one))) {
       this.refuse(`${path}.${name}`, `is not supported on a standalone machine; remove it`);
     }
@@ -67,7 +67,7 @@ class Reader {
 }
 
 function readRegistry(reader: Reader, fields: Fields, path: string): FillSource | undefined {
-  reader.only(fields, path, ["url", "pullMethod"]);
+  reader.refuseOthers(fields, path, ["url", "pullMethod"]);
   const url = reader.text(fields, path, "url");
   if (url === undefined) return undefined;
   const image = url.startsWith(REGISTRY_SCHEME) ? url.slice(REGISTRY_SCHEME.length) : "";
@@ -83,7 +83,7 @@ function isHttpUrl(text: string): boolean {
 }
 
 function readHttp(reader: Reader, fields: Fields, path: string): FillSource | undefined {
-  reader.only(fields, path, ["url"]);
+  reader.refuseOthers(fields, path, ["url"]);
   const url = reader.text(fields, path, "url");
   if (url === undefined) return undefined;
   if (!isHttpUrl(url)) {
@@ -98,7 +98,7 @@ function readClaim(
   fields: Fields,
   { path, namespace }: { readonly path: string; readonly namespace: string },
 ): FillSource | undefined {
-  reader.only(fields, path, ["name", "namespace"]);
+  reader.refuseOthers(fields, path, ["name", "namespace"]);
   const claimName = reader.text(fields, path, "name");
   const sourceNamespace = fields["namespace"] ?? namespace;
   if (sourceNamespace !== namespace) {
@@ -172,7 +172,7 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
   }
   const path = `spec.${name}`;
   const target = reader.fields(spec[name]);
-  reader.only(target, path, TARGET_FIELDS);
+  reader.refuseOthers(target, path, TARGET_FIELDS);
   const size = readSize(reader, target, path);
   const volumeMode = readVolumeMode(reader, target, path);
   const accessModes = readAccessModes(reader, target, path);
@@ -190,7 +190,7 @@ export function readDataVolume(
 ): { readonly order: FillOrder } | { readonly causes: readonly Cause[] } {
   const reader = new Reader();
   const spec = reader.fields(value);
-  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED_FIELDS]);
+  reader.refuseOthers(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED_FIELDS]);
   if ((spec["contentType"] ?? "kubevirt") !== "kubevirt") {
     reader.refuse("spec.contentType", "only disks are supported: kubevirt");
   }

@@ -9,14 +9,14 @@ import { buildStateClaimName } from "./guest-devices.ts";
 /** Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
 
-/** The file that the domain opens. The format is set here and never detected from the image. */
+/** A file that the domain opens. The format is fixed here and never detected from the image. */
 export interface DiskFile {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** File of a claim with volumeMode Filesystem. Source: KubeVirt. */
+/** Name of the disk's file in a claim with volumeMode Filesystem. Source: KubeVirt. */
 const CLAIM_FILE = "disk.img";
 
 export function volumeDirOf(volume: string): string {
@@ -33,7 +33,7 @@ export function buildClaimFile(volume: string, mode: VolumeMode): DiskFile {
     : { kind: "file", path: `${volumeDirOf(volume)}/${CLAIM_FILE}`, format: "raw" };
 }
 
-/** `mode` matters for claims only. */
+/** Returns the file of a disk. `mode` only applies to claims. */
 export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
   const { source } = disk;
   const { kind } = source;
@@ -49,7 +49,7 @@ export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
     : { kind: "file", path: `${base}.qcow2`, format: "qcow2" };
 }
 
-/** As virt-controller reported it before it created the launcher. */
+/** Returns the volume mode that virt-controller reported before it created the launcher. */
 export function volumeModeOf({ status }: VirtualMachineInstance, volume: string): VolumeMode {
   const info = status?.volumeStatus?.find(({ name }) => name === volume)?.persistentVolumeClaimInfo;
   return info?.volumeMode === "Block" ? "Block" : "Filesystem";
@@ -58,7 +58,7 @@ export function volumeModeOf({ status }: VirtualMachineInstance, volume: string)
 export const NVRAM_FILE = `${names.STATE_DIR}/nvram.fd`;
 
 interface HostPath {
-  /** Absolute, without a trailing slash except for the root. */
+  /** Absolute path of the directory, without a trailing slash except for the root. */
   readonly directory: string;
   readonly file: string;
 }
@@ -76,14 +76,14 @@ export function readClaimMode(claim: PersistentVolumeClaim | undefined): VolumeM
   return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
 }
 
-/** Bytes: the capacity, or the requested size until the claim is bound. */
+/** Returns the claim's capacity in bytes, or the requested size until it is bound. */
 export function readClaimBytes(claim: PersistentVolumeClaim | undefined): number | undefined {
-  const has = claim?.status?.capacity?.["storage"];
-  const bytes = parseQuantity(has ?? claim?.spec.resources?.requests?.["storage"]);
+  const capacity = claim?.status?.capacity?.["storage"];
+  const bytes = parseQuantity(capacity ?? claim?.spec.resources?.requests?.["storage"]);
   return bytes === undefined ? undefined : Math.floor(bytes);
 }
 
-/** Claims of the disks in order, then that of the firmware and TPM state. Each once. */
+/** Lists the claims of the disks in order, then the claim of the firmware and TPM state, each once. */
 export function listClaimNames(vmi: VirtualMachineInstance): readonly string[] {
   const ofDisks = listDisks(vmi.spec).flatMap(({ source }) => findClaimName(source) ?? []);
   return [...new Set([...ofDisks, ...[buildStateClaimName(vmi) ?? []].flat()])];

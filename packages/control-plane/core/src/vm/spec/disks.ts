@@ -23,7 +23,7 @@ export type DiskSource =
   | {
       readonly kind: "containerDisk";
       readonly image: string;
-      /** Path in the image; unset for the first file below `/disk`. */
+      /** Path in the image. Undefined: the first file below `/disk`. */
       readonly path: string | undefined;
       readonly pullPolicy: string | undefined;
       readonly pullSecret: string | undefined;
@@ -69,7 +69,7 @@ function toTextSource(
   return nonEmpty(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
 }
 
-/** Prefers the Secret, then base64, if data has several forms. Admission refuses that. */
+/** Reads cloud-init data. If data has several forms, which admission refuses, prefers the Secret, then base64. */
 function readCloudInit(volume: CloudInitVolume): CloudInitData {
   return {
     userData: toTextSource(volume.userData, volume.userDataBase64, volume.secretRef),
@@ -166,14 +166,14 @@ const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
 /** What happens to the guest when its disk fails. Source: KubeVirt DiskErrorPolicy. */
 type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
 
-/** Most guests have a driver for SATA. Source: KubeVirt defaults of amd64. */
+/** Default bus, for which most guests have a driver. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
-/** Bypasses the host's page cache. Source: KubeVirt, if the file system supports it. */
+/** Default cache mode, which bypasses the host's page cache. Source: KubeVirt, if the file system supports it. */
 const DEFAULT_CACHE: DiskCache = "none";
-/** Source: KubeVirt. */
+/** Default reaction to a disk error. Source: KubeVirt. */
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Bytes; unset for 512 or the device's own size. */
+/** Block sizes in bytes. Unset: 512 or the device's own size. */
 interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
@@ -182,27 +182,27 @@ interface DiskBlockSize {
 
 export interface GuestDisk {
   readonly name: string;
-  /** Index in the list of disks. Volumes without a disk follow the list. */
+  /** Index in the list of disks, which is followed by disks for volumes without one. */
   readonly index: number;
   readonly volumeIndex: number;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: DiskBus;
   readonly readOnly: boolean;
-  /** 1 or more, counted over disks and NICs. */
+  /** Boot order among disks and NICs, 1 or more. */
   readonly bootOrder: number | undefined;
   readonly serial: string | undefined;
   readonly cache: DiskCache;
-  /** Unset for native I/O on a device and threads on a file. */
+  /** I/O engine. Undefined: native on a block device without a cache, threads otherwise. */
   readonly io: DiskIo | undefined;
-  /** Whether discarded blocks are freed on the host. Small disks do not. */
+  /** Whether blocks that the guest discards are freed on the host. They are not for small disks. */
   readonly discard: boolean;
   readonly blockSize: DiskBlockSize | undefined;
   readonly errorPolicy: DiskErrorPolicy;
   readonly tray: "open" | "closed";
   readonly hasOwnIoThread: boolean;
   readonly shareable: boolean;
-  /** For example 0000:02:00.0; unset for an automatic address. */
+  /** Requested address, for example 0000:02:00.0. Undefined: assigned automatically. */
   readonly pciAddress: string | undefined;
 }
 
@@ -233,7 +233,7 @@ interface Device {
   readonly pciAddress: string | undefined;
 }
 
-/** The default kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
+/** Reads the disk's device, which is a hard disk by default. Source: KubeVirt SetDefaults_DiskDevice. */
 function readDevice({ disk, cdrom, lun }: Disk): Device {
   const plain = { tray: "closed", pciAddress: undefined } as const;
   const findBus = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
@@ -300,7 +300,7 @@ export function withDisksOfVolumes(
   ];
 }
 
-/** In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started. */
+/** Lists the disks in spec order. Unknown values become the default, and disks without a volume are omitted, but such a VM is not started. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>

@@ -16,7 +16,7 @@ interface GuestInput {
   readonly bus: "usb" | "virtio";
 }
 
-/** Source: KubeVirt SetDefaults_Input. */
+/** Parses the bus, which is USB by default. Source: KubeVirt SetDefaults_Input. */
 function parseInputBus(bus: string | undefined): GuestInput["bus"] {
   return bus === "virtio" ? "virtio" : "usb";
 }
@@ -27,7 +27,7 @@ export function listInputs({ domain }: VmiSpec): readonly GuestInput[] {
   return inputs.map(({ bus }) => ({ bus: parseInputBus(bus) }));
 }
 
-/** `byDefault` applies if the spec does not set it. */
+/** Whether the guest has a display. `byDefault` applies if the spec does not set it. */
 export function hasDisplay({ domain }: VmiSpec, byDefault: boolean): boolean {
   return domain.devices?.autoattachGraphicsDevice ?? byDefault;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
 
-/** Source: RFC 1123 section 2.1. */
+/** Maximum length of a hostname. Source: RFC 1123 section 2.1. */
 const HOSTNAME_MAX = 63;
 
 /** Returns the VMI's `hostname`, or its name up to the first dot, cut to 63 characters. Source: KubeVirt dns.SanitizeHostname. */
@@ -15,7 +15,7 @@ export function buildHostname({ metadata, spec }: VirtualMachineInstance): strin
 const LABEL_VALUE_MAX = 63;
 const HASH_DIGITS = 8;
 
-/** FNV-1a, 32 bits, hexadecimal. Distinguishes names; not for secrets. */
+/** Returns the hexadecimal 32-bit FNV-1a hash of a name. It is not suitable for secrets. */
 function hashName(text: string): string {
   let hash = 0x811c9dc5;
   // Names are ASCII. Source: Kubernetes names.

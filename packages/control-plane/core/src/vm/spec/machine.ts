@@ -16,13 +16,13 @@ export interface CpuTopology {
   readonly threads: number;
 }
 
-/** CPUs from the spec's limits or requests, rounded up. */
+/** Returns the number of CPUs in the spec's limits or requests, rounded up. */
 function requestedCpus({ resources }: VmiSpec["domain"]): number {
   const requested = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
   return Math.max(1, Math.ceil(requested === undefined ? 1 : (parseQuantity(requested) ?? 1)));
 }
 
-/** Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology. */
+/** Builds the topology. Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology. */
 export function buildCpuTopology(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
   if (cores === undefined && sockets === undefined && threads === undefined)
@@ -40,27 +40,27 @@ export function isOnRootComplex(vmi: VirtualMachineInstance): boolean {
   return vmi.metadata.annotations?.[names.ROOT_COMPLEX_ANNOTATION] === "true";
 }
 
-/** KubeVirt has no default. Debian's cloud kernel needs about 100 MiB to boot. */
+/** Default memory of a guest. KubeVirt has none. Debian's cloud kernel needs about 100 MiB to boot. */
 const DEFAULT_MEMORY_MIB = 256;
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Rounded down; 0 if unreadable. */
+/** Converts a quantity to MiB, rounded down. An unreadable quantity is 0. */
 export function toMib(quantity: string | number): number {
   return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
 }
 
-/** MiB, rounded down; 0 if unreadable, and then the guest is not started. Source: KubeVirt, where a limit is also a request. */
+/** Returns the guest's memory in MiB, rounded down. A guest with unreadable memory has 0 and is not started. Source: KubeVirt, where a limit is also a request. */
 export function memoryMiBOf({ memory, resources }: VmiSpec["domain"]): number {
   const { requests, limits } = resources ?? {};
   const quantity = memory?.guest ?? requests?.["memory"] ?? limits?.["memory"];
   return quantity === undefined ? DEFAULT_MEMORY_MIB : toMib(quantity);
 }
 
-/** KubeVirt has no default. Source: KubeVirt KernelBootContainer. */
+/** Default path of the kernel in its image. KubeVirt has none. Source: KubeVirt KernelBootContainer. */
 const DEFAULT_KERNEL = "vmlinuz";
 
 interface KernelFiles {
-  /** Absolute, without `.` and `..`. */
+  /** Absolute path in the image, without `.` and `..`. */
   readonly kernel: string;
   readonly initrd: string | undefined;
 }

@@ -23,15 +23,15 @@ export interface CheckedDefinition {
   readonly reasons: readonly string[];
   /** Kinds of the links that the definition names, by link name; undefined for a missing link. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Guests cannot use it, so the check depends on which pods request it. */
+  /** Whether guests cannot use the network. The check then depends on which pods request it. */
   readonly isUnfitForGuests: boolean;
-  /** Lease directories that are full, where a lease must be released before a NIC can be created. */
+  /** Full lease directories. A lease must be released in them before a NIC can be created. */
   readonly exhausted: readonly string[];
   readonly reported: string | undefined;
-  /** The kind has no status subresource, like Multus' own CRD. */
+  /** Whether the kind has no status subresource, like the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Since when other nodes' entries refer to an older version of the definition, monotonic milliseconds. */
+  /** Monotonic time in milliseconds since which other nodes' entries refer to an older version of the definition. */
   readonly staleSinceMs: number | undefined;
-  /** When the nodes of other entries were last looked up, monotonic milliseconds; undefined for never. */
+  /** Monotonic time of the last lookup of the nodes of other entries, in milliseconds; undefined before the first. */
   readonly nodesReadMs: number | undefined;
 }

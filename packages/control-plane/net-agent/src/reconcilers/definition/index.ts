@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one definition: checks what it needs against what the node has, and reports the difference.
+// One pass over one definition: compares its needs with what the node has, and reports the problems.
 import {
   NODES,
   type NetworkAttachmentDefinition,
@@ -18,7 +18,7 @@ import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { checkDefinition, type Finding } from "./observe.ts";
 
-/** Interval for looking up the nodes that a definition's status names, milliseconds. */
+/** Interval for looking up the nodes that a definition's status names, in milliseconds. */
 const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 
 interface OtherNodes {
@@ -28,7 +28,7 @@ interface OtherNodes {
   readonly nextMs: number | undefined;
 }
 
-/** Without permission to read nodes, none counts as deleted. */
+/** Returns whether the node is deleted; false without permission to read nodes. */
 async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boolean> {
   try {
     return (await store.find(NODES, { name })) === undefined;
@@ -38,7 +38,7 @@ async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boole
   }
 }
 
-/** Finds deleted nodes with entries in the status, at most once an hour. They cannot remove their entries, so any agent does. */
+/** Finds deleted nodes with entries in the status, at most once an hour. Any agent removes their entries. */
 async function findDeletedNodes(
   nad: NetworkAttachmentDefinition,
   previous: CheckedDefinition | undefined,
@@ -65,7 +65,7 @@ function describeProblemKind(reason: string): string {
     : "network is unusable on this node";
 }
 
-/** @throws AppError with KUBE_CONFLICT if another node has written first; the caller reads again */
+/** Writes and logs the finding. @throws AppError with KUBE_CONFLICT if another node wrote first; the pass is retried */
 async function report(
   nad: NetworkAttachmentDefinition,
   finding: Omit<NodeFinding, "node">,
@@ -73,28 +73,28 @@ async function report(
 ): Promise<ReportResult> {
   const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
   if (operations.length === 0) return "known";
-  const { reported: told } = finding;
+  const { reported: problem } = finding;
   let reported: ReportResult = "written";
   try {
     const patch = { type: "json", operations } as const;
     await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
   } catch (error) {
-    // Either the definition is deleted, or its kind has no status, like that of Multus.
+    // The definition is deleted, or its kind has no status subresource, like the CRD of Multus.
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     reported = "without status";
   }
   const previous = nad.status?.problems?.find(({ node }) => node === nodeName);
   const network = printKey(keyOf(nad));
-  if (told === undefined) {
+  if (problem === undefined) {
     if (previous !== undefined) log.info("network is usable again on this node", { network });
-  } else if (previous?.message !== told.message) {
-    log.warn(describeProblemKind(told.reason), { network, reason: told.message });
-    events.record(nad, { type: "Warning", ...told });
+  } else if (previous?.message !== problem.message) {
+    log.warn(describeProblemKind(problem.reason), { network, reason: problem.message });
+    events.record(nad, { type: "Warning", ...problem });
   }
   return reported;
 }
 
-/** After this time an outdated entry counts as one of a deleted node, milliseconds. */
+/** Time after which an entry for an older version of the definition is removed as if its node were deleted, in milliseconds. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {
@@ -121,7 +121,7 @@ function findStaleEntries(
 
 type StatusFinding = Omit<NodeFinding, "node">;
 
-/** Writes the finding. For a kind without status, the last report is remembered instead of read. */
+/** Writes the finding. If the kind has no status, compares it with the last reported finding instead of the status. */
 async function reportChanges(
   nad: NetworkAttachmentDefinition,
   finding: StatusFinding,
@@ -145,19 +145,19 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const last = deps.checked.get(key);
   const previous = last?.uid === nad.metadata.uid ? last : undefined;
   const finding = await checkDefinition(key, deps);
-  const told = summarizeProblems(key, finding.problems); // pure
+  const problem = summarizeProblems(key, finding.problems); // pure
   const { sinceMs, isRemoving } = findStaleEntries(nad, previous, deps);
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, previous, deps);
   const written = await reportChanges(
     nad,
-    { reported: told, removesStale: isRemoving, deletedNodes },
+    { reported: problem, removesStale: isRemoving, deletedNodes },
     { previous, deps },
   );
   deps.checked.set(key, {
     uid: nad.metadata.uid,
     reported: written.reported,
     isWithoutStatus: written.isWithoutStatus,
-    reasons: finding.problems.map((problem) => reasonOf(problem) ?? "CniFailed"),
+    reasons: finding.problems.map((each) => reasonOf(each) ?? "CniFailed"),
     links: readLinkKinds(finding),
     exhausted: finding.exhausted,
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over network definitions. A definition is checked when it or something that it names changes.
+// The loop over network definitions. It checks a definition after a change of the definition or of anything that it names.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import { messageOf } from "@patchbay/base";
 import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
@@ -9,7 +9,7 @@ import type { Metrics } from "@patchbay/telemetry";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-/** Definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
+/** Counts definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
 export function buildProblemsFamily(
   checked: Iterable<Pick<CheckedDefinition, "reasons">>,
 ): MetricFamily {
@@ -26,7 +26,7 @@ export function buildProblemsFamily(
   };
 }
 
-/** Queue key for all links; other keys are NAMESPACE/NAME. */
+/** Queue key for a change of the host's links; other keys are NAMESPACE/NAME. */
 const LINKS = "*links";
 
 export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
@@ -37,7 +37,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
   readonly metrics: Metrics;
 }
 
-/** Watches the host's links. If that fails, link changes trigger no check. */
+/** Watches the host's links. If that fails, changes of links trigger no check. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
   onChange: () => void,

@@ -6,7 +6,7 @@ export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration tells. */
+  /** Returns whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration shows it. */
   supportsVlanFiltering(): Promise<boolean | undefined>;
   /** Where plugin host-local stores a network's leases. */
   leaseDirectory(directory: string, networkName: string): string;
@@ -20,13 +20,13 @@ export interface NodeViewDeps {
   readonly listHostLinks: () => Promise<readonly Link[]>;
 }
 
-const RELEASE = "/proc/sys/kernel/osrelease";
-const VLAN_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
+const KERNEL_RELEASE_FILE = "/proc/sys/kernel/osrelease";
+const VLAN_KERNEL_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
 
 class HostNodeView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
-  /** Cached, because a running kernel does not change. */
+  /** Result of `supportsVlanFiltering`, cached because a running kernel does not change. */
   #filtersVlans: boolean | undefined;
 
   constructor(deps: NodeViewDeps) {
@@ -58,7 +58,7 @@ class HostNodeView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** The file exists if the kernel supports VLAN filtering. Source: linux/net/bridge/br_sysfs_br.c. */
+  /** Looks for the file `vlan_filtering` of a bridge, which exists if the kernel supports it. Source: linux/net/bridge/br_sysfs_br.c. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {
@@ -71,9 +71,9 @@ class HostNodeView implements NodeView {
 
   async #readConfiguration(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
-    const release = ((await files.readText(RELEASE)) ?? "").trim();
+    const release = ((await files.readText(KERNEL_RELEASE_FILE)) ?? "").trim();
     const text = await files.readText(`${hostRoot}/boot/config-${release}`);
-    return text?.split("\n").includes(VLAN_OPTION);
+    return text?.split("\n").includes(VLAN_KERNEL_OPTION);
   }
 }
 

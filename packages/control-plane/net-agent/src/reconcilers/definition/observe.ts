@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a definition: its configuration, the policy, and what the node has of what it needs.
+// Checks a definition: its configuration, the policy, and whether the node has what it needs.
 import { isAppError, type AppError } from "@patchbay/base";
 import {
   collectNeeds,
@@ -79,7 +79,7 @@ async function readConfigOrProblem(
   }
 }
 
-/** Finds everything that keeps this node from creating NICs of the network, NAMESPACE/NAME. */
+/** Finds everything that prevents this node from creating NICs of the network, NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
   const config = await readConfigOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], exhausted: [] };

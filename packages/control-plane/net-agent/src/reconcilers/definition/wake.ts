@@ -11,18 +11,18 @@ interface LeaseWatches {
   set(key: string, directories: readonly string[]): void;
 }
 
-interface Watched {
+interface WatchedDirectories {
   readonly directories: string;
   readonly stop: AbortController;
 }
 
-/** Watches lease directories until the signal is aborted. Calls `changed` with the definition's key when a file appears or vanishes. */
+/** Watches lease directories until the signal is aborted. Calls `onChange` with the definition's key when a file appears or vanishes. */
 export function watchLeases(
   files: Pick<Files, "watchDirectory">,
   onChange: (key: string) => void,
   signal: AbortSignal,
 ): LeaseWatches {
-  const watched = new Map<string, Watched>();
+  const watched = new Map<string, WatchedDirectories>();
   return {
     set: (key, directories) => {
       const text = JSON.stringify(directories);
@@ -45,14 +45,14 @@ export function watchLeases(
 
 type WakeQueue = Pick<Queue, "add" | "addAfter">;
 
-/** Delay until an installation, which adds file by file, is complete, milliseconds. */
+/** Delay before a check, in milliseconds, because an installation adds one file after another. */
 const SETTLE_MS = 1000;
 
 function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Networks with a reported problem, networks that guests cannot use, and those of a pod with a new attachment error. */
+/** Returns requested networks with a reported problem or unfit for guests; all of them if the pod has a new attachment error. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checked: ReadonlyMap<string, CheckedDefinition>,

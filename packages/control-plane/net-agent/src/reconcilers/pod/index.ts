@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one pod: compares its annotation with the journal, and attaches and detaches, one CNI operation after the
-// other.
+// One pass over one pod: compares its annotation with the journal, and attaches and detaches networks one at a time.
 import type { AttachmentError } from "@patchbay/api/annotations";
 import type { Deps } from "../../deps.ts";
 import { type PodFacts, listUids, observe } from "./observe.ts";
@@ -20,14 +19,14 @@ import { detach } from "./attachment/detach.ts";
 import { messageOf, findRetryRule } from "@patchbay/base";
 import { planAttachmentActions } from "@patchbay/core/nics";
 
-/** An attachment that could not be removed. Its journal row is needed for the next attempt, so its interface name stays in use. */
+/** An attachment that could not be removed. Its row is retained for the next attempt, so its interface name stays in use. */
 interface Holder {
   /** NAMESPACE/NAME of its network. */
   readonly network: string;
   readonly message: string;
 }
 
-/** Reports the attachment's own last failure, but never that of another network. */
+/** Returns the attachment's own last failure, or that its interface name is in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
@@ -75,7 +74,7 @@ function findWaitReason(
     : undefined;
 }
 
-/** Attachment errors are returned and not thrown. */
+/** Executes the actions. Returns attachment errors instead of throwing them. */
 export async function act(
   actions: readonly Action[],
   facts: PodFacts,
@@ -86,11 +85,7 @@ export async function act(
     facts.uid,
     actions.map((action) => stepFor(action).name),
   );
-  const {
-    done,
-    failed,
-    retryInMs: againMs,
-  } = await runSteps<Action, AttachmentError>(
+  const { done, failed, retryInMs } = await runSteps<Action, AttachmentError>(
     actions,
     async (action) => {
       await perform(action, facts, deps).finally(() => deps.onProgress?.());
@@ -110,12 +105,12 @@ export async function act(
   );
   return {
     errors: new Map(failed.map(({ action, summary }) => [interfaceNameOf(action), summary])),
-    // The next pass may decide to detach what was adopted.
-    retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
+    // The next pass may decide to detach the adopted attachment.
+    retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : retryInMs,
   };
 }
 
-/** The result while the container runtime is unavailable: every attach and detach waits for it. */
+/** Returns the result while the container runtime is unavailable: all attaches and detaches fail. */
 function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
   const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -138,18 +133,18 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
     case "forget":
       await deps.journal.remove(action.owned.row);
       return;
-    case "reportError": // always waits, and so is never performed
+    case "reportError": // findWaitReason returns an error for it, so it never runs
   }
 }
 
-/** One pass over the pod with that key, and over deleted pods of the same name. Safe to repeat. */
+/** Runs one pass over the pod with that key, and over deleted pods of the same name. Safe to repeat. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const delaysMs: number[] = [];
   for (const uid of listUids(key, deps)) {
     try {
-      const againMs = await reconcileOne(key, uid, deps);
-      if (againMs !== undefined) delaysMs.push(againMs);
+      const retryInMs = await reconcileOne(key, uid, deps);
+      if (retryInMs !== undefined) delaysMs.push(retryInMs);
     } catch (error) {
       // A failure of a deleted pod must not block the current one.
       failures.push(error);
@@ -160,7 +155,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   return delaysMs.length === 0 ? done() : after(Math.min(...delaysMs));
 }
 
-/** Libraries may throw any value. */
+/** Wraps thrown values that are no errors. */
 function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
@@ -182,14 +177,14 @@ async function recordEventsLast<T>(
   }
 }
 
-/** Returns the milliseconds until the next pass; undefined to wait for a change. */
+/** Runs a pass. Returns the milliseconds until the next pass; undefined to wait for a change. */
 function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
   return all.podMutex.runExclusive(uid, () =>
     recordEventsLast(all, (deps) => runPass(key, uid, deps)),
   );
 }
 
-/** Time for the runtime to detach a pod that is gone from the API server, milliseconds. */
+/** Time limit for the runtime to detach a pod that is deleted from the API server, in milliseconds. */
 const RUNTIME_DETACH_TIMEOUT_MS = 60_000;
 
 async function runPass(key: string, uid: string, deps: Deps): Promise<number | undefined> {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox; and whether the pod may use a
-// network.
+// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox.
 import { names, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance, PODS } from "@patchbay/api";
 import {
   type AttachmentError,
@@ -29,10 +28,10 @@ import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attach
 /** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */
 const SHARED_NAMESPACE = "default";
 
-/** Program of KubeVirt's launchers. Patchbay's launchers have no command. Source: KubeVirt pkg/virt-controller/services/template.go. */
+/** Matches the command of KubeVirt's launchers. Patchbay's have no command. Source: KubeVirt pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Whether the pod is a launcher of KubeVirt, by its own spec. A pod that pretends to be one harms only itself. */
+/** Returns whether the pod is a launcher of KubeVirt, by its own spec. A pod that pretends to be one harms only itself. */
 function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -41,7 +40,7 @@ function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/** Reads the VMI live: it may be newer than the caches. Pod authors can forge owner references, so the VMI must exist with this uid. */
+/** Finds the pod's VMI on the API server. Pod authors can forge owner references, so the VMI must have the uid in the reference. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -73,7 +72,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** A launcher may also use the networks that its VMI names, because the VMI's author needed permission to read them. */
+/** Returns whether the pod may use the network. A launcher may use its VMI's networks, because the VMI's author could read them. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
@@ -94,10 +93,10 @@ export async function assertMayUse(
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
 }
 
-/** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
+/** Annotation of a static pod's mirror with the static pod's uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Accepts mirrors of static pods too. Pod authors can forge that annotation: check that uid, namespace and name belong together. */
+/** Accepts mirrors of static pods too. Pod authors can forge that annotation, so callers also compare namespace and name. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -105,11 +104,11 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** The message of the first failure. */
+  /** Report of the first failure. */
   readonly report: AttachmentError;
 }
 
-/** Reports once that the container runtime is unavailable; undefined for other errors. */
+/** Converts the error, and records an event once, if the container runtime is unavailable; undefined for other errors. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -124,19 +123,19 @@ function toRuntimeUnavailable(
   return { error, report };
 }
 
-/** Finds the sandbox if the pod still needs one; `none` when the pod has not started yet. */
+/** Finds the sandbox; undefined if the pod needs none any more, and `none` before the pod runs. */
 async function findSandbox(
   key: string,
   uid: string,
   found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<Sandbox | undefined | "none"> {
   const sandbox = await found.deps.sandboxes.find(uid);
-  // A sandbox of another pod does not count.
+  // A sandbox of a pod with another name does not count.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return sandbox;
   if (found.isOver) return undefined;
   if (found.pod?.spec.hostNetwork === true) return undefined;
-  // Before the pod runs, its own changes trigger the next pass.
+  // The change to Running triggers the next pass.
   if (found.pod?.status?.phase !== "Running") return "none";
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
 }
@@ -147,18 +146,18 @@ export interface PodFacts {
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set when the container runtime does not answer: nothing can be changed, and the last state is assumed. */
+  /** Set if the container runtime does not answer. Nothing can be changed then, and the last state is assumed. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
   readonly attachments: AttachmentFacts<OwnedRow>;
-  /** The pod is deleted, and its default network waits for the runtime's DEL. */
+  /** Whether the pod is deleted and its default network waits for the runtime's DEL. */
   readonly isLeftToRuntime?: boolean;
-  /** The runtime is creating the sandbox, so the pod's status describes another one or none. */
+  /** Whether the runtime is creating the sandbox, so that the pod's status describes an earlier sandbox or none. */
   readonly isNewSandbox?: true;
 }
 
-const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
+const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `over` only when nothing in the pod can use a NIC any more. */
+/** Returns `over` only if nothing in the pod can use a NIC any more. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -168,7 +167,7 @@ function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
 }
 
 function readNetworks(pod: Pod | undefined): NetworksAnnotation {
-  if (pod === undefined) return NOTHING;
+  if (pod === undefined) return NO_NETWORKS;
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
@@ -182,7 +181,7 @@ function readRequests(
   };
 }
 
-/** Ignores oversized status annotations, which no runtime writes: pod authors can forge them. */
+/** Maximum length of a status annotation. Longer ones are forged by pod authors and ignored, because no runtime writes them. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function listForeign(
@@ -213,7 +212,7 @@ function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** Finds the pod with this uid. Because the cache may be stale, a missing pod is looked up again before anything is detached. */
+/** Finds the pod with this uid. Reads it from the API server if the cache, which may be stale, lacks it. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -221,7 +220,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** Uids to reconcile: the current pod, then former pods in the journal. */
+/** Returns the uids to reconcile: the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const tracked = deps.tracked.listUids(key);

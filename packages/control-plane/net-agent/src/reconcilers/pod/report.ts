@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports a pass: events and log lines of each attachment, and the pod's annotations in one write.
+// Reports a pass: events and log lines for each attachment, and the pod's annotations in one write.
 import { names, PODS } from "@patchbay/api";
 import {
   normalizeAddresses,
@@ -48,7 +48,7 @@ function describeRejection({
   return rejection ?? "the network assigned other addresses without an error";
 }
 
-/** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
+/** Reports that the network did not assign some previous addresses again. */
 export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
   what: {
@@ -74,7 +74,7 @@ export function reportLostAddresses(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** No event for an attachment that never succeeded, because its failure had one. */
+/** Reports a detach. An attachment that never succeeded gets no event, because its failure had one. */
 export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
@@ -85,7 +85,7 @@ export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): vo
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
-/** Events can be recorded for deleted pods too. */
+/** Returns a reference for events, which can be recorded for deleted pods too. */
 function podReference(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
@@ -140,7 +140,7 @@ export function reportRouteLost(
   });
 }
 
-/** The log gets the message of this failure. The event gets the first message of its kind, so that repeats are counted. */
+/** Reports a failed step. The log has its message; the event has the first message of its kind, so that repeats are counted. */
 export function reportFailed(
   { action, summary, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
@@ -183,7 +183,7 @@ export function reportPlanError(
 }
 
 export interface ActResult {
-  /** By NIC in the pod, including steps that back off. */
+  /** Errors by NIC in the pod, including those of steps in backoff. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
   /** Milliseconds until the first failed step may be retried; undefined without a failure. */
   readonly retryInMs: number | undefined;
@@ -191,7 +191,7 @@ export interface ActResult {
 
 type Annotations = Readonly<Record<string, string | undefined>>;
 
-/** The annotations that must change. Text with the same meaning stays. */
+/** Returns the annotations that must change. A status with the same meaning stays as it is. */
 export function findChangedAnnotations(
   current: Annotations,
   entries: readonly NetworkStatus[],
@@ -208,7 +208,7 @@ export function findChangedAnnotations(
   };
 }
 
-/** A JSON patch that fails if the pod is another one or if an annotation has changed. Source: RFC 6902. */
+/** Builds a JSON patch that fails if the pod is another one or if an annotation has changed. Source: RFC 6902. */
 export function buildAnnotationPatch(
   pod: {
     readonly uid: string;
@@ -240,7 +240,7 @@ export function buildAnnotationPatch(
   ];
 }
 
-/** Attempts against concurrent writers. After that the pass fails and is retried. */
+/** Maximum number of attempts against concurrent writers, after which the pass fails and is retried. */
 const WRITE_ATTEMPTS_MAX = 5;
 
 async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
@@ -248,7 +248,7 @@ async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** Returns true when the pod has the right annotations or is gone. */
+/** Writes the annotations. Returns true if the pod has them or is deleted, false after a conflict. */
 async function writeOnce(
   pod: Pod,
   options: {
@@ -295,7 +295,7 @@ async function writeStatus(
   }
 }
 
-/** Deletes rows of removed attachments once the status no longer shows them. */
+/** Writes the pod's status, and then deletes the rows of removed attachments. */
 export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
   await writeStatus(facts, { rows, actResult }, deps);
@@ -303,7 +303,7 @@ export async function report(facts: PodFacts, actResult: ActResult, deps: Deps):
     if (row.state === "removed") await deps.journal.remove(row);
   }
   if (!rows.every((row) => row.state === "removed")) return;
-  // A pod without rows but with errors stays tracked, so that its failures are dropped when it is deleted.
+  // A pod without rows but with errors stays tracked, so that its failures are deleted with the pod.
   if (facts.pod !== undefined && actResult.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
   else deps.tracked.remove(facts.key, facts.uid);
   if (facts.pod === undefined) deps.failures.forget(facts.uid);

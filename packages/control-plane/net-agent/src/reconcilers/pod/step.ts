@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a plan's actions, with their names and inputs.
+// Converts a plan's actions to steps with names and inputs.
 import type { AttachmentAction } from "@patchbay/core/nics";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -9,7 +9,7 @@ import type { PodFacts } from "./observe.ts";
 
 export type Action = AttachmentAction<OwnedRow>;
 
-/** The NIC in the pod; empty for the annotation as a whole. */
+/** Returns the NIC in the pod; empty if the action is about the whole annotation. */
 export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
@@ -24,7 +24,7 @@ export function interfaceNameOf(action: Action): string {
   }
 }
 
-/** The network as NAMESPACE/NAME; undefined for the annotation as a whole. */
+/** Returns the network as NAMESPACE/NAME; undefined if the action is about the whole annotation. */
 export function networkOf(action: Action): string | undefined {
   switch (action.kind) {
     case "add":
@@ -57,7 +57,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** For reported errors the message is part of the step's name. */
+/** Builds the step of an action. The name of a reported error contains its message. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const what = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

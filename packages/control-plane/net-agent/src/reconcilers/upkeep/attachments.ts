@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI CHECK. Findings are only reported: plugins find fault with their own results, and a new attachment would cut off the guest.
+// Runs CNI CHECK, and only reports findings: plugins reject their own results, and a new attachment would disconnect the guest.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -10,7 +10,7 @@ import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
-/** The pod of attachments that can be checked. A launcher's cannot, because its addresses are on the guest. */
+/** Returns the pod if its attachments can be checked: not a launcher, because its addresses are on the guest. */
 async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
@@ -23,7 +23,7 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
   }
 }
 
-/** The result of a row that can be checked. Adopted rows cannot, because this agent did not make them. */
+/** Returns the result of a row that can be checked; undefined for adopted rows, which another program attached. */
 function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openRowNetns(row, deps);
@@ -31,13 +31,13 @@ function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   return netns === undefined ? undefined : row.result;
 }
 
-/** Whether the attachment still exists, so that one removed in the meantime is not reported. */
+/** Returns whether the attachment still exists. CHECK also fails for one that was just removed. */
 async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
 
-/** Runs CHECK if this agent made the attachment and its namespace exists. @throws AppError of the plugins */
+/** Runs CHECK if this agent attached the network and its namespace exists. @throws AppError of the plugins */
 export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
   const result = findResult(row, deps);
   if (result !== undefined) await deps.cni.check(row.request, result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI GC. An attachment missing in the list of valid ones would lose its addresses, so uncertain networks are skipped and reported.
+// Runs CNI GC. Attachments missing in the list of valid ones lose their addresses, so uncertain networks are skipped and reported.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -8,7 +8,7 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Whether the pod's runtime may be attaching networks that are not in its cache yet. */
+/** Returns whether the pod's runtime may be attaching networks that its cache does not have yet. */
 export function isStarting({ spec, status }: Pod): boolean {
   const attached = status?.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
   if (spec.hostNetwork === true) return false;
@@ -19,7 +19,7 @@ function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
-/** An unreadable row could be of any network. */
+/** Lists this agent's attachments of the network. An unreadable row could be of any network, so it throws then. */
 async function listOwnAttachments(
   { name, config }: UsableNetwork,
   { journal, tracked }: Deps,
@@ -31,7 +31,7 @@ async function listOwnAttachments(
   for (const uid of new Set(tracked.keys().flatMap((key) => tracked.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // Without its configuration the network's name in CNI is unknown.
+      // Without its configuration the network's name in CNI is unknown, and the row could be of this network.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,
@@ -59,7 +59,7 @@ async function listOtherAttachments(
   return (await Promise.all(caches.map((cache) => cache.listNames(config.name)))).flat();
 }
 
-/** All attachments of a network on this node, by the names that plugins know. */
+/** Lists all attachments of a network on this node, by container ID and interface name. */
 async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly AttachmentName[]> {
   const { config } = network;
   const starting = deps.pods.list().find((pod) => !isPodFinished(pod) && isStarting(pod));
@@ -84,13 +84,13 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
   return `${containerId} ${interfaceName}`;
 }
 
-/** @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins */
+/** Runs GC for the network. @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
-/** Returns a finding for each network whose GC failed or was not safe. */
+/** Runs GC for the networks. Returns a finding for each network whose GC failed or was not safe. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks with a usable definition. Problems of the others are reported where they are to be attached.
+// Networks with a usable definition. Problems of other definitions are reported when they are attached.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -16,7 +16,7 @@ export interface UsableNetwork {
   readonly config: NetworkConfigList;
 }
 
-/** The pods' default network, if this agent attaches it and its file is readable. Its name is in the configuration. */
+/** Returns the pods' default network, named by its configuration, if this agent attaches it and its file is readable. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {

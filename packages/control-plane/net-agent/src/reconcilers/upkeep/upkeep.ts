@@ -9,7 +9,7 @@ import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
 import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
 
-/** ADD does not depend on the result: it fails itself if the network is not ready, and an hour-old answer may be wrong. */
+/** Runs STATUS for requested networks, only to report failures. ADD fails itself if its network is not ready. */
 async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,
@@ -36,7 +36,7 @@ async function checkStatus(
   return found;
 }
 
-/** Compares findings with those of the previous round. */
+/** Returns a function that runs one round, and compares its findings with those of the previous round. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let reported: ReadonlyMap<string, Finding> = new Map();
   return async () => {

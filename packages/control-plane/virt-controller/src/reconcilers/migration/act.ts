@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the plan for a VMI's migrations. Each step can be repeated.
+// Executes the plan for a VMI's migrations. Each step is safe to repeat.
 import {
   names,
   PODS,
@@ -22,12 +22,12 @@ import type { Deps } from "../../deps.ts";
 import { createLauncher, patchAnnotation } from "../vmi/index.ts";
 
 type Migration = VirtualMachineInstanceMigration;
-const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+const MIGRATIONS = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
 type Members = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
 
 async function patchMigration(migration: Migration, patch: Patch, deps: Deps): Promise<void> {
-  deps.mutationCache.note(await deps.store.patch(TYPE, keyOf(migration), patch));
+  deps.mutationCache.note(await deps.store.patch(MIGRATIONS, keyOf(migration), patch));
 }
 
 function buildFinalizers(migration: Migration, isPresent: boolean): readonly string[] {
@@ -56,12 +56,12 @@ async function release(migration: Migration, deps: Deps): Promise<void> {
   await patchMigration(migration, patch, deps);
 }
 
-/** An earlier step may have written the VMI. */
+/** Returns the VMI as this process last wrote it, because an earlier step may have changed it. */
 function findNewestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
   return guest && deps.mutationCache.newest(guest.vmi);
 }
 
-/** Fails if the VMI has changed since the plan was made, because a node's report may change the decision. */
+/** Writes the migration state. Fails if the VMI has changed since it was planned, because a node's report may change the decision. */
 async function writeVmi(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = facts.guest?.vmi;
   if (vmi === undefined) return;
@@ -92,7 +92,7 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
-/** Reads the VMI from the server first, and does not delete a pod that has the guest or is about to get it. */
+/** Deletes the pod, unless the VMI on the server shows that it has the guest or will have it. */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
   { guest }: MigrationFacts,
@@ -132,12 +132,12 @@ async function performOne(
       return;
     case "deleteMigration": {
       const { uid = "" } = action.migration.metadata;
-      await deps.store.delete(TYPE, keyOf(action.migration), { uid });
+      await deps.store.delete(MIGRATIONS, keyOf(action.migration), { uid });
     }
   }
 }
 
-/** The inputs of the steps include what the API server validates against. */
+/** Runs the steps. Their inputs include the generation of the VMI, because the API server validates them against its specification. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

@@ -41,7 +41,7 @@ async function write(migration: Migration, status: Status, deps: Deps): Promise<
   return true;
 }
 
-/** Uses the VMI as this pass has written it. */
+/** Replaces the VMI by the version that this pass wrote. */
 function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
@@ -61,7 +61,7 @@ async function reportCurrent(
   if (failures.some(({ step }) => step === "tellMigration")) return;
   const status = buildMigrationStatus({
     migration,
-    decision: decision,
+    decision,
     state,
     failures,
     now: facts.now,
@@ -70,7 +70,7 @@ async function reportCurrent(
   for (const { on, note } of listMigrationEvents({
     before: migration,
     status,
-    decision: decision,
+    decision,
     facts: currentFacts,
   })) {
     const object = on === "vmi" ? currentFacts.guest?.vmi : migration;
@@ -92,12 +92,12 @@ async function reportMigrations(
   }
 }
 
-/** One pass over the migrations of the VMI of that name. Safe to repeat. */
+/** Runs one pass over the migrations of the VMI with this key. Safe to repeat. */
 export async function reconcileMigrations(key: string, deps: Deps): Promise<Next> {
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // The migration must not report what the VMI does not.
+  // The status of the migration must not be ahead of the VMI's.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a VMI's migrations. Reads nothing for a VMI without migrations.
+// Reads the facts about a VMI's migrations; reads nothing more if there are none.
 import {
   isMigrationFinal,
   buildMigrationConfig,
@@ -40,7 +40,7 @@ export function toVmiKey({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }
 
-/** The migrations of the VMI of that name, in the order of their creation. */
+/** Returns the migrations of the VMI with this key, oldest first. */
 export function listMigrations(
   key: string,
   { migrations, mutationCache }: Deps,
@@ -49,7 +49,7 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** The pods of a closed migration, without the one that has the guest. */
+/** Lists the pods of a completed migration, except the one that has the guest. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -59,7 +59,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Whether a migration left something to clean up, even if its object is deleted. */
+/** Returns whether a migration needs a cleanup, even if its object is deleted. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -68,7 +68,7 @@ function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): 
   return listLeftoverPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** The VMI's pod of that name. Because the cache may be stale, an expected pod is read from the server. */
+/** Finds the VMI's pod with this name. Reads an expected pod from the server if the cache, which may be stale, lacks it. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -93,13 +93,13 @@ async function findTarget(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Whether this is the last pass that can find the migration's pod. */
+/** Returns whether this is the last pass that can find the migration's pod. */
 function isLastPass({ metadata }: Migration): boolean {
   const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && hasFinalizer;
 }
 
-/** Target pods of finished migrations and the pod that the guest has left, but never the one that has the guest. */
+/** Finds the target pods of finished migrations and the pod that the guest left, except the pod that has the guest. */
 async function findLeftoverPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
@@ -116,7 +116,7 @@ async function findLeftoverPods(
   return found.filter((pod) => pod !== undefined);
 }
 
-/** Labels of the namespace. Reads them only if a policy selects by them. */
+/** Returns the labels of the namespace. Reads them only if a policy selects by them. */
 async function namespaceLabels(
   namespace: string,
   { policies, store }: Deps,
@@ -141,7 +141,7 @@ async function readSettings(
   return readMigrationSettings(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
-/** Policies do not change these limits. */
+/** Returns whether a waiting migration may begin. Policies do not change these limits. */
 function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
@@ -156,14 +156,14 @@ function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
-/** The CPU features that a target needs, from the guest's current node. */
+/** Returns the labels for the CPU features that a target needs, from the guest's current node. */
 function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
-/** Lists nodes only before the migration has begun. */
-function findUnfit(
+/** Returns why no node can be the target; undefined after the migration has begun. */
+function findNoTargetReason(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,
   { nodes }: Deps,
@@ -172,7 +172,7 @@ function findUnfit(
   return hasMigrationBegun(migration) ? undefined : noTargetReason(guest, migration, nodes.list());
 }
 
-/** The facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */
+/** Reads the facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */
 export async function observeMigrations(
   key: string,
   deps: Deps,
@@ -199,7 +199,7 @@ export async function observeMigrations(
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
     leftoverPods: guest === undefined ? [] : await findLeftoverPods(guest.vmi, finished, deps),
     mayBegin: mayBeginNow(migration, deps),
-    unfit: findUnfit(guest, migration, deps),
+    unfit: findNoTargetReason(guest, migration, deps),
     cpuLabels: findCpuLabels(guest, deps),
     settings: await readSettings(guest?.vmi, deps),
     now: printTime(deps.clock.now()),

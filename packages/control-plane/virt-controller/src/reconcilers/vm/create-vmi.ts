@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a VM's VMI unless another guest uses one of its MACs. Checks the server, because admission's caches miss concurrent starts.
+// Creates a VM's VMI unless another guest uses one of its MACs. Reads the server, because admission's caches miss concurrent starts.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
@@ -24,7 +24,7 @@ function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
 }
 
-/** Keys of the VMIs that may have one of the MACs. A VMI has the name of its VM. */
+/** Returns the keys of the VMIs that may have one of the MACs. A VMI has the name of its VM. */
 function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
   const owners = listMacs(own.spec).flatMap((mac) => [
     ...deps.vms.listBy(BY_MAC, mac),
@@ -35,7 +35,7 @@ function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readon
   return [...keys].sort();
 }
 
-/** The VMI's first MAC that a guest of another VM has on the same segment. */
+/** Returns the VMI's first MAC that a guest of another VM has on the same segment. */
 async function findRunningTwin(
   own: VirtualMachineInstance,
   deps: CreationDeps,
@@ -51,7 +51,7 @@ async function findRunningTwin(
   return undefined;
 }
 
-/** Locks the MACs in a fixed order, which prevents deadlocks. */
+/** Locks the MACs one after another. Callers sort them to prevent deadlocks. */
 function withLockedMacs<T>(
   mutex: KeyedMutex,
   [first, ...others]: readonly string[],
@@ -61,7 +61,7 @@ function withLockedMacs<T>(
   return mutex.runExclusive(first, () => withLockedMacs(mutex, others, work));
 }
 
-/** @throws AppError with CONTROLLER_MAC_IN_USE, and the server's errors */
+/** Creates the VMI. @throws AppError with CONTROLLER_MAC_IN_USE, and the server's errors */
 export function createUniqueVmi(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,

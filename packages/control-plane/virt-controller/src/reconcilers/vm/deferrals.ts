@@ -2,9 +2,9 @@
 // Limits how long a write can be deferred.
 import type { Clock } from "@patchbay/base";
 
-/** Deferred writes, by uid. A restart of the process loses them, and their time starts again. */
+/** Deferred writes, by uid. They are not persisted: after a restart their maximum time begins again. */
 export interface Deferrals {
-  /** How much longer the write may be deferred, milliseconds. The first call starts the time. */
+  /** Returns for how many more milliseconds the write may be deferred. The first call starts the time. */
   remainingMs(uid: string): number;
   end(uid: string): void;
 }

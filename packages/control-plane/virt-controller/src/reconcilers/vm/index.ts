@@ -68,7 +68,7 @@ import {
 } from "@patchbay/core/status";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-/** The VMI of the VM's name. Because the cache may be stale, a missing VMI is looked up on the server. */
+/** Finds the VMI with the VM's name. Reads it from the server if the cache, which may be stale, lacks it. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -80,7 +80,7 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
-/** If the kind does not exist, its creation reports that. */
+/** Finds the DataVolume; undefined if its kind does not exist, which its creation reports. */
 function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | undefined> {
   return store.find(DATA_VOLUMES, key).catch((error: unknown) => {
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
@@ -88,7 +88,7 @@ function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | u
   });
 }
 
-/** The missing DataVolumes of a VM without a VMI. They are read from the server, because the kind may not exist and cannot be watched then. */
+/** Returns the missing DataVolumes of a VM without a VMI. Reads the server, because a kind that may be missing cannot be watched. */
 async function findMissing(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -100,14 +100,14 @@ async function findMissing(
   return all.filter((_, index) => found[index] === undefined);
 }
 
-/** Instancetype and preference. Reads nothing for a VM without them. */
+/** Reads the facts of instancetype and preference; none for a VM without them. */
 async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
   if (!usesParts(vm)) return {};
   const read = await readParts(vm, parts.find.bind(parts));
   return { parts: collectPartsFacts(vm, read) };
 }
 
-/** Why the VM cannot be started. */
+/** Returns why the VM cannot be started. */
 function findStartProblems(
   vm: VirtualMachine,
   { parts }: Pick<VmFacts, "parts">,
@@ -118,7 +118,7 @@ function findStartProblems(
   return [...(parts?.problems ?? []), ...problems];
 }
 
-/** The facts of a VM, including this process's own writes; undefined when it is deleted. */
+/** Reads the facts of a VM, including this process's own writes; undefined if it is deleted. */
 async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
   const cached = deps.vms.find(object);
@@ -147,17 +147,17 @@ async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Pro
   return written;
 }
 
-function isRefusal(error: unknown): boolean {
+function isRejection(error: unknown): boolean {
   return isAppError(error, "KUBE_REFUSED") || isAppError(error, "KUBE_FORBIDDEN");
 }
 
-/** Writes each change on its own, so that a rejected one does not block the others. */
+/** Writes each change separately, so that a rejected one does not block other changes. Returns the rejections. */
 async function writeOneByOne(
   vmi: VirtualMachineInstance,
   { planned: kept, plugs }: NicsChange,
   deps: Deps,
 ): Promise<readonly unknown[]> {
-  const refusals: unknown[] = [];
+  const rejections: unknown[] = [];
   let current = vmi;
   const changes = [() => kept, ...plugs.map((plug) => () => withPlug(nicsOf(current.spec), plug))];
   for (const change of changes) {
@@ -166,14 +166,14 @@ async function writeOneByOne(
     try {
       current = await writeNics(current, to, deps);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      refusals.push(error);
+      if (!isRejection(error)) throw error;
+      rejections.push(error);
     }
   }
-  return refusals;
+  return rejections;
 }
 
-/** Writes the change at once, or in parts if that is rejected. @throws AggregateError with the rejections */
+/** Writes all changes at once, or separately after a rejection. @throws AggregateError with the rejections */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,
@@ -184,13 +184,13 @@ async function changeNics(
     await writeNics(vmi, plugs.reduce(withPlug, kept), deps);
   } catch (error) {
     const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
-    if (!isRefusal(error) || parts < 2) throw error;
-    const refusals = await writeOneByOne(vmi, change, deps);
-    if (refusals.length > 0) throw new AggregateError(refusals, "some changes were rejected");
+    if (!isRejection(error) || parts < 2) throw error;
+    const rejections = await writeOneByOne(vmi, change, deps);
+    if (rejections.length > 0) throw new AggregateError(rejections, "some changes were rejected");
   }
 }
 
-/** An existing revision is fine if it belongs to this VM. A deleted VM of the same name leaves its own behind for a moment. */
+/** Creates the revision, or reuses an existing one of this VM. A deleted VM of the same name leaves its revision for a moment. */
 async function createRevision(
   vm: VirtualMachine,
   revision: ControllerRevision,
@@ -206,7 +206,7 @@ async function createRevision(
   }
 }
 
-/** Creates the revisions, then refers to them in the VM's status. */
+/** Creates the revisions, and then refers to them in the VM's status. */
 async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
   for (const revision of plan.revisions) await createRevision(vm, revision, deps);
   const operations = statusPatch(deps.mutationCache.newest(vm), plan.refs);
@@ -224,7 +224,7 @@ async function patchVm(
   deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
 }
 
-/** Applies admission's rule to VMs that bypassed it. Keeps the MACs of a running VMI. */
+/** Sets the MACs and bindings that admission sets, for VMs that bypassed it. Retains the MACs of a running VMI. */
 async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
   const path = "/spec/template/spec/domain/devices/interfaces";
   const { spec } = vm.spec.template;
@@ -251,7 +251,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // The cache is stale; the watch will deliver the existing VMI.
+    // The cache is stale, and a watch event will add the existing VMI.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -305,7 +305,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** The inputs of the steps include what the API server validates against. */
+/** Runs the steps. Their inputs include the generations, because the API server validates the steps against the specifications. */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
@@ -313,7 +313,7 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
   return runObjectSteps({ object: vm, plan, inputs, perform }, deps);
 }
 
-/** How much longer the status write can wait, milliseconds; 0 if it cannot. */
+/** Returns for how many more milliseconds the status write can be deferred. */
 function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
   // This pass or the watch may have a newer VMI than the facts.
@@ -321,7 +321,7 @@ function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): numbe
   return canDeferVmStatus(vm, current, next) ? deps.deferrals.remainingMs(uid) : 0;
 }
 
-/** Writes the status at most once, and records new sync errors. Returns the milliseconds until the next pass if the write was deferred. */
+/** Writes the status unless it is deferred, and records new sync errors. Returns the milliseconds until the next pass if deferred. */
 async function reportVm(
   facts: VmFacts,
   { failures }: ObjectStepsResult,
@@ -352,7 +352,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
   rethrowFirst(performed);
-  // Nothing wakes the VM when its DataVolumes exist.
+  // No event wakes the VM after the creation of its DataVolumes.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
     performed.retryInMs,

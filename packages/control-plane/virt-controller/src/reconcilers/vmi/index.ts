@@ -73,7 +73,7 @@ export function findClaims(
   return new Map(found);
 }
 
-/** Describes the loss of the pod's node if the node does not answer. */
+/** Returns the loss of the pod's node if the node does not respond. */
 export function findLoss(
   pod: Pod | undefined,
   { nodes }: Pick<Deps, "nodes">,
@@ -82,7 +82,7 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/** Networks for which the pod's node cannot create NICs, except those of bindings, which only the node reports. */
+/** Returns the networks for which the pod's node cannot create NICs, except those of bindings, which only the node reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
@@ -103,7 +103,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Whether a missing pod has a final consequence: the end of the guest or of the VMI. */
+/** Returns whether a missing pod ends the guest or the VMI. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -111,7 +111,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** The VMI's launcher pod. The cache may be stale or filtered, so the server is read before anything ends. */
+/** Finds the VMI's launcher pod. Reads the server before a missing pod ends anything, because the cache may be stale or filtered. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
@@ -121,7 +121,7 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
-/** Sets whether the API server keeps image volumes of the new pod. */
+/** Sets whether the API server preserves image volumes of the new pod. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
@@ -143,7 +143,7 @@ function findDefinitions(
   return new Map(found);
 }
 
-/** The facts of a VMI, including this process's own writes; undefined when it is deleted. */
+/** Reads the facts of a VMI, including this process's own writes; undefined if it is deleted. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
@@ -170,13 +170,13 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);
 }
 
-/** The cache may be stale; then the watch will deliver the pod. */
+/** Returns whether the existing pod is the VMI's, so that only the cache is stale and a watch event will add the pod. */
 async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
   const existing = await deps.store.find(PODS, keyOf(pod));
   return existing === undefined || isControlledBy(existing, vmi);
 }
 
-/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod of that name belongs to another owner */
+/** Creates the pod. @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod with this name belongs to another owner */
 export async function createLauncher(
   pod: Pod,
   vmi: VirtualMachineInstance,
@@ -193,7 +193,7 @@ export async function createLauncher(
   }
 }
 
-/** Writes one of the pod's annotations, and tests its old value. */
+/** Writes one of the pod's annotations, with a test of its old value. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, to }: { readonly annotation: string; readonly to: string },
@@ -225,7 +225,7 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
   };
 }
 
-/** The watch delivers an existing claim. */
+/** Creates the claim. A watch event adds an existing one to the cache. */
 async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
   try {
     await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
@@ -241,7 +241,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
-/** An earlier step may have changed the pod's annotations. */
+/** Writes the annotation to the newest pod, because an earlier step may have changed its annotations. */
 async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
   const newest = deps.mutationCache.newest(pod);
@@ -288,7 +288,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** The inputs of the steps include what the API server validates against. */
+/** Runs the steps. Their inputs include the generation, because the API server validates the steps against the specification. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
@@ -299,19 +299,19 @@ function actVmi(
   return runObjectSteps({ object: facts.vmi, plan, inputs, perform }, deps);
 }
 
-/** The decision to release an attachment depends on `status.interfaces`, and virt-handler also writes `phase`: the patch tests both. */
-function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
+/** Builds tests of fields that others write: releases depend on `interfaces`, and virt-handler also writes `phase`. */
+function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
   return (["phase", "interfaces"] as const)
     .filter((field) => current?.[field] !== undefined)
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Keeps what was known of the pod, for virt-handler and for people, except for attachments, which are removed. */
+/** Returns the fields to write. Attachments are removed if they are undefined; other fields are retained. */
 function toFields(next: ControllerVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 
-/** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
+/** Writes the status if it changed. Records events for changed addresses and new sync errors, except virt-handler's. */
 async function reportVmi(
   facts: VmiFacts,
   { failures }: ObjectStepsResult,
@@ -321,13 +321,16 @@ async function reportVmi(
   const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, toFields(next));
   if (changes.length === 0) return;
-  const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;
+  const patch = {
+    type: "json",
+    operations: [...buildPreconditions(vmi.status), ...changes],
+  } as const;
   const options = { subresource: "status" } as const;
   deps.mutationCache.note(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
   const syncError = newSyncError(vmi.status?.conditions, next.conditions);
-  // virt-handler records its own events.
+  // virt-handler records the events of its own errors.
   const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = newAddressChange(vmi.status?.conditions, next.conditions);
@@ -340,7 +343,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // Without the finalizer the VMI may be deleted already.
+  // Without the finalizer the VMI may already be deleted.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);

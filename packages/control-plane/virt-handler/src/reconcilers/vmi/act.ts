@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a node plan: steps of ifaces, DHCP servers and leftover links, which can be repeated. A failed step of one iface
-// does not block the others.
+// Executes a node plan, whose steps are safe to repeat. A failed step of one iface does not block other ifaces.
 import {
   type BlockedReason,
   blockedReasonOfFailure,
@@ -25,14 +24,14 @@ import { isOnDomain, START_STEP, buildStartStep } from "./steps/start-guest.ts";
 
 type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 
-const STEP = "sweepLinks";
+const SWEEP_STEP = "sweepLinks";
 
-const UNREPORTED: BlockedReason = { reason: "UnwiringFailed", message: "", attempts: 0 };
+const UNREPORTED_REASON: BlockedReason = { reason: "UnwiringFailed", message: "", attempts: 0 };
 
 type Wiring = SweepAction["wiring"];
 
 function stepName({ podInterfaceName }: Wiring): string {
-  return `${STEP} ${podInterfaceName}`;
+  return `${SWEEP_STEP} ${podInterfaceName}`;
 }
 
 export function listSweepStepNames(orphans: readonly Wiring[] = []): readonly string[] {
@@ -51,7 +50,7 @@ function buildSweepStep(action: SweepAction, { facts, session, deps }: StepConte
       await deps.podNetwork.unwireTap(session.launcher.netns, action.wiring);
       deps.log.warn("removed links that belong to no iface", where);
     },
-    explain: () => UNREPORTED,
+    explain: () => UNREPORTED_REASON,
     log: ({ error: err }) => {
       deps.log.warn("failed to remove links that belong to no iface", { ...where, err });
     },
@@ -62,7 +61,7 @@ export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
-/** Only the served NIC shows the failure. */
+/** Builds the step. Only the served NIC reports its failure. */
 function buildServeStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
@@ -108,12 +107,12 @@ function buildStopServingStep(
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/** Milliseconds. A guest that finds the link up again when it checks does not request a new address. */
+/** Minimum time that the link is down, in milliseconds. A guest that does not observe it requests no new address. */
 const LINK_DOWN_MIN_MS = 50;
-/** The wait is too short to need a cancellation. */
+/** Signal for a wait that is too short to cancel. */
 const NEVER_ABORTED = new AbortController().signal;
 
-/** Restores the old network as far as possible. The next pass detects and repairs what fails here. */
+/** Restores the old network as far as possible. The next pass repairs the rest. */
 async function restoreNetwork(
   action: SwapAction,
   setLink: SetLink,
@@ -142,7 +141,7 @@ function createLinkSetter({ link }: SwapAction, { facts, session }: StepContext)
   };
 }
 
-/** Moves the tap while the link is down, and long enough for the guest to notice. */
+/** Moves the tap while the link is down, and waits until the guest can notice that. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const startedMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
@@ -151,7 +150,7 @@ async function moveTap(action: SwapAction, { session, deps }: StepContext): Prom
     await deps.clock.sleep(remainingMs, NEVER_ABORTED);
 }
 
-/** @throws AppError of the step that failed; the device is back on its old network then, as far as possible */
+/** Swaps the network. @throws AppError of the step that failed, after restoring the old network as far as possible */
 async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
   const { session, deps, facts } = context;
   const setLink = createLinkSetter(action, context);
@@ -175,7 +174,7 @@ async function swapNetwork(action: SwapAction, context: StepContext): Promise<vo
 type IfaceAction = Extract<NodeAction, { iface: string }>;
 type EffectiveAction = Exclude<IfaceAction, { kind: "wait" }>;
 
-const KINDS: readonly EffectiveAction["kind"][] = [
+const EFFECTIVE_KINDS: readonly EffectiveAction["kind"][] = [
   "rememberAddresses",
   "linkSocket",
   "wireTap",
@@ -188,10 +187,10 @@ const KINDS: readonly EffectiveAction["kind"][] = [
 ];
 
 export function listStepNames(iface: string): readonly string[] {
-  return KINDS.map((kind) => `${kind} ${iface}`);
+  return EFFECTIVE_KINDS.map((kind) => `${kind} ${iface}`);
 }
 
-/** Treats errors with these codes as success: the requested state exists or is being reached. */
+/** Ignores errors with these codes, which mean that the requested state exists or is pending. */
 async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
   try {
     await call;
@@ -200,7 +199,7 @@ async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Pr
   }
 }
 
-/** Adds the device to the definition and to the running guest at once, or one by one when either has it. */
+/** Adds the device to the definition and to the running guest at once, or separately if one of them has it. */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -227,16 +226,16 @@ async function detach(
   const undoRecord = deps.unplugRequests.record(facts.vmi.metadata.uid ?? "", iface, before);
   try {
     const live = connection.detachDevice(name, alias, "live");
-    // The device is gone already, or an earlier request is still pending in the guest.
+    // The device is already removed, or an earlier request is still pending in the guest.
     await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
-    // When the connection is lost, the guest may have received the request.
+    // After the loss of the connection, the guest may have received the request.
     if (!isLost(error)) undoRecord();
     throw error;
   }
 }
 
-/** Stores the NIC's addresses on disk before wiring takes them off the NIC. */
+/** Stores the NIC's addresses on disk before wiring removes them from the NIC. */
 async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -283,7 +282,7 @@ async function perform(action: EffectiveAction, context: StepContext): Promise<v
   }
 }
 
-const ON_DEVICE: readonly NodeAction["kind"][] = [
+const DEVICE_ACTIONS: readonly NodeAction["kind"][] = [
   "attachDevice",
   "detachDevice",
   "setLink",
@@ -291,7 +290,7 @@ const ON_DEVICE: readonly NodeAction["kind"][] = [
 ];
 
 function isOnDevice({ kind }: NodeAction): boolean {
-  return ON_DEVICE.includes(kind);
+  return DEVICE_ACTIONS.includes(kind);
 }
 
 type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
@@ -324,7 +323,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds the step of an action. All NICs are part of its inputs, because unplugging another one may free what it needs. */
+/** Builds the step of an action. Its inputs include all NICs, because unplugging one may free a port for another. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
@@ -365,18 +364,18 @@ export function callsLibvirt(action: NodeAction): boolean {
   return isOnDevice(action) || isOnDomain(action);
 }
 
-/** Whether further calls on the domain would fail as well: it is busy, so that each would wait as long, or libvirt is lost. */
+/** Returns whether further calls on the domain would fail or wait as long: it is busy, or libvirt is lost. */
 function stopsDeviceSteps(error: unknown): error is AppError {
   return isLost(error) || isDomainBusy(error);
 }
 
-/** A step of an iface depends on the earlier steps of the same iface. */
+/** Returns whether the step is of the same iface as an earlier, failed one. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. Once the domain is busy or lost, steps on devices fail with that error without being tried. */
+/** Runs the steps in order. After the domain is busy or lost, steps on devices fail with that error without an attempt. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stop: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
@@ -399,7 +398,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
   });
 }
 
-/** Each server starts on its own, so that a slow or failed one does not delay the other NICs. */
+/** Builds a step for each server, so that a slow or failed one does not delay other NICs. */
 function buildServerSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   return plan.flatMap((action) => {
     if (action.kind === "serveAddresses") return [buildServeStep(action, context)];
@@ -407,7 +406,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Serves first, but in parallel with attaching devices, which takes longer: the guest requests an address later, and repeats it. */
+/** Starts servers before other steps, but in parallel with a plug, which takes longer than the guest's first address request. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
@@ -428,7 +427,7 @@ async function serveAndPlug(
   return [...(await serving), await runIfaces()];
 }
 
-/** Run last, so that leftovers of ifaces are removed before a guest starts. */
+/** Builds the last steps. Leftovers of ifaces are removed before a guest starts. */
 function buildLastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   const onDomain = plan.filter(isOnDomain);
   return [
@@ -439,7 +438,7 @@ function buildLastSteps(plan: readonly NodeAction[], context: StepContext): read
   ];
 }
 
-/** Writes the status first when the plan demands it. Returns false when the write was held back. */
+/** Writes the status first if the plan requires it. Returns false if the write was delayed. */
 async function reportFirst(
   plan: readonly NodeAction[],
   { facts, deps }: StepContext,

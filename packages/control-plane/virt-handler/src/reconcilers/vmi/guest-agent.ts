@@ -11,14 +11,14 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Includes the network, because a guest gets other addresses when its NIC moves to another network. */
+/** Returns each NIC's MAC and pod NIC, because a guest gets other addresses when its NIC moves to another network. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
-/** The NICs that the agent can report, with their networks; empty while no agent is connected. */
+/** Returns the NICs that the agent can report, with their networks; empty if no agent is connected. */
 function describeReportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
@@ -34,7 +34,7 @@ async function readLinks(
     return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
   } catch (error) {
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
-    // An agent that does not answer is no failure: what is known stays.
+    // An agent that does not answer is no failure: its last answer remains.
     const reason = messageOf(error);
     deps.log.debug("the guest agent did not answer", { vmi: printKey(keyOf(vmi)), reason });
     const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
@@ -42,12 +42,12 @@ async function readLinks(
   }
 }
 
-function earlier(left: number | undefined, right: number | undefined): number | undefined {
+function earliestOf(left: number | undefined, right: number | undefined): number | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   return Math.min(left, right);
 }
 
-/** Queries once each time the agent connects. An agent that does not support the query is not queried again. */
+/** Queries the system once after each connect of the agent. Returns an empty object if the agent does not support the query. */
 async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
@@ -62,7 +62,7 @@ async function readSystem(
   }
 }
 
-/** Returns the milliseconds until the next query or report, 0 when there is news to report, undefined to wait for a change. */
+/** Returns the milliseconds until the next query or report; 0 if there is a change to report; undefined to wait for a change. */
 export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,
@@ -72,7 +72,7 @@ export async function queryGuestAgent(
   const uid = vmi.metadata.uid ?? "";
   const inputs = describeReportableNics(facts);
   const dueInMs = deps.guestAgents.queryDueInMs(uid, inputs);
-  if (dueInMs !== 0) return earlier(dueInMs, deps.guestAgents.silenceReportDueInMs(uid));
+  if (dueInMs !== 0) return earliestOf(dueInMs, deps.guestAgents.silenceReportDueInMs(uid));
   const answer = await readLinks(facts, session, deps);
   const system = answer.links === undefined ? undefined : await readSystem(facts, session, deps);
   const isNew = deps.guestAgents.recordAnswer(vmi, { ...answer, macs: listMacs(facts), system });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything about one VMI on this node: spec, attachments, links and live domain.
+// Reads the facts about one VMI on this node: specification, attachments, links and live domain.
 import { AppError } from "@patchbay/base";
 import {
   collectIfaceFacts,
@@ -36,10 +36,10 @@ interface ParsedXml {
   readonly facts: DomainFacts;
 }
 
-/** By connection, because each has only one domain. */
+/** Last XML by connection, because each connection has only one domain. */
 const lastRead = new WeakMap<DomainReader, ParsedXml>();
 
-/** @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection */
+/** Reads and parses the domain. @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection */
 export async function readDomainFacts(
   name: string,
   connection: DomainReader,
@@ -65,7 +65,7 @@ async function observeDomain(
   const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED_STATES.includes(info.state),
-    // libvirt pauses the guest itself for the last part of a migration.
+    // libvirt itself pauses the guest for the last part of a migration.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
     // A domain that migrated away while this node still owns the VMI counts as crashed.
@@ -92,7 +92,7 @@ async function observeLinks(
   );
 }
 
-/** Waits for both even when one fails, because the other still uses the session's descriptors. */
+/** Waits for both even if one fails, because the other still uses the session's descriptors. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,
@@ -119,7 +119,7 @@ function observeGuest(
   return { view, facts };
 }
 
-/** Forgets the addresses of NICs that no longer exist. */
+/** Reads the stored addresses, after deleting those of NICs that no longer exist. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],
@@ -156,14 +156,13 @@ function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
   return role === "target" ? { awaitedIn: pod.uid } : {};
 }
 
-/** What the previous pass observed and nothing has changed since. */
+/** Facts from an earlier round of the same pass that are still current. */
 export interface KnownFacts {
   readonly domain?: DomainSnapshot | undefined;
 }
 
 /**
- * Collects the facts of a VMI whose launcher answers. Takes two libvirt calls, unless the domain is known, and one read of the
- * links in parallel.
+ * Collects the facts of a VMI whose launcher responds, with two libvirt calls unless the domain is known, and one read of the links.
  * @throws AppError with DOMAIN_XML_INVALID, and the errors of the calls
  */
 export async function observeNodeVm(

@@ -73,7 +73,7 @@ function buildReadyNote(
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // Canceling a network swap is no swap.
+  // Canceling a network swap restores the old network, so it is not a swap.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
   const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;
@@ -99,7 +99,7 @@ type Notes = readonly Note[];
 
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
-/** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
+/** Builds an event for a new reason that blocks the whole VMI, ignoring changed messages. Source of the reason: KubeVirt virt-handler. */
 function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (findEventType(hindrance.reason) === undefined) return [];
@@ -110,7 +110,7 @@ function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: Node
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
 
-/** Events about the guest as a whole. Source of the reasons: KubeVirt virt-handler. */
+/** Events by new phase of the guest. Source of the reasons: KubeVirt virt-handler. */
 const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   Running: { type: "Normal", reason: "Started", message: "the guest runs" },
   Succeeded: { type: "Normal", reason: "Stopped", message: "the guest has shut down" },
@@ -122,18 +122,18 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   },
 };
 
-interface Reports {
+interface IfaceReports {
   readonly before: readonly IfaceStatus[];
   readonly after: readonly IfaceStatus[];
 }
 
-function buildPluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
+function buildPluggedNotes({ before, after }: IfaceReports, facts: NicFacts): Notes {
   return after.flatMap((status) =>
     buildNotes(findByName(before, status.name ?? ""), status, facts),
   );
 }
 
-function buildUnpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
+function buildUnpluggedNotes({ before, after }: IfaceReports, facts: NicFacts): Notes {
   return before
     .map(({ name = "" }) => name)
     .filter((name) => findByName(after, name) === undefined)
@@ -146,7 +146,7 @@ function buildUnpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes
     });
 }
 
-/** Events about NICs go to the VM that declares them, or to the VMI if it has no VM. */
+/** Returns the object for events about NICs: the VM, or the VMI if it has no VM. */
 function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
   const owner = findOwnerVm(vmi);
   if (owner === undefined) return vmi;
@@ -155,7 +155,7 @@ function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
   return { apiVersion, kind, metadata: { namespace, name, uid } };
 }
 
-/** One event for each kind of drift. */
+/** Records one event for each kind of drift. */
 export function announceDrift(
   vmi: VirtualMachineInstance,
   { message }: Drift,
@@ -165,7 +165,7 @@ export function announceDrift(
   events.record(findDeclarer(vmi), note);
 }
 
-/** Failures during the deletion of a VMI are expected and have no consequences. */
+/** Returns false for warnings during the deletion of a VMI, which are expected. */
 function isReportable(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
@@ -175,7 +175,7 @@ export function announceChanges(
   next: NodeVmStatus,
   { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
 ): void {
-  // Links that the guest created itself have no names in the spec.
+  // Links that the guest itself created have no names in the specification.
   const isDeclared = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
   const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
@@ -191,7 +191,7 @@ export function announceChanges(
   }
 }
 
-/** The report depends on the attachments that virt-controller wrote, and virt-controller also writes `phase`: the patch tests both. */
+/** Builds tests for fields of virt-controller: the report depends on `attachments`, and both write `phase`. */
 function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
@@ -204,12 +204,12 @@ function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly Js
   ];
 }
 
-const INTERFACES = "/status/interfaces";
+const INTERFACES_PATH = "/status/interfaces";
 
-/** Optional fields that are removed when they have no value. */
-const TRANSIENT = ["hindrance", "unlistedGuestInterfaces"] as const;
+/** Optional fields that are removed from the status when they have no value. */
+const REMOVABLE_FIELDS = ["hindrance", "unlistedGuestInterfaces"] as const;
 
-/** virt-controller writes conditions too, so the patch tests the old value and loses no concurrent write. */
+/** Builds the change of conditions with a test of the old value, because virt-controller also writes conditions. */
 function listConditionChanges(
   current: VmiStatus,
   next: NodeVmStatus,
@@ -226,19 +226,19 @@ function listConditionChanges(
 
 function listChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const changed = (
-    ["phase", "pciePorts", "interfaces", "guestOSInfo", ...TRANSIENT] as const
+    ["phase", "pciePorts", "interfaces", "guestOSInfo", ...REMOVABLE_FIELDS] as const
   ).flatMap((field) =>
     next[field] === undefined || isEqual(current[field] ?? [], next[field])
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
-  const removed = TRANSIENT.filter(
+  const removed = REMOVABLE_FIELDS.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
   return [...changed, ...removed, ...listConditionChanges(current, next)];
 }
 
-/** The history alone causes no write: it is written together with changes of NICs or of the guest's end. */
+/** Builds the change of the history, which is written only together with other changes. */
 function listHistoryChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -251,10 +251,10 @@ function listHistoryChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** Milliseconds; 0 when the change was written. */
+/** Milliseconds until the write; 0 when the change was written. */
 type DelayMs = number;
 
-/** A changed phase is written at once, because it changes only a few times in a life. */
+/** Returns whether the write must wait. A changed phase is written at once, because it changes only a few times. */
 function isRateLimited(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -277,7 +277,7 @@ function findTransientDelayMs(
   return Math.max(0, TRANSIENT_REPORT_DELAY_MS - (nowMs - sinceMs));
 }
 
-async function write(
+async function writeChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   deps: Deps,
@@ -285,7 +285,7 @@ async function write(
   const current = vmi.status ?? {};
   const operations = listChanges(current, next);
   const changesOnlyInterfaces =
-    operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
+    operations.length > 0 && operations.every(({ path }) => path === INTERFACES_PATH);
   const delayMs = changesOnlyInterfaces ? findTransientDelayMs(vmi, next, deps) : 0;
   if (delayMs > 0) return delayMs;
   deps.transientSince.delete(vmi.metadata.uid ?? "");
@@ -312,7 +312,7 @@ interface ReportExtras {
   readonly guest?: BlockedReason | undefined;
 }
 
-/** @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again */
+/** Writes the status if it changed. @throws AppError with KUBE_CONFLICT when the attachments changed since they were read */
 export async function reportNodeVm(
   facts: NodeVmFacts,
   extras: ReportExtras,
@@ -320,10 +320,10 @@ export async function reportNodeVm(
 ): Promise<DelayMs> {
   if (!mayNodeReport(facts)) return 0;
   const now = printTime(deps.clock.now());
-  return write(facts.vmi, buildNodeVmStatus(facts, { ...extras, now }), deps);
+  return writeChanges(facts.vmi, buildNodeVmStatus(facts, { ...extras, now }), deps);
 }
 
-/** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
+/** Number of failures from which a VMI is reported as blocked, because a restarted libvirt needs a moment. */
 const REPORT_AFTER_FAILURES = 3;
 
 function buildBlockedFields(
@@ -338,7 +338,7 @@ function buildBlockedFields(
   return before === undefined ? {} : { hindrance: before };
 }
 
-/** Reports why a VMI is blocked and what its ifaces wait for, while `error` makes its launcher unusable. */
+/** Reports why a VMI and its ifaces are blocked while `error` makes its launcher unusable. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },
@@ -348,7 +348,7 @@ export async function reportFailure(
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
   // A launcher ends after its guest has migrated away, which is no failure.
   if (openMigration(vmi) !== undefined) return;
-  // A report about a step that was just written is more precise.
+  // The recent report of a step is more precise.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = buildBlockedFields(vmi, failure, now);
@@ -358,5 +358,5 @@ export async function reportFailure(
   const ifaces =
     phase === "Running" ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] } : {};
   const unlisted = unlistedGuestInterfaces === undefined ? {} : { unlistedGuestInterfaces };
-  await write(vmi, { ...ifaces, ...unlisted, ...hindrance }, deps);
+  await writeChanges(vmi, { ...ifaces, ...unlisted, ...hindrance }, deps);
 }

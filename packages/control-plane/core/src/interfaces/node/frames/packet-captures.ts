@@ -12,16 +12,16 @@ export interface PacketCapture {
   stop(): Promise<void>;
 }
 
-/** Starts captures. They end when this process ends. */
+/** Starts captures of packets. Captures end when this process ends. */
 export interface PacketCaptures {
   /**
-   * Resolves when the capture has started. `take` receives pcap-savefile(5) data in little endian, the next piece when its
-   * promise has resolved. Meanwhile a small buffer fills; then packets are lost.
+   * Resolves when the capture has started. `onBytes` receives pcap-savefile(5) data in little endian. It gets the next piece
+   * when its promise has resolved. Until then packets fill a small buffer and are lost once it is full.
    * @throws AppError with CAPTURE_FILTER_INVALID, PODNET_CAPTURE_FAILED, OS_PROGRAM_MISSING
    */
   start(
     netns: NetnsHandle,
-    what: CapturedLink,
+    source: CapturedLink,
     onBytes: (bytes: Uint8Array) => void | Promise<void>,
   ): Promise<PacketCapture>;
   killLeftovers(): Promise<void>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches one network in a pod's sandbox: builds the request, writes the intent to disk, runs CNI ADD, and checks the
-// result; or adopts what the runtime attached. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+// Attaches one network to a pod's sandbox: writes the intent to disk, runs CNI ADD, and checks the result; or adopts an attachment of the
+// runtime. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import { names } from "@patchbay/api";
 import {
   validateNetworkSelection,
@@ -41,7 +41,7 @@ import {
 } from "./preferred-addresses.ts";
 import { reportLostAddresses, reportAttached } from "../report.ts";
 
-/** Attributes that plugins get unchanged, with the capability that one must declare. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins get unchanged, each with its capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
@@ -72,7 +72,7 @@ async function readRequestedConfig(
   return cniArgs == null ? config : withCniArgs(config, cniArgs);
 }
 
-/** Arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+/** Builds the arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
 function buildPodArgs(facts: PodFacts, sandbox: Sandbox): readonly (readonly [string, string])[] {
   const { namespace = "", name } = parseKey(facts.key);
   return [
@@ -118,7 +118,7 @@ function buildCapabilityArgs(
   };
 }
 
-/** @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
+/** Builds the request of ADD. @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
 export async function buildRequest(
   wanted: WantedAttachment,
   target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
@@ -141,7 +141,7 @@ function toCanonicalIp(text: string): string | undefined {
   return ip && printAddress(ip);
 }
 
-/** Networks may ignore requests without an error. `observedMac` is used for results without a MAC. Source: NPWG 1.3 section 4.1.2.1. */
+/** Finds requests that the network ignored without an error. `observedMac` replaces a missing MAC. Source: NPWG 1.3 section 4.1.2.1. */
 function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
@@ -160,7 +160,7 @@ function findMissing(
   };
 }
 
-/** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
+/** Builds a row for the current sandbox with the pod's highest sequence, because later attachments may depend on earlier ones. */
 async function buildRow(
   { network }: { readonly network: string },
   options: {
@@ -189,7 +189,7 @@ async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<v
   deps.tracked.add(facts.key, facts.uid);
 }
 
-/** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
+/** Writes the intent before ADD, because after a crash nothing else shows what ADD created. */
 export async function beginAttachment(
   network: Parameters<typeof buildRow>[0],
   options: RequestWithDevice & {
@@ -214,19 +214,19 @@ export async function beginAttachment(
   return row;
 }
 
-interface Added {
+interface AddedAttachment {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the network rejected the preferred addresses. */
+  /** Why the network rejected the preferred addresses; unset if it assigned them or none were requested. */
   readonly rejection?: string;
 }
 
-/** A failed ADD may leave a NIC and a lease, so DEL follows every failure. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+/** Runs ADD, and DEL if it fails: a failed ADD may leave a NIC and a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
   options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
   deps: Deps,
-): Promise<Added> {
+): Promise<AddedAttachment> {
   const { facts, check } = options;
   let row = begun;
   try {
@@ -241,7 +241,7 @@ export async function addOrUndo(
     await claimDefaultRoutes(row, remember, deps);
     return { row, result };
   } catch (error) {
-    // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.
+    // If DEL also fails, the row stays "begun" and the next pass retries it. The error of ADD is reported.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
@@ -254,13 +254,13 @@ interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "
   readonly result?: CniResult;
 }
 
-/** Without a usable configuration a detach only removes the NIC. Forbidden ones are not used, because pod authors can forge the status. */
+/** Builds the configuration for a later DEL. */
 async function buildConfig(
   network: string,
   facts: PodFacts,
-  where: { readonly sandbox: Sandbox; readonly deps: Deps },
+  context: { readonly sandbox: Sandbox; readonly deps: Deps },
 ): Promise<AttachmentConfig> {
-  const { sandbox, deps } = where;
+  const { sandbox, deps } = context;
   return {
     config: await findUsableConfig(network, facts, deps),
     args: buildPodArgs(facts, sandbox),
@@ -285,7 +285,7 @@ async function findUsableConfig(
   return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
 
-/** @throws AppError with SANDBOX_NOT_FOUND */
+/** Writes a row for an attachment of the runtime. @throws AppError with SANDBOX_NOT_FOUND */
 export async function adopt(
   { network, interfaceName }: ForeignAttachment,
   facts: PodFacts,
@@ -313,7 +313,7 @@ export async function adopt(
   });
 }
 
-/** @throws AppError of the plugins, the request and the sandbox */
+/** Attaches the network, or adopts it if it is attached already. @throws AppError of the plugins, the request and the sandbox */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const sandbox = requireSandbox(facts);
   await assertMayUse(wanted.network, facts, deps);
@@ -346,17 +346,21 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
-/** Prefers a problem of the definition, because plugins say little about a missing link or kernel module. */
+/** Returns a problem of the definition if there is one, because plugins' messages about a missing link or kernel module are vague. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
   const problems = await deps.findProblems(network).catch(() => []); // only the plugin's error is known
-  // A policy warning is not why the plugin failed.
+  // A policy warning does not explain the plugin's failure.
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
 type Intent = Parameters<typeof beginAttachment>[1];
 
-async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
+async function addNew(
+  wanted: WantedAttachment,
+  intent: Intent,
+  deps: Deps,
+): Promise<AddedAttachment> {
   const { facts } = intent;
   const { selection } = wanted;
   const row = await beginAttachment(
@@ -369,12 +373,12 @@ async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Pro
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Requests the previous addresses if the network supports that. If it rejects them, accepts new ones. */
+/** Requests the previous addresses if the network supports that. If the network rejects them, accepts new ones. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
   deps: Deps,
-): Promise<Added> {
+): Promise<AddedAttachment> {
   if (preferred?.request === undefined) return addNew(wanted, intent, deps);
   try {
     return await addNew(wanted, { ...intent, request: preferred.request }, deps);
@@ -388,7 +392,7 @@ async function addWithPreferred(
   }
 }
 
-/** A plugin that makes no interface leaves no trace in pod and status. A second ADD would fail. Source: CNI SPEC 1.1 section 2, "ADD". */
+/** Returns whether the runtime's cache has the attachment, with no interface. A second ADD would fail. Source: CNI SPEC 1.1, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
@@ -402,7 +406,7 @@ async function isAttachedWithoutInterface(
   );
 }
 
-/** In a new sandbox the runtime attaches the annotation's networks again, and its status entry tells so. */
+/** Adopts the existing NIC if the runtime attached this network. In a new sandbox the runtime attaches the annotation's networks again. */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -427,7 +431,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Whether libcni's cache has this NIC for this network. The runtime's status entry may have been overwritten. */
+/** Returns whether libcni's cache has this NIC for this network. The runtime's status entry may have been overwritten. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -442,8 +446,8 @@ async function isCached(
 }
 
 /**
- * Checks that the result has the requested addresses and MAC. A launcher's MAC is exempt: it is the guest's, and if a plugin cannot
- * set it (ptp, host-device), virt-handler's wiring does.
+ * Checks that the result has the requested addresses and MAC. A launcher's MAC is exempt: it is the guest's, and virt-handler's wiring sets
+ * it if a plugin (ptp, host-device) cannot.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
 export async function assertRequestMet(
@@ -458,7 +462,7 @@ export async function assertRequestMet(
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Reads the MAC from the NIC if one was requested and the result has none, as before version 0.3.0. */
+/** Reads the MAC from the NIC if one was requested and the result has none, as in CNI versions before 0.3.0. */
 async function readActualMac(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },

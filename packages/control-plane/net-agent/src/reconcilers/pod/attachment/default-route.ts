@@ -18,7 +18,7 @@ import { findVmiOf, type PodFacts } from "../observe.ts";
 import { reportRouteLost } from "../report.ts";
 import { openRowNetns } from "./netns.ts";
 
-/** More than any ordinary pod has. Whoever may change the pod's routes could create any number. */
+/** Maximum number of replaced routes stored in a row. No ordinary pod has more, but a privileged container could create any number. */
 const REPLACED_MAX = 16;
 
 function toRejection({ network }: WantedAttachment, reason: string): AppError {
@@ -95,7 +95,7 @@ async function setRoutes(
 }
 
 /**
- * Moves the default routes to a new attachment. Stores the replaced ones in the row before it removes them.
+ * Moves the default routes to a new attachment. Stores the replaced routes in the row before it removes them.
  * @throws AppError with CNI_REQUEST_NOT_MET, SANDBOX_NOT_FOUND, PODNET_FAILED
  */
 export async function claimDefaultRoutes(
@@ -123,7 +123,7 @@ export async function claimDefaultRoutes(
   }
 }
 
-/** Failures are only reported: the detach itself succeeded, and the pod may no longer have the route's NIC or address. */
+/** Restores replaced routes. Only reports failures: the detach succeeded, and the pod may no longer have the route's NIC or address. */
 async function restore(
   claim: RouteClaim,
   context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },
@@ -140,12 +140,12 @@ async function restore(
   }
 }
 
-/** After a detach: removes the attachment's own routes, in case its NIC remains, and restores the replaced ones. */
+/** Removes the attachment's own routes after a detach, in case its NIC remains, and restores the replaced ones. */
 export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.pod === "over") return;
   const netns = openRowNetns(row, deps);
-  if (netns === undefined) return; // gone together with its routes
+  if (netns === undefined) return; // the namespace was deleted with its routes
   try {
     const own = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),

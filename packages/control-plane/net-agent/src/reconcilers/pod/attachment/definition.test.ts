@@ -2,7 +2,7 @@
 // Definitions without spec.config use a file of the node.
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, expect, test } from "vitest";
-import { DEFINITIONS } from "../../../testing/node-files.ts";
+import { DEFINITIONS_DIR } from "../../../testing/node-files.ts";
 import { World } from "../../../testing/world.ts";
 
 let world: World;
@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 async function putFile(name: string, config: unknown): Promise<void> {
   const text = typeof config === "string" ? config : JSON.stringify(config);
-  await world.files.writeAtomic(`${DEFINITIONS}/${name}`, text);
+  await world.files.writeAtomic(`${DEFINITIONS_DIR}/${name}`, text);
 }
 
 test("attaches as the file says, although other files are broken", async () => {

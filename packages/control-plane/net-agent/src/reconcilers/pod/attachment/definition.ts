@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration of a network's definition, from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
+// Reads a network's configuration from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
 import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 
-const NAMES_MAX = 16;
+const LISTED_NAMES_MAX = 16;
 
 function describeSearch({ names, unreadable }: DefinitionSearch): string {
-  const listed = names.slice(0, NAMES_MAX).join(", ");
-  const more = names.length > NAMES_MAX ? ` and ${String(names.length - NAMES_MAX)} more` : "";
+  const listed = names.slice(0, LISTED_NAMES_MAX).join(", ");
+  const more =
+    names.length > LISTED_NAMES_MAX ? ` and ${String(names.length - LISTED_NAMES_MAX)} more` : "";
   const there =
     names.length === 0 ? "no file there defines a network" : `files there define ${listed}${more}`;
-  return [there, ...unreadable.slice(0, NAMES_MAX)].join("; ");
+  return [there, ...unreadable.slice(0, LISTED_NAMES_MAX)].join("; ");
 }
 
 interface ConfigText {
@@ -48,7 +49,7 @@ export async function readDefinition(
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-/** Whether an error of {@link readDefinition} means that there is no usable definition. */
+/** Returns whether an error of {@link readDefinition} means that there is no usable definition. */
 export function isUnusableDefinition(error: unknown): boolean {
   return (
     isAppError(error, "CNI_NETWORK_NOT_FOUND") ||

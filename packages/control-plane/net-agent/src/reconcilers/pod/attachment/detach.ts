@@ -36,7 +36,7 @@ function hasDifferentMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
   return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
 }
 
-/** What the NIC had after ADD; only its name without a result. */
+/** Builds the settings that the NIC had after ADD; only its name without a result. */
 export function buildBorrowedNic(
   request: AttachmentRequest,
   result: CniResult | undefined,
@@ -50,10 +50,10 @@ export function buildBorrowedNic(
   return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
-/** Failed DELs until removal without the plugin, which may clean up what only it knows; fewer once the pod is over. */
+/** Number of failed DELs after which the NIC is removed without its plugin, which may clean up resources that only it knows. */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** Restores the NIC's name. The plugin looks the NIC up by name, and KubeVirt has given that name to another link. */
+/** Restores the name by which the plugin looks the NIC up. KubeVirt has assigned that name to another link. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: before } = row.request;
   const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
@@ -70,13 +70,13 @@ async function restoreSettings(
   try {
     await deps.podNetwork.restoreNic(where.netns, buildBorrowedNic(row.request, row.result));
   } catch (error) {
-    // DEL follows nevertheless: it may not need this, and it removes the NIC.
+    // DEL follows even after a failure: it may not need the settings, and it removes the NIC.
     const reason = messageOf(error);
     deps.log.warn("failed to restore the settings of a NIC", { pod: where.facts.key, reason });
   }
 }
 
-/** Builds the request of DEL. It names the namespace only while ADD's namespace exists, and then first restores the NIC. */
+/** Builds the request of DEL. If the namespace of ADD still exists, restores the NIC in it; otherwise names no namespace. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
@@ -96,14 +96,14 @@ async function prepareRemoval(
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
-/** Removes the NIC from the pod without its plugin, so that its name is free and its addresses are not used. */
+/** Removes the NIC from the pod without its plugin, to free its name and addresses. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
     const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    // A NIC of the node is moved back and not deleted, whatever its kind.
+    // A NIC of the node is returned to the host and not deleted, whatever its kind.
     if (movesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
     else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
     await deps.podNetwork.removeLink(netns, interfaceName);
@@ -123,7 +123,7 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   }
 }
 
-/** Some plugins fail forever, for example macvlan 1.1.1 once its parent is gone, or dhcp without its daemon. */
+/** Removes the NIC and its leases. Some plugins fail forever, for example macvlan 1.1.1 without its parent, or dhcp without its daemon. */
 async function removeWithoutPlugin(
   row: JournalRow,
   { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
@@ -134,7 +134,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Returns undefined on success, or why the plugin is not called again. */
+/** Runs DEL. Returns undefined on success, or the reason not to call the plugin again. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -156,25 +156,25 @@ async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promis
   const cause = await runDel(row, facts, deps);
   if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
-  // If the plugin were called again, it would find no NIC and fail.
+  // A second call of the plugin would find no NIC and fail.
   const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
   await deps.journal.write(removedRow);
   return removedRow;
 }
 
-/** Deletes the libcni cache entry, as libcni does after DEL. It would otherwise count as an existing attachment. */
+/** Deletes the libcni cache entry, as libcni does after DEL. Otherwise it would count as an existing attachment. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
 ): Promise<void> {
-  for (const one of await resultCache.list()) {
-    if (one.containerId === containerId && one.interfaceName === interfaceName) {
-      await resultCache.forget(one);
+  for (const entry of await resultCache.list()) {
+    if (entry.containerId === containerId && entry.interfaceName === interfaceName) {
+      await resultCache.forget(entry);
     }
   }
 }
 
-/** Detaches the network. Its row stays, marked as removed, until the pod's status is written. */
+/** Detaches the network, and marks its row as removed. The row is deleted after the pod's status is written. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
   await restoreNodeNics(removedRow, facts, deps);

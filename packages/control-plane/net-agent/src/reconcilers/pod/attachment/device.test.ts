@@ -3,12 +3,12 @@
 import { names } from "@patchbay/api";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../../../testing/runtime.ts";
-import { DEVICE_INFO } from "../../../testing/node-files.ts";
+import { DEVICE_INFO_DIR } from "../../../testing/node-files.ts";
 import { POD_KEY, World } from "../../../testing/world.ts";
 
 const NIC = "vendor.io/nic";
 const INFO = { type: "pci", version: "1.1.0", pci: { "pci-address": "d1" } };
-const OWN_FILE = `${DEVICE_INFO}/cni/ns1-fast-box-uid-1_net1`;
+const OWN_FILE = `${DEVICE_INFO_DIR}/cni/ns1-fast-box-uid-1_net1`;
 
 let world: World;
 beforeEach(() => {
@@ -189,7 +189,7 @@ test("does not apply the tenant policy to the device in the configuration", asyn
 
 describe("device information", () => {
   async function tell(): Promise<void> {
-    const path = `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`;
+    const path = `${DEVICE_INFO_DIR}/dp/vendor.io-nic-d1-device.json`;
     await world.files.writeAtomic(path, JSON.stringify(INFO));
   }
 
@@ -204,8 +204,8 @@ describe("device information", () => {
     await ask();
     await world.pass();
     expect(await world.networkStatus()).toEqual([]);
-    expect(await world.files.list(`${DEVICE_INFO}/cni`)).toEqual([]);
-    expect(await world.files.list(`${DEVICE_INFO}/dp`)).toHaveLength(1);
+    expect(await world.files.list(`${DEVICE_INFO_DIR}/cni`)).toEqual([]);
+    expect(await world.files.list(`${DEVICE_INFO_DIR}/dp`)).toHaveLength(1);
   });
 
   test("is what the plugins left after ADD", async () => {
@@ -245,7 +245,7 @@ describe("device information", () => {
       const isOver = await world.diesAt(dieAt);
       await ask();
       await world.pass();
-      left.push(...(await world.files.list(`${DEVICE_INFO}/cni`)));
+      left.push(...(await world.files.list(`${DEVICE_INFO_DIR}/cni`)));
       if (!isOver) break;
     }
     expect(left).toEqual([]);
@@ -256,7 +256,7 @@ describe("at pod creation", () => {
   test("attachments get devices, and their information is removed with the sandbox", async () => {
     const runtime = new FakeRuntime(world);
     await world.files.writeAtomic(
-      `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`,
+      `${DEVICE_INFO_DIR}/dp/vendor.io-nic-d1-device.json`,
       JSON.stringify(INFO),
     );
     await ask({}, {});
@@ -264,7 +264,7 @@ describe("at pod creation", () => {
     expect(await devices()).toEqual(["eth0 none", "net1 d1", "net2 d2"]);
     expect(await world.networkStatus()).toMatchObject([{}, { "device-info": INFO }, {}]);
     expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
-    expect(await world.files.list(`${DEVICE_INFO}/cni`)).toEqual([]);
+    expect(await world.files.list(`${DEVICE_INFO_DIR}/cni`)).toEqual([]);
   });
 
   test("too few devices fail the runtime's call", async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns a device of the pod to an attachment. Source: Multus, k8sclient and conf.go.
+// Chooses a device of the pod for an attachment. Source: Multus, k8sclient and conf.go.
 import { names } from "@patchbay/api";
 import {
   deviceIn,
@@ -36,7 +36,7 @@ function readDeviceRequest(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
+/** Lists devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
 async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -64,7 +64,7 @@ function listNamedDevices(
   );
 }
 
-/** The inputs of the device choice, so that a failed choice is retried when they change, or when a failed detach frees a device. */
+/** Returns the inputs of the device choice. A failed choice is retried when they change, also because a failed detach frees a device. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -90,7 +90,7 @@ function findInfoPath(
   return deviceInfo.pathOf({ network, containerId, interfaceName });
 }
 
-/** Some plugins write the file themselves, for example about a socket that they create, without a device plugin. */
+/** Adds the path of the information file, for plugins that write it themselves, for example about a socket that they create. */
 function withInfoFile(
   { network }: Pick<WantedAttachment, "network">,
   request: AttachmentRequest,
@@ -102,7 +102,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** The pod's devices. If the kubelet does not answer, empty for a pod that cannot have any. */
+/** Returns the pod's devices; none if the kubelet does not answer and the pod cannot have any. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,
@@ -119,8 +119,7 @@ async function listPodDevices(
 }
 
 /**
- * Adds a device to the request if the network or the element asks for one: to each plugin's configuration, and as values of the
- * capabilities.
+ * Adds a device to the request if the network or the element requests one: to each plugin's configuration and to the capabilities.
  * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
  */
 export async function addDevice(
@@ -168,7 +167,7 @@ export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<Journ
   return deviceInfo === undefined ? row : { ...row, deviceInfo };
 }
 
-/** Removes the file after DEL. The device plugin's own file stays. */
+/** Removes the attachment's file after DEL, but not the device plugin's own file. */
 export async function removeDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device !== undefined) await deps.deviceInfo.remove(device.infoPath);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to pods' network namespaces: only to that of the sandbox or of ADD, never to another at the same path or to the host's.
+// Access to pods' network namespaces: only to that of the sandbox or of ADD, never to another one at the same path or to the host's.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
@@ -12,7 +12,7 @@ export function requireSandbox({ sandbox, key }: PodFacts): Sandbox {
   return sandbox;
 }
 
-/** @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED */
+/** Lists the links in the sandbox. @throws AppError with SANDBOX_NOT_FOUND if its path has another namespace, OS_PATH_REFUSED */
 export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
   const sandbox = requireSandbox(facts);
   const netns = deps.namespaces.open(sandbox.netnsPath);
@@ -30,7 +30,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** Opens the namespace of ADD if it still exists; another one at the same path does not count. The caller closes it. */
+/** Opens the namespace of ADD, which the caller closes; undefined if it was deleted or replaced. */
 export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's NICs in pods. Plugins restore at most the name, and a deleted namespace returns NICs renamed, down and without addresses.
+// The node's NICs in pods. Plugins restore at most the name, and NICs leave a deleted namespace renamed, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
@@ -8,7 +8,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { reportNicNotRestored } from "../report.ts";
 
-/** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
+/** Maximum number of attempts, after which a person has to fix the NIC. Hardware leaves a deleted namespace with a delay. */
 const ATTEMPTS_MAX = 5;
 
 async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
@@ -20,7 +20,7 @@ async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T
   }
 }
 
-async function listRecorded(
+async function listRecordedNics(
   { journal, tracked, bootId }: Deps,
   except?: JournalRow,
 ): Promise<readonly NodeNic[]> {
@@ -36,14 +36,14 @@ async function listRecorded(
   return recorded;
 }
 
-/** Records the node's NICs that the request takes, as they are. If another attachment has not fully restored a NIC, its record is used. */
+/** Records the settings of the node's NICs that the request moves. Reuses the record of an attachment that has not fully restored a NIC. */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
 ): Promise<Pick<JournalRow, "nodeNics">> {
   const names = listMovedNics(request);
   if (names.length === 0) return {};
-  const recorded = await listRecorded(deps);
+  const recorded = await listRecordedNics(deps);
   return withHostNetns(deps, async (host) => {
     const nodeNics: NodeNic[] = [];
     for (const name of names) {
@@ -60,7 +60,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Whether a plugin failed only because the NIC is back on the node already: ADD never ran, or DEL ran before. */
+/** Returns whether a plugin failed only because the NIC is back on the node: ADD never ran, or DEL ran before. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
@@ -91,8 +91,8 @@ async function restoreOne(
     if (missing.length === 0) return [];
     return [{ message: `${nic.name} lacks ${missing.join(", ")}`, isTransient: true }];
   }
-  // The other attachment that has it now restores it.
-  if ((await listRecorded(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
+  // The attachment that has the NIC now restores it.
+  if ((await listRecordedNics(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
   const problem = isHardware
     ? "has not returned to the node"
@@ -101,9 +101,8 @@ async function restoreOne(
 }
 
 /**
- * Restores the settings of the node's NICs, and reports finally what could not be restored. After a reboot the node has configured
- * them itself.
- * @throws AppError with PODNET_FAILED if another attempt may do more
+ * Restores the settings of the node's NICs, and reports those that finally failed. After a reboot the node configures its NICs itself.
+ * @throws AppError with PODNET_FAILED if another attempt may restore more
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const { nodeNics = [], bootId, failedRemovals = 0 } = row;

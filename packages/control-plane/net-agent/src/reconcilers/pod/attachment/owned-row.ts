@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal rows in the form that plans use: their attachment, their sandbox and their result.
+// Converts journal rows for plans, with their attachment, sandbox and result.
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import {
   buildDefaultNetworkStatuses,
@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** A network without an interface gets an entry too if its interface name is Patchbay's own: virt-controller waits for it. */
+/** Builds the entries. A network without an interface also gets one if virt-controller waits for its interface name. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -47,7 +47,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** The device of a row. For adopted attachments it is in the configuration. */
+/** Returns the device of a row. For adopted attachments it is in the configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -58,7 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** The runtime detaches the default network. If it has forgotten the sandbox, the agent does so once nothing of the pod is left. */
+/** Excludes the default network, which the runtime detaches, unless the pod is deleted and the runtime does not know its sandbox. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -66,7 +66,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** The pod's current sandbox. While the runtime is unavailable, the pod is assumed to be where it was. */
+/** The pod's current sandbox. While the runtime is unavailable, the recorded sandbox is assumed. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;
@@ -82,7 +82,7 @@ function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: Curre
   );
 }
 
-/** Converts the row for plans, which only detach stale rows. */
+/** Converts the row for plans, which can only detach stale rows. */
 export function toOwned(row: JournalRow, current: CurrentPod): OwnedRow {
   return {
     row,

@@ -10,7 +10,7 @@ import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** An unreadable definition assigns no addresses. */
+/** Returns undefined if the definition is unreadable, because it then assigns no addresses. */
 async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Compares the default network by name only, because its plugin may choose the IPAM plugin itself. Source: plugin flannel. */
+/** Finds a trusted network with the same address pool. The default network's plugin may choose its IPAM plugin, so its name decides. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -41,7 +41,7 @@ async function findPoolOwner(
   return undefined;
 }
 
-/** The program that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
+/** Name of the plugin that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
 function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError | undefined {
@@ -49,7 +49,7 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
-/** The plugin would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
+/** Rejects a network that would call net-agent, which would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
 export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
   const own = findSelfCall(network, config);
   if (own !== undefined) throw own;
@@ -69,7 +69,7 @@ async function findNameProblems(
   ];
 }
 
-/** Why the definition is rejected, or CNI_DEFINITION_TOLERATED if the policy only warns; undefined if it may run. */
+/** Returns why the definition is rejected, or CNI_DEFINITION_TOLERATED if the policy only warns; undefined if it may run. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests a NIC's previous addresses. This preference never fails an attachment, so only IPAM plugins with leases are asked.
+// Requests a NIC's previous addresses, only from IPAM plugins with leases, because this preference must never fail an attachment.
 import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject } from "@patchbay/api/json";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
@@ -12,7 +12,7 @@ export interface PreferredAddresses {
   readonly request?: AttachmentRequest;
 }
 
-/** They assign any address without a check, or by the NIC's MAC. Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp. */
+/** IPAM plugins that assign any address unchecked, or by MAC. Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
@@ -36,7 +36,7 @@ function withRequestedIps(
     : undefined;
 }
 
-/** Undefined if the selection requests addresses, which take precedence. */
+/** Returns undefined if there are no previous addresses, or if the selection requests others. */
 export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,

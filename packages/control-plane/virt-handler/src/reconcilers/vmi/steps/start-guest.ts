@@ -16,7 +16,7 @@ export function isOnDomain(action: NodeAction): action is DomainAction {
 
 export const START_STEP = "startGuest";
 
-/** State of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
+/** Returns the state of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
@@ -37,7 +37,7 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hookState.error;
   }
-  if (hookState.kind === "calling") return; // the step waits for the answers beforehand
+  if (hookState.kind === "calling") return; // waitForHooks delays the step until then
   makeCloudInitDisks(hookState.cloudInit, context);
   await context.session.connection.defineDomain(hookState.domainXml);
 }
@@ -59,7 +59,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** A failed start backs off first. */
+/** Returns that the step waits for hooks, unless it is already in backoff. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Context and form of the steps of one pass.
+// Context and type of the steps of one pass.
 import { isAppError, type AppError } from "@patchbay/base";
 import type { NodeAction, NodeVmFacts } from "@patchbay/core/vm";
 import type { NodeRole } from "@patchbay/core/migration";
@@ -44,9 +44,9 @@ export async function performTimed(
 export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
-  /** Ifaces that show its failure. If it is only one, later steps of that iface depend on this step. */
+  /** Ifaces that report its failure. If there is only one, later steps of that iface depend on this step. */
   readonly ifaces: readonly string[];
-  /** Whether it calls libvirt for a device. Such a step fails without a try while the domain is busy or lost. */
+  /** Whether it calls libvirt for a device. Such a step fails without an attempt while the domain is busy or lost. */
   readonly isOnDevice: boolean;
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
