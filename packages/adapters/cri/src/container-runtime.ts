@@ -41,7 +41,7 @@ import {
 } from "./wire/to-wire.ts";
 
 const READ_TIMEOUT_MS = 20_000;
-/** Source: runtimeRequestTimeout of the kubelet. */
+/** Timeout of calls with effects. Source: runtimeRequestTimeout of the kubelet. */
 const CHANGE_TIMEOUT_MS = 120_000;
 /** Twice {@link CHANGE_TIMEOUT_MS}, like the kubelet. */
 const SANDBOX_TIMEOUT_MS = 240_000;

@@ -53,7 +53,7 @@ export interface EventDeps {
 
 type OnChange = (id: string | undefined) => void;
 
-/** Reports changes, and calls `onChange` without an id after each connection, because any object may have onChange. */
+/** Reports changes, and calls `onChange` without an id after each connection, because any object may have changed. */
 export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
   void new EventWatch(deps, onChange, signal).run();
 }
@@ -88,7 +88,7 @@ class EventWatch {
     }
   }
 
-  /** Returns the error that onEnd the stream. */
+  /** Returns the error that ended the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();

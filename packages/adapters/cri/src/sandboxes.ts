@@ -138,7 +138,7 @@ export async function findProblem({
 /** Sandboxes of a node's pods, with the connection to the runtime. */
 export interface OpenSandboxes {
   readonly sandboxes: Sandboxes;
-  /** Checks the runtime now, within 3 s; undefined when it answers. */
+  /** Checks the runtime now, within 3 s. Returns undefined when it answers. */
   findProblem(): Promise<string | undefined>;
   /** Resolves when the runtime answers or the signal is aborted. */
   readonly answered: Promise<void>;

@@ -21,7 +21,7 @@ interface NodeSockets extends Offered {
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** Above the number of VMs on a node, so that no VM waits. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Offered count, above the number of VMs on a node so that no VM waits. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;

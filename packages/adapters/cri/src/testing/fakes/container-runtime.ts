@@ -43,7 +43,7 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   notReady: string | undefined;
   /** Result of `execSync`; undefined for a program that does not end. By default, all exit with 0. */
   onExec: (container: ContainerStatus, command: readonly string[]) => ExecResult | undefined;
-  /** Whether the container's program ignores the request to end. By default all exit with 143. */
+  /** Whether the container's program ignores the request to end. By default, all exit with 143. */
   ignoresStop: (container: ContainerStatus) => boolean;
   /** Called after each start; may end the program at once. */
   onStart: (container: ContainerStatus, config: ContainerConfig) => void;
@@ -63,7 +63,7 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void;
   /** Sets the size of the container's writable layer. */
   setWritten(id: string, bytes: number): void;
-  /** Undefined when the sandbox does not exist. */
+  /** Returns undefined when the sandbox does not exist. */
   findSandboxConfig(id: string): SandboxConfig | undefined;
   findContainerConfig(id: string): ContainerConfig | undefined;
 }
