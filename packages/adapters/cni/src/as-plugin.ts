@@ -120,7 +120,6 @@ function parseValidAttachments(
   });
 }
 
-/** Lists all invalid variables. */
 function findInvalidVariables(command: PluginCommand, env: JsonObject): readonly string[] {
   if (command === "GC" || command === "STATUS") return [];
   const needsAll = command === "ADD" || command === "CHECK";

@@ -233,7 +233,6 @@ async function queryVersions(host: PluginHost, plugin: string): Promise<unknown>
 const READ_TIMEOUT_MS = 10_000;
 /** Deadline of GC in milliseconds, the same as of DEL, because GC repeats it. */
 const GC_TIMEOUT_MS = 30_000;
-/** First version with STATUS and GC. */
 const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
@@ -279,7 +278,6 @@ async function checkAll(
   return checked.length > 0;
 }
 
-/** Lists plugins that support STATUS and GC. */
 async function listSupporting(
   host: PluginHost,
   known: KnownVersions,

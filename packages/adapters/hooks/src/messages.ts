@@ -88,7 +88,6 @@ export function parseInfo(answer: object): HookInfo | undefined {
   };
 }
 
-/** Parses the answer of OnDefineDomain; undefined if it is invalid. */
 export function parseDomainXml(answer: object): string | undefined {
   const text = isJsonObject(answer) ? answer["domainXML"] : undefined;
   return isText(text) && text !== "" ? text : undefined;

@@ -44,7 +44,6 @@ export function parseGuestFacts(value: unknown): GuestFacts {
 /** Maximum number of reported commands, because an agent may claim any number. */
 const COMMANDS_MAX = 256;
 
-/** Parses the return value in an agent's JSON answer. */
 function parseAgentReturn(value: unknown): unknown {
   const answer = parseJson(typeof value === "string" ? value : undefined);
   return isJsonObject(answer) ? answer["return"] : undefined;

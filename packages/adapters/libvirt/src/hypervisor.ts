@@ -60,7 +60,6 @@ type CallAnswer =
   | { readonly kind: "lost" }
   | { readonly kind: "late" };
 
-/** Operation without a deadline. */
 const CALL_WITHOUT_DEADLINE = "migrateDomain";
 
 /** A connection in the child, over which nothing is sent after it is lost. */
@@ -304,7 +303,6 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 }
 
-/** Returns the alias in a device's XML, for errors. */
 function findAlias(xml: string): Pick<FailedCall, "device"> {
   const device = /<alias\s+name=["']([^"']*)["']/.exec(xml)?.[1];
   return device === undefined ? {} : { device };

@@ -18,7 +18,6 @@ export interface NativeError {
   readonly message: string;
 }
 
-/** Call number of opening a connection. */
 export const OPEN_CALL = 0;
 
 /** Requests of the parent. Connection numbers are never reused. */
@@ -98,7 +97,6 @@ export function parseBeat(message: unknown): Beat | undefined {
   return typeof eventLoopAgeMs === "number" ? { kind: "beat", eventLoopAgeMs } : undefined;
 }
 
-/** Parses a reply; undefined if it is invalid. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isJsonObject(message) || typeof message["connection"] !== "number") return undefined;
   const { connection } = message;

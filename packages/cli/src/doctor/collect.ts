@@ -71,7 +71,6 @@ const NETWORK_EVENTS = {
 };
 /** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
-/** Subresources that virt-api serves. */
 const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],

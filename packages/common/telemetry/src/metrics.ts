@@ -140,7 +140,6 @@ async function printFamilies(families: readonly MetricFamily[]): Promise<string>
   return registry.metrics();
 }
 
-/** Creates metrics that start at zero. */
 export function createMetrics(component: string): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -14,7 +14,6 @@ export interface RequestDescription {
 
 const TEXT_MAX = 300;
 
-/** Parses a Status; undefined if the text is none. */
 export function parseStatus(text: string): StatusBody | undefined {
   const body = parseJson(text);
   const isStatus = isJsonObject(body) && body["kind"] === "Status";

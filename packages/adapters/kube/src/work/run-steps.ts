@@ -122,7 +122,6 @@ export async function runSteps<A, T>(
   return { done, failed, retryInMs, thrown };
 }
 
-/** Returns the earliest time; undefined if there is none. */
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((ms) => ms !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
@@ -142,7 +141,6 @@ export interface ObjectStepsResult extends Pick<
   StepsResult<ObjectAction, StepFailure>,
   "retryInMs" | "thrown"
 > {
-  /** Failures of steps, including steps that back off. */
   readonly failures: readonly StepFailure[];
 }
 

@@ -20,7 +20,6 @@ const ATTRIBUTE_HEADER_BYTES = 4;
 /** Offsets in struct ifaddrmsg and struct rtmsg. */
 const ADDRESS_OFFSETS = { flags: 2, scope: 3, index: 4 };
 const ROUTE_OFFSETS = { length: 1, table: 4, protocol: 5, type: 7, flags: 8 };
-/** RT_SCOPE_LINK */
 const SCOPE_LINK = 253;
 /** Attribute with the origin of an address, IFA_PROTO, and its value IFAPROT_KERNEL_RA. */
 const [IFA_PROTO, BY_ADVERTISEMENT] = [11, 2];

@@ -38,7 +38,6 @@ export interface Pod {
   readState(): Promise<NetnsState>;
   listLinks(): Promise<readonly WiredLink[]>;
   applyChanges(changes: readonly LinkChange[]): Promise<void>;
-  /** Applies commands of `nft -f` atomically. */
   applyRules(commands: string): Promise<void>;
   setSysctls(sysctls: readonly Sysctl[]): Promise<void>;
 }

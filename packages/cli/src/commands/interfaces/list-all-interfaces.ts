@@ -10,7 +10,6 @@ import { toIfaceRows } from "../../print/iface-rows.ts";
 import type { VmInterfaces } from "../../print/interfaces.ts";
 import type { Session } from "../../session.ts";
 
-/** Joins VMs and VMIs by name, in alphabetical order. */
 export function joinByName(
   vms: readonly VirtualMachine[],
   vmis: readonly VirtualMachineInstance[],

@@ -116,7 +116,6 @@ export function parseCapturePath(
 
 const FILE_HEADER_BYTES = 24;
 const PACKET_HEADER_BYTES = 16;
-/** Offset of the captured length in a packet's header. */
 const LENGTH_OFFSET = 8;
 
 interface LimitedPackets {

@@ -53,7 +53,6 @@ export function listLauncherNames(vmi: VirtualMachineInstance): readonly string[
   return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
 }
 
-/** Response to a rejected eviction. */
 export interface EvictionResponse {
   readonly message: string;
   /** Node from which the guest is to migrate. Unset if the eviction requests no migration. */

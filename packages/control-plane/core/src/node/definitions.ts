@@ -3,7 +3,6 @@
 import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
 import type { NetworkSelection } from "@patchbay/api/annotations";
 
-/** NetworkAttachmentDefinitions by NAMESPACE/NAME. */
 export type Definitions = ReadonlyMap<string, NetworkAttachmentDefinition>;
 
 export interface UnavailableNetwork {

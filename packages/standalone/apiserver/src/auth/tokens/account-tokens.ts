@@ -12,7 +12,6 @@ import { TokenSigner } from "./token-signer.ts";
 /** Issuer of tokens, and their default audience. */
 export const ISSUER = "https://kubernetes.default.svc.cluster.local";
 
-/** Issuer of tokens that are stored in Secrets. */
 const SECRET_ISSUER = "kubernetes/serviceaccount";
 
 const SECRET_CLAIM_PREFIX = "kubernetes.io/serviceaccount/";
