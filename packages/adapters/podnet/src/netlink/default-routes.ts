@@ -41,7 +41,7 @@ const ROUTE_OFFSETS = { family: 0, length: 1, table: 4, protocol: 5, scope: 6, t
 /** RTPROT_BOOT, which marks routes of an administrator, and RTN_UNICAST, a route through a NIC. */
 const [BOOT, UNICAST] = [3, 1];
 /** RTNH_F_ONLINK, the only flag that requests may set. The kernel rejects the others, which report state. */
-const SETTABLE_FLAGS = 0x4;
+export const SETTABLE_ROUTE_FLAGS = 0x4;
 /** Error numbers that mean that there is nothing to do. Source: errno(3), EEXIST, ESRCH */
 const [EXISTS, MISSING] = [17, 3];
 
@@ -59,13 +59,12 @@ function isDefault(message: Message): boolean {
   );
 }
 
-function encodeRoute({ body }: Message): string {
+/** Copies a route's message without the flags that a request may not set. */
+export function copySettable({ body }: Message): Buffer {
   const request = Buffer.from(body);
-  request.writeUInt32LE(
-    request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_FLAGS,
-    ROUTE_OFFSETS.flags,
-  );
-  return request.toString("base64");
+  const flags = request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_ROUTE_FLAGS;
+  request.writeUInt32LE(flags, ROUTE_OFFSETS.flags);
+  return request;
 }
 
 function decodeRoute(message: Message, names: ReadonlyMap<number, string>): DefaultRoute {
@@ -76,7 +75,7 @@ function decodeRoute(message: Message, names: ReadonlyMap<number, string>): Defa
     version,
     link: names.get(findNumber(attributes, RTA.link) ?? 0) ?? "",
     ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }),
-    words: encodeRoute(message),
+    words: copySettable(message).toString("base64"),
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses and routes of a NIC, saved as netlink messages so that they can be restored to a NIC with another index.
 // Source: rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
+import { copySettable, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts";
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {
   ADDRESS_FLAG_BITS,
@@ -25,8 +26,6 @@ const SCOPE_LINK = 253;
 const [IFA_PROTO, BY_ADVERTISEMENT] = [11, 2];
 /** Flags of an address that requests may set: nodad, homeaddress, mngtmpaddr, noprefixroute, autojoin. */
 const SETTABLE_ADDRESS_FLAGS = 0x02 | 0x10 | 0x100 | 0x200 | 0x400;
-/** RTNH_F_ONLINK, the only flag of a route that requests may set. */
-const SETTABLE_ROUTE_FLAGS = 0x4;
 /** RTN_UNICAST: a route through a NIC. */
 const UNICAST = 1;
 /** RTPROT_REDIRECT, RTPROT_KERNEL, RTPROT_RA: routes that the kernel adds by itself. */
@@ -120,12 +119,8 @@ function isConfiguredRoute(message: Message): boolean {
   );
 }
 
-function encodeRoute({ body }: Message): string {
-  const request = Buffer.from(body);
-  request.writeUInt32LE(
-    request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_ROUTE_FLAGS,
-    ROUTE_OFFSETS.flags,
-  );
+function encodeRoute(message: Message): string {
+  const request = copySettable(message);
   eachAttribute(request, HEAD.route, (type, value) => {
     if (type !== RTA_MULTIPATH) return;
     eachNextHop(value, (hop) => {
