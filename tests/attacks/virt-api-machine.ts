@@ -45,7 +45,7 @@ export interface Person {
   openStream(path: string, word: string): Promise<StreamAnswer>;
 }
 
-function printOnStream(socket: WebSocket, word: string): Promise<StreamAnswer> {
+function sayOnStream(socket: WebSocket, word: string): Promise<StreamAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<StreamAnswer>();
   let words = "";
   socket.on("open", () => {
@@ -127,7 +127,7 @@ export class VirtApiMachine implements AsyncDisposable {
       },
       openStream: (path, word) => {
         const url = `${server.url}${path}`.replace(/^http/, "ws");
-        return printOnStream(
+        return sayOnStream(
           new WebSocket(url, STREAM_PROTOCOL, { ca: authority.certPem, ...shown }),
           word,
         );

@@ -73,13 +73,13 @@ export async function bringUp(
     });
     await fill(machine);
   } catch (error) {
-    reportAndEnd(machine, error);
+    tellAndEnd(machine, error);
   }
   return machine;
 }
 
 /** @throws the failure; a failed cleanup is reported beside it */
-function reportAndEnd(machine: Machine, error: unknown): never {
+function tellAndEnd(machine: Machine, error: unknown): never {
   try {
     endTrial(machine);
   } catch (second) {

@@ -4,7 +4,7 @@
 /** A scenario's observations; throws what ended it early. */
 export type Seen<T> = () => T;
 
-export async function reported<T>(story: Promise<T>): Promise<Seen<T>> {
+export async function told<T>(story: Promise<T>): Promise<Seen<T>> {
   const [result] = await Promise.allSettled([story]);
   return () => {
     if (result.status === "rejected") throw result.reason;

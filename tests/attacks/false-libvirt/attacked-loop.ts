@@ -140,14 +140,14 @@ export class AttackedLoop {
   #store(first: VirtualMachineInstance): Store {
     const store = createFakeStore();
     store.put(VIRTUAL_MACHINE_INSTANCES, first);
-    const report = async (): Promise<void> => {
+    const tell = async (): Promise<void> => {
       this.writes += 1;
       const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(first));
       if (vmi !== undefined) this.#vmis.set(vmi);
     };
     return new Proxy(store, {
       get: (target, name): unknown => {
-        if (name === "patch") setImmediate(() => void report());
+        if (name === "patch") setImmediate(() => void tell());
         const value: unknown = Reflect.get(target, name, target);
         return typeof value === "function" ? (value.bind(target) as unknown) : value;
       },

@@ -75,44 +75,44 @@ test("attack 106: the source node reaches libvirt, once, although other clients 
 });
 
 test.each([
-  { who: "another node", name: "node-3", groups: [names.RELAY_GROUP], printed: greeting() },
+  { who: "another node", name: "node-3", groups: [names.RELAY_GROUP], said: greeting() },
   {
     who: "another client of the same authority with that name",
     name: SOURCE,
     groups: [],
-    printed: greeting(),
+    said: greeting(),
   },
   {
     who: "the node of another migration",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
-    printed: greeting({ migration: "0" }),
+    said: greeting({ migration: "0" }),
   },
   {
     who: "the node that requests another channel",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
-    printed: greeting({ channel: "memory" }),
+    said: greeting({ channel: "memory" }),
   },
   {
     who: "another node that reports that the guest is off",
     name: "node-3",
     groups: [names.RELAY_GROUP],
-    printed: `${JSON.stringify({ migration: MIGRATION, message: "gone" })}\n`,
+    said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
   },
   {
     who: "a client that sends nothing",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
-    printed: "",
+    said: "",
   },
   {
     who: "a client that sends too much",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
-    printed: "x".repeat(1_000_000),
+    said: "x".repeat(1_000_000),
   },
-])("attack 106: rejects $who", async ({ name, groups, printed: output }) => {
+])("attack 106: rejects $who", async ({ name, groups, said: output }) => {
   const identity = await bench.identityOf(name, groups);
   expect(await visit(identity, output)).toBe("");
   await eventually(() => words.some(({ kind }) => kind === "refused"), { withinMs: 10_000 });
@@ -142,7 +142,7 @@ test("attack 132: many silent connections block neither the source node nor its 
     // All have connected, and the oldest were closed to make room.
     await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 256);
     expect(await visit(itself, greeting())).toBe("libvirt");
-    const gone = `${JSON.stringify({ migration: MIGRATION, message: "gone" })}\n`;
+    const gone = `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`;
     expect(await visit(itself, gone)).toBe("heard\n");
     // The message uses another connection than the reply and may arrive later.
     await expect.poll(() => words).toContainEqual({ kind: "gone" });

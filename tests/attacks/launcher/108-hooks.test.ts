@@ -180,25 +180,25 @@ test.each([
   {
     name: "removes a NIC",
     answer: (xml: string) => xml.replace(/<interface.*?<\/interface>/s, ""),
-    text: "/domain/devices/interface[ua-net0]: a hook cannot take it away",
+    says: "/domain/devices/interface[ua-net0]: a hook cannot take it away",
   },
   {
     name: "adds a disk of the node",
     answer: (xml: string) =>
       xml.replace("</devices>", "<disk><source file='/etc/shadow'/></disk></devices>"),
-    text: "/domain/devices/disk: a hook cannot give the guest a disk",
+    says: "/domain/devices/disk: a hook cannot give the guest a disk",
   },
   {
     name: "uses another guest's MAC",
     answer: (xml: string) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:77"),
-    text: "/domain/devices/interface[ua-net1]/mac/@address: a hook cannot make it",
+    says: "/domain/devices/interface[ua-net1]/mac/@address: a hook cannot make it",
   },
   {
     name: "requests more memory than its pod has",
     answer: (xml: string) => xml.replace(">128<", ">12800<"),
-    text: "/domain/memory: a hook cannot change it",
+    says: "/domain/memory: a hook cannot change it",
   },
-])("attack 110: does not start the guest when a hook $name", async ({ answer, text: says }) => {
+])("attack 110: does not start the guest when a hook $name", async ({ answer, says }) => {
   const hookPoints = [{ name: "OnDefineDomain", priority: 0 }];
   const served = await serveHook(socket, {
     info: { name: "hostile", versions: ["v1alpha3"], hookPoints },

@@ -44,7 +44,7 @@ function attackingPod(args: readonly string[], change: Partial<Pod["spec"]> = {}
   });
 }
 
-async function printInPod(...args: readonly string[]): Promise<readonly string[]> {
+async function sayInPod(...args: readonly string[]): Promise<readonly string[]> {
   await probed.machine.create(attackingPod(args));
   return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
@@ -59,7 +59,7 @@ function worksForRoot(): readonly string[] {
 test("attack 23: a launcher cannot create links, taps, raw sockets, mounts or devices, enter namespaces or set sysctls", async () => {
   // Ensures that no attempt fails for another reason.
   expect(worksForRoot()).toEqual(expect.arrayContaining(ATTEMPTS));
-  const works = await printInPod();
+  const works = await sayInPod();
   expect(works.filter((line) => ATTEMPTS.includes(line))).toEqual([]);
   expect(works).toContain("done");
 });
@@ -69,7 +69,7 @@ test("attack 37: the API server is unreachable from the pod network", async () =
   const connection = createConnection(port, "127.0.0.1");
   await once(connection, "connect");
   connection.destroy();
-  expect(await printInPod(String(port), probed.machine.gateway, "127.0.0.1")).toEqual(["done"]);
+  expect(await sayInPod(String(port), probed.machine.gateway, "127.0.0.1")).toEqual(["done"]);
 });
 
 test("attack 49: rejects a pod that requests host namespaces, with a message", async () => {

@@ -72,42 +72,42 @@ test("attack 44: rejects host-local with a data directory of the tenant's choice
 interface Reach {
   readonly name: string;
   readonly plugin: () => object;
-  readonly reports: () => string;
+  readonly told: () => string;
 }
 
 test.each<Reach>([
   {
     name: "ipam",
     plugin: () => ({ ...machine.node.layer2Plugin(), device, ipam: { type: "host-device" } }),
-    reports: () => 'ipam.type "host-device" (--tenant-ipams)',
+    told: () => 'ipam.type "host-device" (--tenant-ipams)',
   },
   {
     name: "twice",
     plugin: () => ({ ...machine.node.layer2Plugin(), Bridge: bridge }),
-    reports: () => "Bridge, which plugins take for bridge",
+    told: () => "Bridge, which plugins take for bridge",
   },
   {
     name: "part",
     plugin: () => ({ type: "bridge", bridge: `${bridge}\0` }),
-    reports: () => "(--tenant-bridges)",
+    told: () => "(--tenant-bridges)",
   },
   {
     name: "uplinkless",
     plugin: () => ({ type: "macvlan" }),
-    reports: () =>
+    told: () =>
       "master, without which macvlan takes the link of the default route (--tenant-masters)",
   },
   {
     name: "handed-on",
     plugin: () => ({ type: "own-meta", delegates: [{ type: "host-device", device }] }),
-    reports: () => 'delegates[0].type "host-device" (--tenant-plugins)',
+    told: () => 'delegates[0].type "host-device" (--tenant-plugins)',
   },
 ])("attack 126: rejects alternative spellings of forbidden settings: $name", async (reach) => {
   const ports = (): string => run("ip", "-j", "link", "show", "master", bridge);
   const before = ports();
   const { reason, message, nics } = await attempt(reach.name, reach.plugin());
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
-  expect(message).toContain(reach.reports());
+  expect(message).toContain(reach.told());
   expect(run("ip", "-o", "link", "show", device)).toContain(device);
   expect(ports()).toBe(before);
 });

@@ -169,7 +169,7 @@ test.each(ROWS)("$name", async ({ plugins, capabilityArgs, kind, ips, look }) =>
 async function startDhcp(): Promise<{
   readonly socket: string;
   readonly leases: string;
-  readonly printed: () => string;
+  readonly said: () => string;
 }> {
   const server = node.addSandbox({ uid: "dhcp", namespace: "default", name: "dhcp" });
   const address = { ...STATIC, addresses: [{ address: "10.58.0.1/24" }] };
@@ -207,11 +207,11 @@ async function startDhcp(): Promise<{
     ]),
   );
   await eventually(() => existsSync(socket) && existsSync(leases), TIMEOUT);
-  return { socket, leases, printed: () => output };
+  return { socket, leases, said: () => output };
 }
 
 test("dhcp, with its daemon and a server in a namespace: releases the lease with the NIC", async () => {
-  const { socket, leases, printed: output } = await startDhcp();
+  const { socket, leases, said: output } = await startDhcp();
   const ipam = { type: "dhcp", daemonSocketPath: socket };
   const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});
   const result = await cni.add(request);

@@ -40,7 +40,7 @@ function call(command: string, config: object | string, env: Record<string, stri
       ...env,
     },
   });
-  return { status, output: stdout === "" ? undefined : (JSON.parse(stdout) as unknown) };
+  return { status, said: stdout === "" ? undefined : (JSON.parse(stdout) as unknown) };
 }
 
 function configOf(more: object = {}): object {
@@ -57,7 +57,7 @@ test.each([
   const env = "deviceID" in config ? { CNI_ARGS: "" } : {};
   expect(call("ADD", configOf(config), env)).toEqual({
     status: 0,
-    output: { cniVersion: "1.0.0", interfaces: [{ name: "pod1", sandbox: "/run/netns/box" }] },
+    said: { cniVersion: "1.0.0", interfaces: [{ name: "pod1", sandbox: "/run/netns/box" }] },
   });
   expect(JSON.parse(readFileSync(info, "utf8"))).toEqual({
     type: "vhost-user",
@@ -71,7 +71,7 @@ test.each([
 });
 
 test("answers VERSION without a configuration", () => {
-  expect(call("VERSION", "").output).toMatchObject({ cniVersion: "1.1.0" });
+  expect(call("VERSION", "").said).toMatchObject({ cniVersion: "1.1.0" });
 });
 
 test.each<{ name: string; config?: object | string; env?: Record<string, string>; code: number }>([
@@ -89,6 +89,6 @@ test.each<{ name: string; config?: object | string; env?: Record<string, string>
   { name: "no version", config: {}, code: 7 },
   { name: "invalid JSON", config: `{"cniVersion":`, code: 7 },
 ])("ADD rejects $name", ({ config = configOf(), env, code }) => {
-  expect(call("ADD", config, env)).toMatchObject({ status: 1, output: { code } });
+  expect(call("ADD", config, env)).toMatchObject({ status: 1, said: { code } });
   expect(existsSync(info)).toBe(false);
 });

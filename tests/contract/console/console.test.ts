@@ -21,7 +21,7 @@ function firstVisit(): Promise<Visit> {
   return eventually(() => machine.visits[0], TIMEOUT);
 }
 
-async function receivedBy({ socket }: Visit): Promise<string> {
+async function heardBy({ socket }: Visit): Promise<string> {
   const [text] = (await once(socket, "message")) as [Buffer];
   return String(text);
 }
@@ -39,7 +39,7 @@ test("a console sends input to the guest and shows its output", async () => {
   visit.socket.send("login: ");
   const [prompt] = (await once(console.child.stdout, "data")) as [Buffer];
   expect(String(prompt)).toBe("login: ");
-  const typed = receivedBy(visit);
+  const typed = heardBy(visit);
   console.child.stdin.end("root\n");
   expect(await typed).toBe("root\n");
   expect(await console.ended).toEqual({ code: 0, err: "" });
@@ -83,7 +83,7 @@ test("forwards a port anew for each connection", async () => {
     const socket = connect({ host: "127.0.0.1", port: Number(port) });
     const visit = await eventually(() => machine.visits[index], TIMEOUT);
     expect(visit.what).toBe("portforward/22/tcp");
-    const received = receivedBy(visit);
+    const received = heardBy(visit);
     socket.write("SSH-2.0-x\n");
     expect(await received).toBe("SSH-2.0-x\n");
     visit.socket.close();
@@ -96,7 +96,7 @@ test("stdin and stdout carry a port for ssh's ProxyCommand", async () => {
   const visit = await firstVisit();
   visit.socket.send("SSH-2.0-y\n");
   expect(String((await once(piped.child.stdout, "data"))[0])).toBe("SSH-2.0-y\n");
-  const received = receivedBy(visit);
+  const received = heardBy(visit);
   piped.child.stdin.write("SSH-2.0-x\n");
   expect(await received).toBe("SSH-2.0-x\n");
   visit.socket.close();

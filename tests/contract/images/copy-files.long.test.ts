@@ -45,7 +45,7 @@ function copyFiles(...args: readonly string[]) {
   const script = `mount -t tmpfs none "$0/volume"; echo secret >"$0/volume/token"
     mount -t proc proc "$0/proc"; root=$0; exec chroot "$root" /copy-files "$@"`;
   const { status, stderr } = attempt(["unshare", "--mount", "sh", "-c", script, root, ...args]);
-  return { status, printed: stderr.trim() };
+  return { status, said: stderr.trim() };
 }
 
 /** Creates a file in its own directory, which is returned. */
@@ -61,7 +61,7 @@ function copied(): readonly string[] {
 
 test("copies files and targets of links within the image whole and readable by all users", () => {
   const sources = ["/boot/vmlinuz", "/boot/climbing", "boot/initrd"];
-  expect(copyFiles("/out", ...sources)).toEqual({ status: 0, printed: "" });
+  expect(copyFiles("/out", ...sources)).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["climbing", "initrd", "vmlinuz"]);
   expect(readFileSync(join(root, "out/vmlinuz"), "utf8")).toBe(KERNEL);
   expect(readFileSync(join(root, "out/climbing"), "utf8")).toBe(KERNEL);
@@ -73,7 +73,7 @@ test("follows an upward link while files are renamed", () => {
   const renamer = spawn("perl", ["-e", renames], { cwd: makeFile("a"), stdio: "ignore" });
   try {
     for (let round = 0; round < 20; round += 1) {
-      expect(copyFiles("/out", "/boot/climbing")).toEqual({ status: 0, printed: "" });
+      expect(copyFiles("/out", "/boot/climbing")).toEqual({ status: 0, said: "" });
     }
   } finally {
     renamer.kill("SIGKILL");
@@ -83,15 +83,15 @@ test("follows an upward link while files are renamed", () => {
 test("a copy replaces the previous one and the remains of a killed one", () => {
   writeFileSync(join(root, "out/initrd"), "old and longer than the new one");
   writeFileSync(join(root, "out/.copy-files.partial"), "half");
-  expect(copyFiles("/out", "/boot/initrd")).toEqual({ status: 0, printed: "" });
+  expect(copyFiles("/out", "/boot/initrd")).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["initrd"]);
   expect(readFileSync(join(root, "out/initrd"), "utf8")).toBe("an initrd\n");
 });
 
 test("preserves source directories on request, and the copy can be repeated", () => {
   const text = ["--parents", "/out", "/boot/initrd", "other/initrd"];
-  expect(copyFiles(...text)).toEqual({ status: 0, printed: "" });
-  expect(copyFiles(...text)).toEqual({ status: 0, printed: "" });
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["boot", "boot/initrd", "other", "other/initrd"]);
   expect(readFileSync(join(root, "out/other/initrd"), "utf8")).toBe("another initrd\n");
 });
@@ -108,8 +108,8 @@ describe("a disk", () => {
   test("is the one file in /disk, or the named one; its directory is preserved", () => {
     writeFileSync(disk("debian.qcow2"), KERNEL);
     writeFileSync(disk(".wh..opq"), "");
-    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, printed: "" });
-    expect(copyFiles("--disk", "/out", "/boot/initrd")).toEqual({ status: 0, printed: "" });
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
+    expect(copyFiles("--disk", "/out", "/boot/initrd")).toEqual({ status: 0, said: "" });
     expect(copied()).toEqual(["boot", "boot/initrd", "disk", "disk/debian.qcow2"]);
     expect(readFileSync(join(root, "out/disk/debian.qcow2"), "utf8")).toBe(KERNEL);
   });
@@ -119,7 +119,7 @@ describe("a disk", () => {
     run(["truncate", "--size=1T", disk("bomb.img")]);
     const text = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
     run(["dd", ...text, "count=1", "seek=500000", "status=none"]);
-    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, printed: "" });
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
     const copy = join(root, "out/disk/bomb.img");
     expect(statSync(copy).size).toBe(2 ** 40);
     expect(statSync(copy).blocks * 512).toBeLessThan(2 * 2 ** 20);
@@ -133,7 +133,7 @@ describe("a disk", () => {
     bytes.write("a partition", 3 << 20);
     bytes.write("the end", bytes.length - 7);
     writeFileSync(disk("zeros.img"), bytes);
-    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, printed: "" });
+    expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
     const copy = join(root, "out/disk/zeros.img");
     expect(readFileSync(copy).equals(bytes)).toBe(true);
     expect(statSync(copy).blocks * 512).toBeLessThan(1 << 20);
@@ -144,7 +144,7 @@ describe("a disk", () => {
     { name: "a link out of the image", link: "/proc/1/environ", reason: "is a symbolic link" },
   ])("rejects $name", ({ link, reason }) => {
     symlinkSync(link, disk("disk.img"));
-    const { status, printed: output } = copyFiles("--disk", "/out");
+    const { status, said: output } = copyFiles("--disk", "/out");
     expect(status).toBe(1);
     expect(output).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
     expect(copied()).toEqual([]);
@@ -156,26 +156,24 @@ describe("a disk", () => {
     const reason = "is a symbolic link, or behind one; put the file itself there";
     expect(copyFiles("--disk", "/out")).toEqual({
       status: 1,
-      printed: `copy-files: /disk: ${reason}`,
+      said: `copy-files: /disk: ${reason}`,
     });
     const named = copyFiles("--disk", "/out", "/disk/initrd");
-    expect(named).toEqual({ status: 1, printed: `copy-files: /disk/initrd: ${reason}` });
+    expect(named).toEqual({ status: 1, said: `copy-files: /disk/initrd: ${reason}` });
     expect(copied()).toEqual([]);
   });
 
   test("rejects an ambiguous or missing disk", () => {
-    expect(copyFiles("--disk", "/out").printed).toContain("/disk: has no file; put the disk there");
+    expect(copyFiles("--disk", "/out").said).toContain("/disk: has no file; put the disk there");
     for (const name of ["a.img", "b.img"]) writeFileSync(disk(name), name);
-    expect(copyFiles("--disk", "/out").printed).toContain("/disk: has more than one file");
-    expect(copyFiles("--disk", "/out", "/disk/../boot/initrd").printed).toContain(
-      "has . or .. in it",
-    );
+    expect(copyFiles("--disk", "/out").said).toContain("/disk: has more than one file");
+    expect(copyFiles("--disk", "/out", "/disk/../boot/initrd").said).toContain("has . or .. in it");
     expect(copied()).toEqual([]);
   });
 });
 
 test("copies itself, and the copy runs", () => {
-  expect(copyFiles("--self", "/out")).toEqual({ status: 0, printed: "" });
+  expect(copyFiles("--self", "/out")).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["copy-files"]);
   expect(attempt([join(root, "out/copy-files")]).status).toBe(2);
 });
@@ -196,10 +194,10 @@ test.each([
   ["a destination that is not there", ["/none", "/boot/initrd"], "No such file or directory"],
   ["a destination that is a link", ["/link", "/boot/initrd"], "Not a directory"],
 ])("rejects %s and copies nothing", (_, args, reason) => {
-  const { status, printed: output } = copyFiles(...args);
-  expect({ status, printed: output }).toEqual({
+  const { status, said: output } = copyFiles(...args);
+  expect({ status, said: output }).toEqual({
     status: 1,
-    printed: expect.stringContaining(reason) as string,
+    said: expect.stringContaining(reason) as string,
   });
   expect(copied()).toEqual([]);
 });
@@ -226,7 +224,7 @@ test.each([
   { args: ["--disk"] },
   { args: ["--disk", "/out", "/a", "/b"] },
 ])("prints the usage for $args", ({ args }) => {
-  const { status, printed: output } = copyFiles(...args);
+  const { status, said: output } = copyFiles(...args);
   expect(status).toBe(2);
   expect(output).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
 });

@@ -157,8 +157,8 @@ describe("a VM of an instancetype and a preference", () => {
 });
 
 test("every user sees the cluster's instancetypes by their short name", async () => {
-  const other = await machine.person("somebody");
-  const answer = await other.ask("GET", `${GROUP}/virtualmachineclusterinstancetypes`);
+  const somebody = await machine.person("somebody");
+  const answer = await somebody.ask("GET", `${GROUP}/virtualmachineclusterinstancetypes`);
   expect(answer.code).toBe(200);
   expect((await kubectl("get", "vmcf,vmpref", "-o", "name")).out.split("\n")).toEqual([
     "virtualmachineclusterinstancetype.instancetype.kubevirt.io/small",

@@ -78,27 +78,27 @@ async function errorOf(pod: string): Promise<string> {
 
 describe("is reported without a pod that uses it", () => {
   test.each([
-    { name: "no-json", config: "{", reason: "NetworkInvalid", wantedText: /is not a JSON object/ },
+    { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
     {
       name: "no-plugin",
       config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}',
       reason: "PluginMissing",
-      wantedText: /no-such-plugin was not found in .*; correct the name/,
+      says: /no-such-plugin was not found in .*; correct the name/,
     },
     {
       name: "no-ipam",
       config: '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"nope"}}',
       reason: "PluginMissing",
-      wantedText: /plugin nope was not found in/,
+      says: /plugin nope was not found in/,
     },
     {
       name: "empty-range",
       reason: "NetworkInvalid",
-      wantedText: /ipam: has no address for a pod/,
+      says: /ipam: has no address for a pod/,
       config:
         '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}}',
     },
-  ])("$name", async ({ name, config, reason, wantedText: says }) => {
+  ])("$name", async ({ name, config, reason, says }) => {
     await machine.putNad(NAMESPACE, name, config);
     const message = await waitFor(name, reason);
     expect(message).toMatch(says);

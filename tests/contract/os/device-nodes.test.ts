@@ -30,7 +30,7 @@ function clean(): Promise<void> {
 afterEach(clean);
 
 /** In the format of the kernel's `ls`: `c 1 3 107 107 600`. */
-function print(path: string): readonly string[] {
+function say(path: string): readonly string[] {
   const line = execFileSync("stat", ["-c", "%F %Hr %Lr %u %g %a", path], { encoding: "utf8" });
   return line.trim().replace("character special file", "c").split(" ");
 }
@@ -50,7 +50,7 @@ describeDeviceNodesContract("a machine", () =>
     },
     find: (path) => {
       if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-      const [major = 0, minor = 0, uid = 0, gid = 0] = print(path).slice(1, -1).map(Number);
+      const [major = 0, minor = 0, uid = 0, gid = 0] = say(path).slice(1, -1).map(Number);
       return { major, minor, uid, gid, mode: lstatSync(path).mode & 0o7777 };
     },
     close: clean,
@@ -71,7 +71,7 @@ function keepCopyUnderStrictMask(path: string): string {
 test("a copy of /dev/null works in a root directory that all users may read", async () => {
   const path = join(directory, "run/devices/null");
   expect(keepCopyUnderStrictMask(path)).toBe("made");
-  expect(print(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
+  expect(say(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
   const { uid, mode } = lstatSync(dirname(path));
   expect([uid, mode & 0o777]).toEqual([0, 0o755]);
   const { ino } = lstatSync(path);

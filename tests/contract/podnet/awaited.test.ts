@@ -52,7 +52,7 @@ async function awaitGuest(mac: string): Promise<void> {
 }
 
 /** The ports where the host's bridge has learned the guest. */
-function receivedAt(): readonly string[] {
+function heardAt(): readonly string[] {
   const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
   return entries
     .filter((line) => line.startsWith(WIRING.mac) && !line.includes("permanent"))
@@ -67,19 +67,19 @@ function framesAt(guest: string): number {
 
 test("a pod that awaits a guest stays silent and queues nothing in its tap, and receives frames once the guest is here", async () => {
   ping(here, "10.9.0.2");
-  expect(receivedAt()).toEqual(["pod1pod1"]);
+  expect(heardAt()).toEqual(["pod1pod1"]);
   await awaitGuest("02:00:00:00:5e:99");
   const before = framesAt(there);
   // A request for an unused address is broadcast.
   expect(() => ping(other, "10.9.0.77")).toThrow("Command failed");
   ping(here, "10.9.0.2");
   expect(framesAt(there)).toBe(before);
-  expect(receivedAt()).toEqual(["pod1pod1"]);
+  expect(heardAt()).toEqual(["pod1pod1"]);
   run("ip", "-n", here, "link", "set", "eth0", "down");
   await makeNetwork().wireTap(target, WIRING);
   expect((await makeNetwork().observe(target)).isWired(WIRING)).toBe(true);
   expect(ping(there, "10.9.0.2")).toContain(" 0% packet loss");
-  expect(receivedAt()).toEqual(["pod9pod1"]);
+  expect(heardAt()).toEqual(["pod9pod1"]);
 });
 
 test("a NIC with the guest's MAC gives up the MAC before it joins the bridge", async () => {
@@ -87,7 +87,7 @@ test("a NIC with the guest's MAC gives up the MAC before it joins the bridge", a
   await awaitGuest(WIRING.mac);
   const nic = run("ip", "-n", `${PREFIX}-pod9`, "-br", "link", "show", "pod1");
   expect(nic).not.toContain(WIRING.mac);
-  expect(receivedAt()).toEqual(["pod1pod1"]);
+  expect(heardAt()).toEqual(["pod1pod1"]);
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 
@@ -111,12 +111,12 @@ test("neighbors that learned the guest elsewhere, or another MAC for it, learn t
   const believedElsewhere = async () => {
     await network.announce(target, { ...nic, addresses: [] });
     await network.announce(target, { ...nic, mac: wrong });
-    return [...receivedAt(), ...believedMacs()];
+    return [...heardAt(), ...believedMacs()];
   };
   await expect.poll(believedElsewhere).toEqual(["pod9pod1", wrong, wrong]);
   await network.announce(namespaces.open(`${PREFIX}-pod1`), nic);
   await expect.poll(believedMacs).toEqual([WIRING.mac, WIRING.mac]);
-  expect(receivedAt()).toEqual(["pod1pod1"]);
+  expect(heardAt()).toEqual(["pod1pod1"]);
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 

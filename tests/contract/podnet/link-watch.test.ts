@@ -54,7 +54,7 @@ interface Shown {
 class Watched {
   readonly #namespaces = new Namespaces();
   readonly #stop = new AbortController();
-  readonly reported: LinkChanges[] = [];
+  readonly told: LinkChanges[] = [];
   readonly pod: string;
   readonly netns: NetnsHandle;
 
@@ -69,7 +69,7 @@ class Watched {
   async watch(): Promise<void> {
     await makeNetwork().wireTap(this.netns, guestWiring(1));
     await this.#quiet();
-    createLinkWatch().watch(this.netns, (links) => this.reported.push(links), this.#stop.signal);
+    createLinkWatch().watch(this.netns, (links) => this.told.push(links), this.#stop.signal);
   }
 
   /** The kernel may report a new carrier up to a second later, with the state. Source: net/core/link_watch.c. */
@@ -91,8 +91,8 @@ class Watched {
     return this.#look(name)?.ifindex ?? 0;
   }
 
-  isReported(index: number): boolean {
-    return this.reported.some(
+  isTold(index: number): boolean {
+    return this.told.some(
       (links) => links !== "unknown" && links.some((link) => link.index === index),
     );
   }
@@ -231,7 +231,7 @@ describe("reports within a second when, for a wired NIC,", () => {
   ])("$name", async ({ link, change }) => {
     const index = watched.indexOf(link);
     change(watched);
-    await eventually(() => watched.isReported(index), { withinMs: 1000 });
+    await eventually(() => watched.isTold(index), { withinMs: 1000 });
   });
 
   test("ignores neighbor changes that the guest's traffic causes", async () => {
@@ -239,22 +239,22 @@ describe("reports within a second when, for a wired NIC,", () => {
     watched.ip("neigh", "add", "10.9.0.9", "lladdr", OTHER_MAC, "dev", "lo");
     watched.ip("link", "add", "later", "type", "bridge");
     const later = watched.indexOf("later");
-    await eventually(() => watched.isReported(later), { withinMs: 1000 });
-    expect(watched.isReported(watched.indexOf("lo"))).toBe(false);
+    await eventually(() => watched.isTold(later), { withinMs: 1000 });
+    expect(watched.isTold(watched.indexOf("lo"))).toBe(false);
   });
 
   test("reports an overflow as a change of anything and continues", async () => {
     const script = [1400, 1401].map((mtu) => `link set lo mtu ${String(mtu)}\n`).join("");
     run("sh", "-c", `printf '${script.repeat(2000)}' | ip -n ${watched.pod} -batch -`);
-    await eventually(() => watched.reported.includes("unknown"), { withinMs: 2000 });
+    await eventually(() => watched.told.includes("unknown"), { withinMs: 2000 });
     await eventually(
       () => {
         watched.ip("link", "set", "lo", "mtu", "65536");
-        return watched.reported.at(-1) !== "unknown";
+        return watched.told.at(-1) !== "unknown";
       },
       { withinMs: 5000 },
     );
-    expect(watched.reported.length).toBeLessThan(30);
+    expect(watched.told.length).toBeLessThan(30);
   });
 });
 

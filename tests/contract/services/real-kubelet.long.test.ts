@@ -190,7 +190,7 @@ async function startVmi(name: string): Promise<Pod> {
   return pod;
 }
 
-async function report({ metadata: { name } }: Pod, status: object): Promise<void> {
+async function tell({ metadata: { name } }: Pod, status: object): Promise<void> {
   const patch = { type: "merge", fields: { status } } as const;
   await admin.store.patch(PODS, { namespace: NAMESPACE, name }, patch, { subresource: "status" });
 }
@@ -218,7 +218,7 @@ test("reports a silent runtime on pod, VMI and command line, and continues once 
   const { name, uid = "" } = pod.metadata;
   const sandbox = node.addSandbox({ uid, namespace: NAMESPACE, name });
   runtime.put(sandbox);
-  await report(pod, runningStatus(["10.244.0.7", "fd00:10:244::7"]));
+  await tell(pod, runningStatus(["10.244.0.7", "fd00:10:244::7"]));
   const annotations = async () =>
     (await admin.store.find(PODS, { namespace: NAMESPACE, name }))?.metadata.annotations ?? {};
   const errors = async () =>
@@ -249,7 +249,7 @@ test("reports a silent runtime on pod, VMI and command line, and continues once 
 
 test("a launcher that the kubelet rejected reports why and has no ready NIC", async () => {
   const pod = await startVmi("vm2");
-  await report(pod, REFUSED_STATUS);
+  await tell(pod, REFUSED_STATUS);
   await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", TIMEOUT);
   const { reason, message } = REFUSED_STATUS;
   const status = await vmiStatus("vm2");

@@ -79,9 +79,9 @@ test("imports the images that pods need, with progress", async () => {
 });
 
 /** Runs the command line; returns its result and output. */
-async function patchbay(...args: readonly string[]): Promise<{ code: number; output: string }> {
+async function patchbay(...args: readonly string[]): Promise<{ code: number; said: string }> {
   const { exitCode, stdout, stderr } = await callPatchbay([...args, "--data-dir", dataDir]);
-  return { code: exitCode, output: stdout + stderr };
+  return { code: exitCode, said: stdout + stderr };
 }
 
 test(
@@ -90,7 +90,7 @@ test(
     const source = join(dataDir, "source");
     await files.ensureDirectory(source);
     await files.writeAtomic(join(source, "vmlinuz"), "kernel");
-    expect((await patchbay("image", "add", "guest", source)).output).toMatch(
+    expect((await patchbay("image", "add", "guest", source)).said).toMatch(
       /image guest added: sha256:[0-9a-f]{64}, \d+ kB/,
     );
     const firmware = {
@@ -111,11 +111,11 @@ test(
     kubectl("create", "-f", file);
     const refused = await patchbay("image", "remove", "guest");
     expect(refused).toMatchObject({ code: 4 });
-    expect(refused.output).toContain("virtualmachine default/user");
-    expect((await patchbay("complete", "images")).output).toBe("guest\n");
+    expect(refused.said).toContain("virtualmachine default/user");
+    expect((await patchbay("complete", "images")).said).toBe("guest\n");
     kubectl("delete", "vm", "user");
-    expect((await patchbay("image", "remove", "guest")).output).toBe("image guest removed\n");
-    expect((await patchbay("image", "list")).output).not.toContain("guest ");
+    expect((await patchbay("image", "remove", "guest")).said).toBe("image guest removed\n");
+    expect((await patchbay("image", "list")).said).not.toContain("guest ");
   },
   UP_MS,
 );

@@ -2,7 +2,7 @@
 // Unmodified Debian. A boot takes most of a minute under emulation, so two scenarios run in parallel, and the tests
 // judge their results.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { reported, type Seen } from "../story.ts";
+import { told, type Seen } from "../story.ts";
 import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
 import { bootFromImage, deleteImageVm, TOLD, type ImageStory } from "./container-disk.ts";
 import { addDebianImage, DEBIAN_BOOT_MS } from "./debian.ts";
@@ -15,10 +15,10 @@ let old: Seen<OldStory>;
 beforeAll(async () => {
   addDebianImage();
   const oneAfterTheOther = async (): Promise<void> => {
-    image = await reported(bootFromImage());
-    old = await reported(bootOldManifest());
+    image = await told(bootFromImage());
+    old = await told(bootOldManifest());
   };
-  [claim] = await Promise.all([reported(bootFromClaim()), oneAfterTheOther()]);
+  [claim] = await Promise.all([told(bootFromClaim()), oneAfterTheOther()]);
 }, 4 * DEBIAN_BOOT_MS);
 
 afterAll(() => {
@@ -49,7 +49,7 @@ describe("Debian from a claim", () => {
   });
 
   test("is reachable by ssh and scp through the API server alone, with a key of its user data", () => {
-    expect(claim().shell).toEqual({ output: "kept", code: 7, copied: "there and back" });
+    expect(claim().shell).toEqual({ said: "kept", code: 7, copied: "there and back" });
   });
 
   test("does not migrate because the claim is not shared, and reports it", () => {

@@ -13,7 +13,7 @@ const UNASKED = ["--local-ssh-opts=-o StrictHostKeyChecking=no"];
 
 export interface ShellStory {
   /** Output of a command in the guest, and its local exit code. */
-  readonly output: string;
+  readonly said: string;
   readonly code: number | null;
   /** A file after copying it there and back. */
   readonly copied: string;
@@ -75,7 +75,7 @@ export class SecureShell {
       const run = this.#run("scp", ...ends);
       if (run.code !== 0) throw new Error(run.stderr);
     }
-    return { output: stdout.trim(), code, copied: readFileSync(`${file}.back`, "utf8") };
+    return { said: stdout.trim(), code, copied: readFileSync(`${file}.back`, "utf8") };
   }
 
   /** Removes the local files. */

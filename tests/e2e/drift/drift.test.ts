@@ -70,7 +70,7 @@ async function expectTraffic(): Promise<void> {
   expect(await ping(PEER, ADDRESS)).toEqual({ sent: 3, received: 3 });
 }
 
-function driftsReported(): readonly string[] {
+function driftsTold(): readonly string[] {
   return machine
     .events()
     .filter(({ reason, message }) => reason === "InterfaceDrifted" && message.includes(NIC))
@@ -178,11 +178,8 @@ test.each([
   "were changed by something else",
   "its device was missing",
 ])("reported that %s", async (text) => {
-  const reported = await eventually(
-    () => driftsReported().find((message) => message.includes(text)),
-    {
-      withinMs: CHANGE_MS,
-    },
-  );
+  const reported = await eventually(() => driftsTold().find((message) => message.includes(text)), {
+    withinMs: CHANGE_MS,
+  });
   expect(reported).toMatch(new RegExp(`^interface ${NIC}: `));
 });

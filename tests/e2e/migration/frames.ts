@@ -3,13 +3,10 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 
-function follow(
-  argv: readonly [string, ...string[]],
-  report: (line: string) => void,
-): ChildProcess {
+function follow(argv: readonly [string, ...string[]], tell: (line: string) => void): ChildProcess {
   const [program, ...args] = argv;
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
-  createInterface(child.stdout).on("line", report);
+  createInterface(child.stdout).on("line", tell);
   return child;
 }
 

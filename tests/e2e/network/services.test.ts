@@ -153,7 +153,7 @@ test("a changed Service leads to its new endpoints, or to none", async () => {
   await eventually(async () => !(await isAnswered()), TIMEOUT);
   change(ports(PORT));
   await eventually(isAnswered, TIMEOUT);
-  change({ selector: { noOne: "has it" } });
+  change({ selector: { nobody: "has it" } });
   await eventually(async () => !(await isAnswered()), TIMEOUT);
 });
 

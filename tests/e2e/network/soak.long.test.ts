@@ -69,7 +69,7 @@ function inventories(): readonly unknown[] {
 }
 
 /** Progress for users. */
-async function report(count: number, { clockMs, processorMs }: Took): Promise<void> {
+async function tell(count: number, { clockMs, processorMs }: Took): Promise<void> {
   const held = await heldByServices();
   const heaps = [...held].map(([name, { heap }]) => `${name} ${(heap / 1e6).toFixed(1)} MB`);
   const took = `${clockMs.toFixed(0)} ms, ${processorMs.toFixed(0)} ms of processors`;
@@ -112,7 +112,7 @@ test("nothing grows, no packet is lost on the other NICs, the last rounds cost a
   for (let count = 0; count < ROUNDS; count += 1) {
     const took = await round();
     rounds.push(took);
-    if (count % 10 === 9) await report(count + 1, took);
+    if (count % 10 === 9) await tell(count + 1, took);
     if (count === ROUNDS >> 1) middle = await heldByServices();
   }
   for (const one of pings) expect(await one.stop()).toBeGreaterThan(ROUNDS * 10);

@@ -159,9 +159,9 @@ describe("the number of ports", () => {
   });
 
   test.each([
-    { value: -1, text: /pcieRootPorts/ },
-    { value: 129, text: /pcieRootPorts/ },
-  ])("rejects $value", ({ value, text: says }) => {
+    { value: -1, says: /pcieRootPorts/ },
+    { value: 129, says: /pcieRootPorts/ },
+  ])("rejects $value", ({ value, says }) => {
     const manifest = vmManifest({ name: "bad", pcieRootPorts: value, running: false });
     expect(() => {
       machine.apply(manifest);

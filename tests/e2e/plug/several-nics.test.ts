@@ -84,7 +84,7 @@ describe("several NICs", () => {
     );
     const outs = at(isOut);
     const counts = [...plugged, outs].map((found) => found.length);
-    expect({ counts, reports: reported }).toMatchObject({ counts: [1, 1, 1, 1] });
+    expect({ counts, told: reported }).toMatchObject({ counts: [1, 1, 1, 1] });
     const [blue2 = 0, ...reds] = plugged.flat();
     for (const red of reds) expect(red).toBeGreaterThan(blue2);
     expect(outs[0]).toBeGreaterThan(Math.max(...reds));

@@ -35,7 +35,7 @@ interface Refused {
   readonly body: unknown;
   readonly status: number;
   /** The Status's message and its causes with fields. */
-  readonly message: readonly RegExp[];
+  readonly says: readonly RegExp[];
 }
 
 const REFUSED: readonly Refused[] = [
@@ -44,61 +44,61 @@ const REFUSED: readonly Refused[] = [
     path: `${ALPHA}/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "nowhere" },
     status: 422,
-    message: [/networkAttachmentDefinitionName: .*nowhere/],
+    says: [/networkAttachmentDefinitionName: .*nowhere/],
   },
   {
     name: "duplicate name: used on another network",
     path: `${ALPHA}/addinterface`,
     body: { name: "base", networkAttachmentDefinitionName: "red" },
     status: 409,
-    message: [/base/],
+    says: [/base/],
   },
   {
     name: "bad name",
     path: `${ALPHA}/addinterface`,
     body: { name: "no good!", networkAttachmentDefinitionName: "blue" },
     status: 422,
-    message: [/name: .*can only contain/],
+    says: [/name: .*can only contain/],
   },
   {
     name: "missing network",
     path: `${ALPHA}/addinterface`,
     body: { name: "new" },
     status: 400,
-    message: [/networkAttachmentDefinitionName/],
+    says: [/networkAttachmentDefinitionName/],
   },
   {
     name: "missing name",
     path: `${ALPHA}/removeinterface`,
     body: {},
     status: 400,
-    message: [/name/],
+    says: [/name/],
   },
   {
     name: "the default network's NIC",
     path: `${ALPHA}/removeinterface`,
     body: { name: "default" },
     status: 422,
-    message: [/name: .*default network/],
+    says: [/name: .*default network/],
   },
   {
     name: "the VMI is not running",
     path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 409,
-    message: [/not running/],
+    says: [/not running/],
   },
   {
     name: "missing VM",
     path: `${SUBRESOURCES}/virtualmachines/nobody/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 404,
-    message: [/nobody/],
+    says: [/nobody/],
   },
 ];
 
 describe("rejects a request", () => {
-  test.each(REFUSED)("$name: $status", async ({ path, body, status, message: says }) => {
+  test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const refusal = await client
       .requestRaw({ method: "PUT", path, body })

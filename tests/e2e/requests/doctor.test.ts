@@ -46,14 +46,12 @@ test("reports an unusable network with the next step, and the exit code shows it
       () => {
         const { code, lines } = diagnose();
         const at = lines.findIndex((line) => line.includes("network default/of-no-link"));
-        return at === -1 ? undefined : { code, printed: lines[at] ?? "", fix: lines[at + 1] ?? "" };
+        return at === -1 ? undefined : { code, said: lines[at] ?? "", fix: lines[at + 1] ?? "" };
       },
       { withinMs: CHANGE_MS },
     );
     expect(found.code).toBe(1);
-    expect(found.printed).toMatch(
-      /^WRONG {2}network default\/of-no-link: \w+ on node .*no-such-link/,
-    );
+    expect(found.said).toMatch(/^WRONG {2}network default\/of-no-link: \w+ on node .*no-such-link/);
     expect(found.fix).toContain("fix: ");
   } finally {
     machine.delete("net-attach-def", NETWORK.name);

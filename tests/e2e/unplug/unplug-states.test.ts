@@ -3,7 +3,7 @@
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectGone, ifaceStatus, machine } from "../machine.ts";
-import { reported, type Seen } from "../story.ts";
+import { told, type Seen } from "../story.ts";
 import { hasDevice, virsh } from "../virsh.ts";
 import { AGAIN_MS, GuestWithNic, NIC } from "./guest-with-nic.ts";
 import { panic, PANICKED, type PanicStory } from "./panic.ts";
@@ -19,7 +19,7 @@ let panicked: Promise<Seen<PanicStory>>;
 
 beforeAll(async () => {
   subject = await GuestWithNic.boot(VM, { network: "blue", bridge: "pbt-blue" });
-  panicked = reported(panic());
+  panicked = told(panic());
 });
 
 afterAll(async () => {
@@ -96,7 +96,7 @@ describe("a booting guest", () => {
       const before = subject.requestsLogged();
       virsh(VM, "reset");
       subject.unplug();
-      const reported = await eventually(
+      const told = await eventually(
         () => {
           const status = ifaceStatus(VM, NIC);
           const requests = subject.requestsLogged() - before;
@@ -107,7 +107,7 @@ describe("a booting guest", () => {
         },
         { withinMs: CHANGE_MS },
       );
-      expect(reported).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
+      expect(told).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
       const seen = new Set<string>();
       await eventually(
         () => {

@@ -219,9 +219,9 @@ test("Open vSwitch serves them as well once its sockets exist", async () => {
 
 test("a VM that was started without shared memory is told the next step", async () => {
   await plug("beta", "later");
-  const text = (): boolean =>
+  const says = (): boolean =>
     ifaceStatus("beta", "later")?.hotplug?.message?.includes("no directory of sockets") === true;
-  await eventually(text, { withinMs: CHANGE_MS });
+  await eventually(says, { withinMs: CHANGE_MS });
   removeInterface("beta", "later");
   await expectGone("beta", "later");
 });

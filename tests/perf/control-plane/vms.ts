@@ -166,10 +166,10 @@ export class Vms {
   }
 
   /** Calls back when a VM has its NIC; returns a function that cancels it. */
-  onPlugged(report: () => void): () => void {
+  onPlugged(tell: () => void): () => void {
     return this.#node.vmis.onChange((change) => {
       if (change.kind !== "updated" || hasHot(change.previous)) return;
-      if (hasHot(change.current)) report();
+      if (hasHot(change.current)) tell();
     });
   }
 

@@ -127,7 +127,7 @@ async function send(machine: Machine, { name }: Nic): Promise<Flow> {
   return { perSecond: sent / seconds, perCpuSecond: sent / (cpuSeconds() - before) };
 }
 
-async function receive(machine: Machine, { name }: Nic): Promise<Flow> {
+async function hear(machine: Machine, { name }: Nic): Promise<Flow> {
   const before = cpuSeconds();
   const { lines } = await machine.console(VM).run(`heard ${name} ${String(SECONDS)}`, ANSWER);
   const received = numberIn(lines, /heard (\d+)/);
@@ -140,11 +140,11 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-async function receiveByTap(machine: Machine, nic: Nic): Promise<Flow> {
+async function hearByTap(machine: Machine, nic: Nic): Promise<Flow> {
   const text = ["pbp-pump", PLAIN.bridge, nic.mac.replaceAll(":", "")];
   const pump = spawn("perl", ["-e", PUMP, ...text], { stdio: "ignore" });
   try {
-    return await receive(machine, nic);
+    return await hear(machine, nic);
   } finally {
     await end(pump);
   }
@@ -193,10 +193,10 @@ async function measure(machine: Machine, rounds: number): Promise<void> {
       "from the guest, by vhost-user",
       () => served(machine, { mode: "rxonly" }, (nic) => send(machine, nic)),
     ],
-    ["to the guest, through a tap", () => receiveByTap(machine, plain)],
+    ["to the guest, through a tap", () => hearByTap(machine, plain)],
     [
       "to the guest, by vhost-user",
-      () => served(machine, { mode: "txonly", to }, (nic) => receive(machine, nic)),
+      () => served(machine, { mode: "txonly", to }, (nic) => hear(machine, nic)),
     ],
   ];
   const rows = ways.map(([label, way]) => ({ label, way, flows: new Array<Flow>() }));

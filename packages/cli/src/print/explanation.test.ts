@@ -109,9 +109,9 @@ describe("printExplanation", () => {
     const next = "next:   the node's container runtime responds";
     const titled = { title: "vm ns/one", isRunning: true };
     const row = { name: "blue", status: { name: "blue", hotplug } };
-    const reported = { ...row, status: { name: "blue", hotplug: { ...hotplug, reason: silent } } };
+    const told = { ...row, status: { name: "blue", hotplug: { ...hotplug, reason: silent } } };
     const flat = (text: string): string => text.replace(/next: +/, "next:   ");
-    expect(flat(printExplanation(reported, titled))).toContain(next);
+    expect(flat(printExplanation(told, titled))).toContain(next);
     expect(flat(printExplanation(row, { ...titled, blockedReason: silent }))).toContain(next);
     expect(flat(printExplanation(row, titled))).not.toContain(next);
   });

@@ -28,8 +28,8 @@ function clientOf(mayList: boolean): PanelDeps["client"] & { readonly seen: unkn
     },
     reflect: (type, wanted) => {
       seen.push([type.resource, wanted?.namespace]);
-      const subscribe = (report: (reported: object) => void): object => {
-        report({ kind: "listed", objects: [] });
+      const subscribe = (tell: (told: object) => void): object => {
+        tell({ kind: "listed", objects: [] });
         return { unsubscribe: () => undefined };
       };
       return { subscribe } as never; // nothing else of it is used
@@ -88,8 +88,8 @@ test.each([
 ])("watches three kinds in one response, $name", async ({ mayList, onlyIn, want }) => {
   const client = clientOf(mayList);
   const headers = await open(client, onlyIn);
-  const reported = await firstLines(headers, 6);
-  expect(reported.map(({ of, kind }) => `${of} ${kind}`)).toEqual([
+  const told = await firstLines(headers, 6);
+  expect(told.map(({ of, kind }) => `${of} ${kind}`)).toEqual([
     "vms scope",
     "vms listed",
     "vmis scope",
@@ -97,7 +97,7 @@ test.each([
     "networks scope",
     "networks listed",
   ]);
-  expect(reported[0]?.namespace).toBe(want ?? null);
+  expect(told[0]?.namespace).toBe(want ?? null);
   expect(client.seen).toContainEqual(["virtualmachines", want]);
 });
 
@@ -109,8 +109,8 @@ test.each([true, false])(
       request.path === "/version" && !isAnswering
         ? Promise.reject(new Error("no answer in time"))
         : client.exchange(request);
-    const reported = await firstLines(await open({ ...client, exchange: ask }), 7);
-    expect(reported.at(-1)).toEqual({ kind: "pulse", isAnswering });
+    const told = await firstLines(await open({ ...client, exchange: ask }), 7);
+    expect(told.at(-1)).toEqual({ kind: "pulse", isAnswering });
   },
 );
 

@@ -82,15 +82,15 @@ function requestOf(pod: string, interfaceName: string): AttachmentRequest {
 }
 
 function setUp(waiting: { count: number }) {
-  const reported: LogFields[] = [];
+  const told: LogFields[] = [];
   const clock = createFakeClock();
   const cni = createFakeCni();
   const log = {
     ...createSilentLogger(),
-    info: (_message: string, fields?: LogFields) => reported.push(fields ?? {}),
+    info: (_message: string, fields?: LogFields) => told.push(fields ?? {}),
   };
   const spell = createBatchStats({ cni, clock, log }, () => waiting.count === 0);
-  return { told: reported, clock, cni, spell };
+  return { told, clock, cni, spell };
 }
 
 /** Two networks for each pod; the queue is empty during the last pass. */
@@ -112,29 +112,29 @@ const PODS = Array.from({ length: 10 }, (_, index) => `pod${String(index)}`);
 
 test("logs once how many networks of how many pods were attached, and the duration", async () => {
   const waiting = { count: PODS.length };
-  const { told: reported, clock, spell } = setUp(waiting);
+  const { told, clock, spell } = setUp(waiting);
   await spell.pass("ns/first", async () => {
     await clock.advance(9_300);
     await attachAll(spell, PODS, waiting);
   });
-  expect(reported).toEqual([{ pods: 11, attached: 20, detached: 0, failed: 0, durationMs: 9_300 }]);
+  expect(told).toEqual([{ pods: 11, attached: 20, detached: 0, failed: 0, durationMs: 9_300 }]);
 });
 
 test("does not log small batches, and counts each batch separately", async () => {
   const waiting = { count: 0 };
-  const { told: reported, spell } = setUp(waiting);
+  const { told, spell } = setUp(waiting);
   await attachAll(spell, PODS.slice(0, 5), waiting);
   await attachAll(spell, PODS.slice(5), waiting);
-  expect(reported).toEqual([]);
+  expect(told).toEqual([]);
 });
 
 test("counts failures and rethrows them", async () => {
   const waiting = { count: 1 };
-  const { told: reported, cni, spell } = setUp(waiting);
+  const { told, cni, spell } = setUp(waiting);
   cni.failNext("add", new Error("no address"));
   await expect(spell.pass("ns/a", () => spell.cni.add(requestOf("a", "net1")))).rejects.toThrow(
     "no address",
   );
   await attachAll(spell, PODS, waiting);
-  expect(reported).toEqual([expect.objectContaining({ pods: 11, attached: 20, failed: 1 })]);
+  expect(told).toEqual([expect.objectContaining({ pods: 11, attached: 20, failed: 1 })]);
 });

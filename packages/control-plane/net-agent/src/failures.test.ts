@@ -53,9 +53,9 @@ test.each([
   ["CNI_TIMED_OUT", "CniFailed"],
 ] as const)("%s is reported as %s", (code, reason) => {
   const error = new AppError(code, {});
-  const reported = fail(new Scene().failures, STEP, error, "ns1/a").error;
-  expect(reported.reason).toBe(reason);
-  expect(reported.message).toContain(error.message);
+  const told = fail(new Scene().failures, STEP, error, "ns1/a").error;
+  expect(told.reason).toBe(reason);
+  expect(told.message).toContain(error.message);
 });
 
 test("reports an unknown error unchanged", () => {

@@ -9,18 +9,18 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { lockState } from "./state-lock.ts";
 
 let directory: string;
-const reported: string[] = [];
+const told: string[] = [];
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "hold-state-"));
-  reported.length = 0;
+  told.length = 0;
 });
 
 afterEach(() => rm(directory, { recursive: true }));
 
 /** `sleep` runs while the second agent waits. */
 function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
-  const log = { ...createSilentLogger(), warn: (message: string) => reported.push(message) };
+  const log = { ...createSilentLogger(), warn: (message: string) => told.push(message) };
   const clock = {
     now: () => 0,
     monotonicMs: () => 0,
@@ -32,14 +32,14 @@ function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
 test("the second agent logs once and starts when the first has ended", async () => {
   const { signal } = new AbortController();
   const first = await hold(signal);
-  expect(reported).toEqual([]);
+  expect(told).toEqual([]);
   let waits = 0;
   const second = await hold(signal, () => {
     waits += 1;
     if (waits === 3) first?.release();
   });
   expect(waits).toBe(3);
-  expect(reported).toEqual(["another net-agent works on this node; waiting until it ends"]);
+  expect(told).toEqual(["another net-agent works on this node; waiting until it ends"]);
   second?.release();
 });
 

@@ -217,9 +217,9 @@ async function expectAsked({ bench }: AnyWorld, happenings: readonly Happening[]
   expect(ifacesOf(alive.spec).some(isAbsent)).toBe(false);
   const pod = await bench.server.find(PODS, { ...KEY, name: launcherPodName(alive) });
   const asked = parseNetworks(pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-  const reported = asked.ok ? asked.elements.map(({ name, mac }) => `${name} ${mac ?? ""}`) : [];
+  const told = asked.ok ? asked.elements.map(({ name, mac }) => `${name} ${mac ?? ""}`) : [];
   const nics = wanted.nics.map((nic) => nic.split(" "));
-  expect(reported.toSorted()).toEqual(
+  expect(told.toSorted()).toEqual(
     nics.map(([, net = "", , mac = ""]) => `${net} ${mac}`).toSorted(),
   );
   const waits = (vm?.status?.conditions ?? []).some(({ type }) => type === "RestartRequired");

@@ -25,7 +25,7 @@ async function warning(kind: string, reason: string): Promise<string> {
 }
 
 /** The VM's conditions once it has this printable status. */
-async function vmReports(printed: string): Promise<string> {
+async function vmTells(printed: string): Promise<string> {
   const { status } = await stage.scene.vmWhen(
     ({ status: now }) => now?.printableStatus === printed,
   );
@@ -46,26 +46,26 @@ describe("a VM with unsupported fields", () => {
       ...unbuilt,
       { op: "add", path: "/spec/runStrategy", value: "Always" },
     ]);
-    const reported = await vmReports("ErrorUnsupportedSpec");
+    const told = await vmTells("ErrorUnsupportedSpec");
     for (const field of [
       `${TEMPLATE}.devices.sound`,
       `${TEMPLATE}.memory.hugepages`,
       `${TEMPLATE}.launchSecurity`,
     ]) {
-      expect(reported).toContain(`${field}: `);
+      expect(told).toContain(`${field}: `);
     }
-    expect(`UnsupportedSpec: ${await warning("VirtualMachine", "UnsupportedSpec")}`).toBe(reported);
+    expect(`UnsupportedSpec: ${await warning("VirtualMachine", "UnsupportedSpec")}`).toBe(told);
     expect(await stage.scene.findVmi()).toBeUndefined();
     await stage.scene.patchVm(unbuilt.map(({ path }) => ({ op: "remove", path })));
     await stage.scene.vmi();
-    expect(await vmReports("Starting")).toBe(": ");
+    expect(await vmTells("Starting")).toBe(": ");
   });
 
   test("reports them while it is stopped, and stays Stopped", async () => {
     await stage.scene.createVm([{ name: "one" }], "Halted");
     await stage.scene.patchVm(unbuilt);
     await stage.scene.vmWhen(({ status }) => findSyncError(status?.conditions) !== undefined);
-    expect(await vmReports("Stopped")).toContain("UnsupportedSpec: ");
+    expect(await vmTells("Stopped")).toContain("UnsupportedSpec: ");
   });
 });
 
@@ -92,20 +92,20 @@ test("a pod that a policy rejects is reported on VMI and VM, and retried", async
   const words = "pods is forbidden: exceeded quota: small";
   stage.controller.refuse("pods", words);
   await stage.scene.createVm([{ name: "one" }]);
-  expect(await vmReports("ErrorCreateRefused")).toContain(
+  expect(await vmTells("ErrorCreateRefused")).toContain(
     `FailedCreate: the API server forbids the request: ${words}`,
   );
   expect(await warning("VirtualMachine", "FailedCreate")).toContain(words);
   expect(await warning("VirtualMachineInstance", "FailedCreate")).toContain(words);
   stage.controller.refuse("pods", undefined);
   await stage.scene.pod();
-  expect(await vmReports("Starting")).toBe(": ");
+  expect(await vmTells("Starting")).toBe(": ");
 });
 
 test("a VMI that admission rejects is reported on the VM", async () => {
   stage.controller.refuse("virtualmachineinstances", "admission webhook denied it");
   await stage.scene.createVm([{ name: "one" }]);
-  expect(await vmReports("ErrorCreateRefused")).toContain("admission webhook denied it");
+  expect(await vmTells("ErrorCreateRefused")).toContain("admission webhook denied it");
   stage.controller.refuse("virtualmachineinstances", undefined);
   await stage.scene.vmi();
 });
@@ -115,10 +115,10 @@ test("a VMI of another owner with the VM's name is reported and blocks the VM un
   const metadata = { name: "vm1", namespace: "default" };
   await stage.admin.store.create(VIRTUAL_MACHINE_INSTANCES, { apiVersion, kind, metadata, spec });
   await stage.scene.createVm([]);
-  expect(await vmReports("ErrorNameTaken")).toContain("NameTaken: a VirtualMachineInstance vm1");
+  expect(await vmTells("ErrorNameTaken")).toContain("NameTaken: a VirtualMachineInstance vm1");
   await stage.scene.deleteVmi();
   await stage.scene.removePod();
-  expect(await vmReports("Starting")).toBe(": ");
+  expect(await vmTells("Starting")).toBe(": ");
 });
 
 test("a missing image is reported on VMI and VM, with the command that adds it", async () => {
@@ -128,6 +128,6 @@ test("a missing image is reported on VMI and VM, with the command that adds it",
   const containers = [{ name: "compute", ready: false, restartCount: 0, state: { waiting } }];
   const value = { phase: "Pending", containerStatuses: containers };
   await stage.scene.patchPodStatus([{ op: "add", path: "/status", value }]);
-  expect(await vmReports("ErrImageNeverPull")).toBe(`ErrImageNeverPull: ${message}`);
+  expect(await vmTells("ErrImageNeverPull")).toBe(`ErrImageNeverPull: ${message}`);
   expect(await warning("VirtualMachineInstance", "ErrImageNeverPull")).toBe(message);
 });

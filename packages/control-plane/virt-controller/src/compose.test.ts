@@ -55,9 +55,9 @@ test("a VM with DataVolumes reports that the cluster does not serve them", async
     { op: "add", path: "/spec/dataVolumeTemplates", value: dataVolumeTemplates },
     { op: "replace", path: "/spec/runStrategy", value: "Always" },
   ]);
-  const reported = ({ status }: VirtualMachine) =>
+  const told = ({ status }: VirtualMachine) =>
     status?.printableStatus?.startsWith("Error") === true;
-  const { status } = await stage.scene.vmWhen(reported);
+  const { status } = await stage.scene.vmWhen(told);
   expect(status?.printableStatus).toBe("ErrorDataVolumeNotFound");
   expect(findSyncError(status?.conditions)?.message).toMatch(/create a PersistentVolumeClaim/);
 });

@@ -92,7 +92,7 @@ async function runTarget(): Promise<Pod> {
 }
 
 /** Writes a node's report. */
-async function print(members: Partial<MigrationState>): Promise<void> {
+async function say(members: Partial<MigrationState>): Promise<void> {
   const { migrationState } = (await stage.scene.vmi()).status ?? {};
   await stage.scene.reportVmi({ migrationState: { ...migrationState, ...members } });
 }
@@ -101,13 +101,13 @@ test("the VM runs throughout, ends in one pod, and causes no further requests", 
   await ask();
   const target = await runTarget();
   const source = await stage.scene.pod();
-  await print({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "40000": 0 } });
+  await say({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "40000": 0 } });
   await phaseIs("TargetReady");
-  await print({ startTimestamp: "2026-01-01T00:00:00Z", mode: "PreCopy" });
+  await say({ startTimestamp: "2026-01-01T00:00:00Z", mode: "PreCopy" });
   await phaseIs("Running");
   const moving = await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Migrating");
   expect(moving.status?.ready).toBe(true);
-  await print({ targetNodeDomainReadyTimestamp: "2026-01-01T00:00:01Z" });
+  await say({ targetNodeDomainReadyTimestamp: "2026-01-01T00:00:01Z" });
   await phaseIs("Succeeded");
   const vmi = await stage.scene.vmiWhen(
     ({ metadata }) => metadata.labels?.["kubevirt.io/nodeName"] === "node2",

@@ -13,7 +13,7 @@ type Ready = "True" | "Unknown";
 
 const stage = useStage();
 
-async function reportNode(status: Ready): Promise<void> {
+async function tellNode(status: Ready): Promise<void> {
   const fields = { status: { conditions: [{ type: "Ready", status, reason: "x", message: "x" }] } };
   const patch = { type: "merge", fields } as const;
   await stage.admin.store.patch(NODES, NODE, patch, { subresource: "status" });
@@ -22,7 +22,7 @@ async function reportNode(status: Ready): Promise<void> {
 beforeEach(async () => {
   const node: KubeNode = { apiVersion: "v1", kind: NODES.kind, metadata: NODE };
   await stage.admin.store.create(NODES, node);
-  await reportNode("True");
+  await tellNode("True");
 });
 afterEach(async () => {
   await stage.admin.store.delete(NODES, NODE);
@@ -35,16 +35,16 @@ async function boot(strategy: RunStrategy = "Always"): Promise<void> {
 
 test("its VM is Unknown with a reason, and runs again when the node is back", async () => {
   await boot();
-  await reportNode("Unknown");
+  await tellNode("Unknown");
   const vm = await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Unknown");
   expect(vm.status?.ready).toBe(false);
-  const reported = vm.status?.conditions?.filter(({ reason }) => reason === "NodeUnresponsive");
-  expect(reported?.map(({ type, message }) => `${type}: ${message ?? ""}`)).toEqual([
+  const told = vm.status?.conditions?.filter(({ reason }) => reason === "NodeUnresponsive");
+  expect(told?.map(({ type, message }) => `${type}: ${message ?? ""}`)).toEqual([
     expect.stringMatching(/^Ready: node node1 does not respond/),
     expect.stringMatching(/^Synchronized: node node1 does not respond/),
   ]);
   expect((await stage.scene.vmi()).status?.phase).toBe("Unknown");
-  await reportNode("True");
+  await tellNode("True");
   const back = await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Running");
   expect(back.status?.ready).toBe(true);
 });
@@ -52,7 +52,7 @@ test("its VM is Unknown with a reason, and runs again when the node is back", as
 test("a NIC that is plugged meanwhile reports the lost node and is requested", async () => {
   await boot();
   await stage.scene.attachAll();
-  await reportNode("Unknown");
+  await tellNode("Unknown");
   await stage.scene.vmiWhen(({ status }) => status?.phase === "Unknown");
   const base = "/spec/template/spec";
   await stage.scene.patchVm([
@@ -69,7 +69,7 @@ test("a NIC that is plugged meanwhile reports the lost node and is requested", a
     { name: "two", state: "Failed", reason: "NodeUnresponsive" },
   ]);
   expect(await stage.scene.elements()).toHaveLength(2);
-  await reportNode("True");
+  await tellNode("True");
   await stage.scene.vmiWhen(({ status }) => status?.attachments?.[1]?.state === "Requested");
 });
 
@@ -81,7 +81,7 @@ describe("after its pod is deleted", () => {
   ])("the VM follows its strategy $strategy", async ({ strategy, isBack }) => {
     await boot(strategy);
     const first = await stage.scene.vmi();
-    await reportNode("Unknown");
+    await tellNode("Unknown");
     await stage.scene.vmiWhen(({ status }) => status?.phase === "Unknown");
     // While it may still run, no other guest is created.
     expect((await stage.scene.vmi()).metadata.uid).toBe(first.metadata.uid);

@@ -227,7 +227,7 @@ describe("a guest that is paused on its target", () => {
     return scenario;
   }
 
-  async function isReported(scenario: Migrating): Promise<readonly boolean[]> {
+  async function isTold(scenario: Migrating): Promise<readonly boolean[]> {
     const objects = [await scenario.vmi(), await scenario.migration()];
     return objects.map(
       (object) => object?.status?.conditions?.some(({ type }) => type === "GuestHeld") === true,
@@ -236,10 +236,10 @@ describe("a guest that is paused on its target", () => {
 
   test("is reported until it continues", async () => {
     const scenario = await held();
-    expect(await isReported(scenario)).toEqual([true, true]);
+    expect(await isTold(scenario)).toEqual([true, true]);
     await scenario.writeState({ targetNodeDomainFaults: [] });
     await scenario.arrive();
-    expect(await isReported(scenario)).toEqual([false, false]);
+    expect(await isTold(scenario)).toEqual([false, false]);
     expect(await scenario.phase()).toBe("Succeeded");
   });
 

@@ -64,7 +64,7 @@ function onNetwork(vmi: VirtualMachineInstance, name: string, networkName: strin
 }
 
 /** A node's report of one NIC. */
-function reported(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
+function told(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
   const interfaces = (vmi.status?.interfaces ?? []).filter(({ name }) => name !== next.name);
   return { ...vmi, status: { ...vmi.status, interfaces: [...interfaces, next] } };
 }
@@ -96,7 +96,7 @@ describe("the target's pod", () => {
     await scenario.runTarget();
     const podInterfaceName = second?.podInterfaceName ?? "";
     const hotplug = { type: "Plug", phase: "Ready" } as const;
-    await change(scenario, (vmi) => reported(vmi, { name: "new", podInterfaceName, hotplug }));
+    await change(scenario, (vmi) => told(vmi, { name: "new", podInterfaceName, hotplug }));
     expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${podInterfaceName}`]);
     expect((await scenario.state()).targetAttachments).toMatchObject([
       { name: "one", state: "Attached" },
@@ -108,7 +108,7 @@ describe("the target's pod", () => {
     const scenario = await Migrating.begin([ONE, TWO]);
     const hotplug = { type: "Unplug", phase: "Detaching" } as const;
     await change(scenario, (vmi) =>
-      reported(withoutNic(vmi, "two"), { name: "two", podInterfaceName: POD1, hotplug }),
+      told(withoutNic(vmi, "two"), { name: "two", podInterfaceName: POD1, hotplug }),
     );
     await scenario.runTarget();
     expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
@@ -160,9 +160,7 @@ describe("requests during a migration", () => {
     await scenario.arrive();
     expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);
     const hotplug = { type: "Unplug", phase: "PodDetaching" } as const;
-    await change(scenario, (vmi) =>
-      reported(vmi, { name: "two", podInterfaceName: POD1, hotplug }),
-    );
+    await change(scenario, (vmi) => told(vmi, { name: "two", podInterfaceName: POD1, hotplug }));
     expect(askedBy(await scenario.target())).toEqual([`blue ${POD0}`]);
   });
 });

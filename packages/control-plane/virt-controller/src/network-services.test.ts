@@ -17,15 +17,15 @@ async function slices(): Promise<readonly EndpointSlice[]> {
   return (await stage.admin.store.list(ENDPOINT_SLICES)).items;
 }
 
-async function reported(): Promise<string> {
+async function told(): Promise<string> {
   const endpoints = (await slices()).flatMap((slice) => slice.endpoints ?? []);
   return endpoints
     .map(({ addresses, conditions }) => `${addresses.join()} ${String(conditions?.ready)}`)
     .join();
 }
 
-async function reportedSoon(words: string): Promise<void> {
-  await eventually(async () => (await reported()) === words, SOON);
+async function toldSoon(words: string): Promise<void> {
+  await eventually(async () => (await told()) === words, SOON);
 }
 
 /** Assigns the pod an address on the network. */
@@ -48,7 +48,7 @@ beforeEach(async () => {
   return async () => {
     await stage.admin.store.delete(SERVICES, SERVICE);
     await stage.admin.store.delete(NETWORK_ATTACHMENT_DEFINITIONS, NAD);
-    await reportedSoon("");
+    await toldSoon("");
   };
 });
 
@@ -71,20 +71,20 @@ async function serve(): Promise<void> {
     },
     spec: { ports: [{ port: 80 }] },
   });
-  await reportedSoon("10.77.1.5 true");
+  await toldSoon("10.77.1.5 true");
 }
 
 test("a Service follows the VM's address on the network", async () => {
   await serve();
   await giveAddress("10.77.1.6");
-  await reportedSoon("10.77.1.6 true");
+  await toldSoon("10.77.1.6 true");
   const hotplug = { type: "Unplug", phase: "Detaching" } as const;
   await stage.scene.reportVmi({ interfaces: [{ name: "one", hotplug }] });
-  await reportedSoon("10.77.1.6 false");
+  await toldSoon("10.77.1.6 false");
   await stage.scene.deleteVmi();
-  await reportedSoon("10.77.1.6 false");
+  await toldSoon("10.77.1.6 false");
   await stage.scene.removePod();
-  await reportedSoon("");
+  await toldSoon("");
   expect((await slices()).map(({ metadata }) => metadata.name)).toEqual([]);
 });
 
@@ -94,7 +94,7 @@ test("a restarted controller writes nothing if everything is up to date", async 
   const [before] = await slices();
   stage.controller = await startController(stage.server);
   await giveAddress("10.77.1.6");
-  await reportedSoon("10.77.1.6 true");
+  await toldSoon("10.77.1.6 true");
   const writes = stage.controller.calls.filter((call) => call.includes("endpointslices"));
   expect(writes).toHaveLength(1);
   expect((await slices()).map(({ metadata }) => metadata.uid)).toEqual([before?.metadata.uid]);

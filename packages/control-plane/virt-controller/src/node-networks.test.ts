@@ -38,7 +38,7 @@ async function define(name: string, resource?: string): Promise<NetworkAttachmen
 }
 
 /** Problems that net-agents report. */
-async function report(name: string, problems: readonly NodeProblem[]): Promise<void> {
+async function tell(name: string, problems: readonly NodeProblem[]): Promise<void> {
   const patch = { type: "merge", fields: { status: { problems } } } as const;
   const key = { namespace: "default", name };
   await stage.admin.store.patch(NETWORK_ATTACHMENT_DEFINITIONS, key, patch, {
@@ -64,7 +64,7 @@ test("a plug into a network that the node lacks waits until the node has it", as
   const { metadata } = await define("far");
   const generation = metadata.generation ?? 0;
   const problem = { node: "node1", reason: "NodeLinkUnfit", message: "there is no eth7" };
-  await report("far", [{ ...problem, generation }]);
+  await tell("far", [{ ...problem, generation }]);
   await stage.scene.createVm([{ name: "one" }]);
   await stage.scene.boot();
   await stage.scene.attachAll();
@@ -86,7 +86,7 @@ test("a plug into a network that the node lacks waits until the node has it", as
       "node node1 cannot make interfaces of network default/far: there is no eth7; node2 has it: a VM that is stopped and started there gets it",
   });
   expect(await stage.scene.elements()).toHaveLength(1);
-  await report("far", []);
+  await tell("far", []);
   await stage.scene.vmiWhen(({ status }) => status?.attachments?.[1]?.state === "Requested");
   expect(await stage.scene.elements()).toHaveLength(2);
   await stage.admin.store.delete(NODES, node.metadata);

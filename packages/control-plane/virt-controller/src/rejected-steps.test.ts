@@ -25,8 +25,8 @@ function conditionOf(
   object: VirtualMachine | VirtualMachineInstance,
   type: string,
 ): string | undefined {
-  const reported = object.status?.conditions?.find((condition) => condition.type === type);
-  return reported && `${reported.status} ${reported.reason ?? ""}`;
+  const told = object.status?.conditions?.find((condition) => condition.type === type);
+  return told && `${told.status} ${told.reason ?? ""}`;
 }
 
 /** Warning events of this test's objects: kind and reason. */
@@ -68,8 +68,8 @@ test("a pod that cannot be scheduled", async () => {
   await stage.scene.createVm([]);
   await stage.scene.pod();
   const message = "0/1 nodes are available";
-  const reported = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
-  const value = { phase: "Pending", conditions: [reported] };
+  const told = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
+  const value = { phase: "Pending", conditions: [told] };
   await stage.scene.patchPodStatus([{ op: "add", path: "/status", value }]);
   await stage.scene.vmWhen(({ status }) => status?.printableStatus === "ErrorUnschedulable");
   expect(conditionOf(await stage.scene.vm(), "Synchronized")).toBe("False Unschedulable");

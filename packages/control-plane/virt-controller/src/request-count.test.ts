@@ -24,10 +24,7 @@ const UNPLUG: readonly JsonPatchOperation[] = [
 ];
 
 /** virt-handler's report of the NIC. */
-function reported(
-  type: "Plug" | "Unplug",
-  phase: "Ready" | "Detaching" | "PodDetaching",
-): IfaceStatus {
+function told(type: "Plug" | "Unplug", phase: "Ready" | "Detaching" | "PodDetaching"): IfaceStatus {
   return { name: "one", pciAddress: "0000:02:00.0", hotplug: { type, phase } };
 }
 
@@ -53,15 +50,15 @@ async function plug(): Promise<void> {
   await eventually(async () => (await stage.scene.elements()).length === 1, SOON);
   await stage.scene.attachAll();
   await settled((state) => state === "Attached");
-  await stage.scene.reportVmi({ interfaces: [reported("Plug", "Ready")] });
+  await stage.scene.reportVmi({ interfaces: [told("Plug", "Ready")] });
   await vmSeen();
 }
 
 async function unplug(): Promise<void> {
   await stage.scene.patchVm(UNPLUG);
   await stage.scene.vmiWhen(({ spec }) => spec.domain.devices?.interfaces?.[0]?.state === "absent");
-  await stage.scene.reportVmi({ interfaces: [reported("Unplug", "Detaching")] });
-  await stage.scene.reportVmi({ interfaces: [reported("Unplug", "PodDetaching")] });
+  await stage.scene.reportVmi({ interfaces: [told("Unplug", "Detaching")] });
+  await stage.scene.reportVmi({ interfaces: [told("Unplug", "PodDetaching")] });
   await eventually(async () => (await stage.scene.elements()).length === 0, SOON);
   await stage.scene.attachAll();
   await settled((state) => state === undefined);

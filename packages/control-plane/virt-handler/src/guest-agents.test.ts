@@ -22,7 +22,7 @@ function eth0(...addresses: readonly string[]): GuestInterface {
   return { name: "eth0", mac: MAC, addresses };
 }
 
-function report(links: readonly GuestInterface[] | undefined, vmi = VMI): boolean {
+function tell(links: readonly GuestInterface[] | undefined, vmi = VMI): boolean {
   return guests.recordAnswer(vmi, { links, macs: [MAC] });
 }
 
@@ -41,21 +41,21 @@ beforeEach(() => {
 
 describe("a guest's report", () => {
   test.each([
-    { name: "the same", reports: [eth0("10.0.0.1")], isNew: false },
-    { name: "no answer", reports: undefined, isNew: false },
-    { name: "nothing", reports: [], isNew: false },
-    { name: "an answer without the addresses", reports: [eth0()], isNew: false },
-    { name: "another name", reports: [{ ...eth0("10.0.0.1"), name: "wan0" }], isNew: true },
-    { name: "another address", reports: [eth0("10.0.0.2")], isNew: true },
-    { name: "one more address", reports: [eth0("10.0.0.1", "10.0.0.2")], isNew: true },
+    { name: "the same", told: [eth0("10.0.0.1")], isNew: false },
+    { name: "no answer", told: undefined, isNew: false },
+    { name: "nothing", told: [], isNew: false },
+    { name: "an answer without the addresses", told: [eth0()], isNew: false },
+    { name: "another name", told: [{ ...eth0("10.0.0.1"), name: "wan0" }], isNew: true },
+    { name: "another address", told: [eth0("10.0.0.2")], isNew: true },
+    { name: "one more address", told: [eth0("10.0.0.1", "10.0.0.2")], isNew: true },
     {
       name: "a link of its own",
-      reports: [eth0("10.0.0.1"), { name: "docker0", mac: "06:00:00:00:00:01", addresses: [] }],
+      told: [eth0("10.0.0.1"), { name: "docker0", mac: "06:00:00:00:00:01", addresses: [] }],
       isNew: true,
     },
-  ])("is new after $name: $isNew", ({ reports: told, isNew }) => {
-    expect(report([eth0("10.0.0.1")])).toBe(true);
-    expect(report(told)).toBe(isNew);
+  ])("is new after $name: $isNew", ({ told, isNew }) => {
+    expect(tell([eth0("10.0.0.1")])).toBe(true);
+    expect(tell(told)).toBe(isNew);
   });
 
   test("is the one in the status until the guest reports to this process", () => {
@@ -69,14 +69,14 @@ describe("a guest's report", () => {
       },
     ]);
     expect(addressesOf(reported)).toEqual(["10.0.0.7"]);
-    expect(report([eth0()], reported)).toBe(true); // its name
+    expect(tell([eth0()], reported)).toBe(true); // its name
     expect(addressesOf(reported)).toEqual(["10.0.0.7"]);
   });
 
   test("is forgotten with its VMI", () => {
     const other = vmiOf("other");
-    report([eth0("10.0.0.1")]);
-    report([eth0("10.0.0.1")], other);
+    tell([eth0("10.0.0.1")]);
+    tell([eth0("10.0.0.1")], other);
     guests.forget(UID);
     expect(addressesOf()).toBeUndefined();
     expect(addressesOf(other)).toEqual(["10.0.0.1"]);
@@ -93,7 +93,7 @@ describe("the next query", () => {
     expect(first).toBe(500);
     await clock.advance(500);
     expect(guests.queryDueInMs(UID, "a")).toBe(0);
-    report(undefined);
+    tell(undefined);
     expect(guests.queryDueInMs(UID, "a")).toBe(2_500);
     expect(guests.queryDueInMs(UID, "a b")).toBe(500);
   });
@@ -103,24 +103,24 @@ describe("the next query", () => {
     for (const ms of [500, 2_500, 12_000, 45_000]) {
       await clock.advance(ms);
       expect(guests.queryDueInMs(UID, "a")).toBe(0);
-      report([eth0()]);
+      tell([eth0()]);
     }
     expect(guests.queryDueInMs(UID, "a")).toBe(120_000);
     await clock.advance(120_000);
-    report(undefined);
+    tell(undefined);
     expect(guests.queryDueInMs(UID, "a")).toBe(15_000);
     await clock.advance(15_000);
-    report(undefined);
+    tell(undefined);
     expect(guests.queryDueInMs(UID, "a")).toBe(480_000);
     await clock.advance(480_000);
-    report([eth0()]);
+    tell([eth0()]);
     expect(guests.queryDueInMs(UID, "a")).toBe(120_000);
   });
 
   test("is due as at first after the VMI was forgotten", async () => {
     guests.queryDueInMs(UID, "a");
     await clock.advance(500);
-    report([eth0()]);
+    tell([eth0()]);
     guests.forget(UID);
     expect(guests.queryDueInMs(UID, "a")).toBe(500);
   });
@@ -131,7 +131,7 @@ describe("the next query", () => {
       const inMs = guests.queryDueInMs(UID, second % 2 === 0 ? "a" : "b");
       await clock.advance(500);
       if (inMs !== undefined && guests.queryDueInMs(UID, second % 2 === 0 ? "a" : "b") === 0) {
-        report([eth0()]);
+        tell([eth0()]);
         questions += 1;
       }
       await clock.advance(500);
@@ -143,7 +143,7 @@ describe("the next query", () => {
 
 describe("a disconnected agent", () => {
   test("is reported after a minute with its start, until it reconnects", async () => {
-    report([eth0("10.0.0.1")]);
+    tell([eth0("10.0.0.1")]);
     const since = new Date(clock.now()).toISOString();
     guests.recordConnected(VMI, false);
     expect(guests.silenceReportDueInMs(UID)).toBe(60_000);
@@ -191,7 +191,7 @@ describe("an agent that has the channel open and does not answer", () => {
   }
 
   test("counts as silent after two queries and a minute, since the first query", async () => {
-    report([eth0("10.0.0.1")]);
+    tell([eth0("10.0.0.1")]);
     const since = clock.now();
     await hang();
     expect(guests.silentSince(VMI)).toBeUndefined();
@@ -202,7 +202,7 @@ describe("an agent that has the channel open and does not answer", () => {
   });
 
   test("is not silent after one query", async () => {
-    report([eth0("10.0.0.1")]);
+    tell([eth0("10.0.0.1")]);
     timeOut();
     guests.recordConnected(VMI, true);
     await clock.advance(100_000);
@@ -213,15 +213,15 @@ describe("an agent that has the channel open and does not answer", () => {
   });
 
   test("is not silent because it rejects a query", async () => {
-    report([eth0("10.0.0.1")]);
-    for (let times = 0; times < 3; times += 1) report(undefined);
+    tell([eth0("10.0.0.1")]);
+    for (let times = 0; times < 3; times += 1) tell(undefined);
     guests.recordConnected(VMI, true);
     await clock.advance(100_000);
     expect(guests.silentSince(VMI)).toBeUndefined();
   });
 
   test.each([
-    { name: "it answers again", change: () => report([eth0("10.0.0.1")]) },
+    { name: "it answers again", change: () => tell([eth0("10.0.0.1")]) },
     {
       name: "it connects again",
       change: () => {
@@ -229,7 +229,7 @@ describe("an agent that has the channel open and does not answer", () => {
       },
     },
   ])("is no longer silent when $name", async ({ change }) => {
-    report([eth0("10.0.0.1")]);
+    tell([eth0("10.0.0.1")]);
     await hang();
     await clock.advance(60_000);
     change();
@@ -249,7 +249,7 @@ describe("an agent that has the channel open and does not answer", () => {
     ]);
     guests.recordConnected(reported, true);
     expect(Date.parse(guests.silentSince(reported) ?? "")).toBe(Date.parse(silentSince));
-    expect(report([eth0("10.0.0.1")], reported)).toBe(true);
+    expect(tell([eth0("10.0.0.1")], reported)).toBe(true);
     guests.recordConnected(reported, true);
     expect(guests.silentSince(reported)).toBeUndefined();
   });

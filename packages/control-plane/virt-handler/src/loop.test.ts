@@ -94,10 +94,10 @@ describe("metrics report", () => {
     expect(await samples()).toEqual([]);
     await eventually(isRunning, SOON);
     await node.clock.advance(1_000);
-    const reported = await samples();
-    expect(reported).toContain("kubevirt_vmi_network_receive_bytes_total one 10");
-    expect(reported).toContain("kubevirt_vmi_network_transmit_packets_dropped_total one 4");
-    expect(reported.filter((line) => line.startsWith("kubevirt_vmi_vnic_info"))).toHaveLength(1);
+    const told = await samples();
+    expect(told).toContain("kubevirt_vmi_network_receive_bytes_total one 10");
+    expect(told).toContain("kubevirt_vmi_network_transmit_packets_dropped_total one 4");
+    expect(told.filter((line) => line.startsWith("kubevirt_vmi_vnic_info"))).toHaveLength(1);
   });
 
   test("cached values when scraped again at once: the kernel is read once a second", async () => {

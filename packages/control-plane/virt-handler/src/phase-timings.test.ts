@@ -16,12 +16,10 @@ beforeEach(() => {
 });
 
 /** The VMI with this last reported phase of its NIC. */
-function vmiWith(reported?: IfacePhase, phase: VmiPhase = "Running"): VirtualMachineInstance {
+function vmiWith(told?: IfacePhase, phase: VmiPhase = "Running"): VirtualMachineInstance {
   const since = "2026-01-01T00:00:00Z";
   const interfaces: IfaceStatus[] =
-    reported === undefined
-      ? []
-      : [{ name: "one", hotplug: { type: "Plug", phase: reported, since } }];
+    told === undefined ? [] : [{ name: "one", hotplug: { type: "Plug", phase: told, since } }];
   return aVmi({ status: { phase, interfaces } });
 }
 

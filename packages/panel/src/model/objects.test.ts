@@ -12,24 +12,24 @@ const vm = (name: string, version = "1") => ({
 describe("lines of the watch", () => {
   const listed: Line = { kind: "listed", of: "vms", objects: [vm("a"), vm("b")] };
 
-  test.each<{ name: string; reported: readonly Line[]; want: readonly string[] }>([
-    { name: "a list", reported: [listed], want: ["blue/a", "blue/b"] },
+  test.each<{ name: string; told: readonly Line[]; want: readonly string[] }>([
+    { name: "a list", told: [listed], want: ["blue/a", "blue/b"] },
     {
       name: "another list, which drops deleted objects",
-      reported: [listed, { ...listed, objects: [vm("c")] }],
+      told: [listed, { ...listed, objects: [vm("c")] }],
       want: ["blue/c"],
     },
     {
       name: "one more",
-      reported: [listed, { kind: "applied", of: "vms", object: vm("c") }],
+      told: [listed, { kind: "applied", of: "vms", object: vm("c") }],
       want: ["blue/a", "blue/b", "blue/c"],
     },
     {
       name: "one less",
-      reported: [listed, { kind: "removed", of: "vms", object: vm("a") }],
+      told: [listed, { kind: "removed", of: "vms", object: vm("a") }],
       want: ["blue/b"],
     },
-  ])("$name", ({ reported: told, want }) => {
+  ])("$name", ({ told, want }) => {
     expect([...told.reduce(withLine, NO_OBJECTS).vms.keys()]).toEqual(want);
   });
 

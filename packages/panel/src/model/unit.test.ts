@@ -234,8 +234,8 @@ describe("a filter", () => {
 
 test("records each step once with its time", () => {
   const seen = (status: object) => [toUnit("ns/a", { vm: aVm(), vmi: aVmi(status) })];
-  const reported = [nic({ phase: "Pending" }), nic({ phase: "Pending" }), nic({ phase: "Ready" })];
-  const steps = reported.reduce(
+  const told = [nic({ phase: "Pending" }), nic({ phase: "Pending" }), nic({ phase: "Ready" })];
+  const steps = told.reduce(
     (known: Steps, status, index) =>
       withSteps(known, seen(status), { atMs: index, isList: index === 0 }),
     new Map(),

@@ -79,8 +79,8 @@ test("a WebSocket speaks both ways and closes both ways", async () => {
     "hello",
   );
   socket?.write(clientFrame("and back"));
-  const frames = serverSide === undefined ? "" : unmask(await readBytes(serverSide, 14));
-  expect(frames).toBe("and back");
+  const heard = serverSide === undefined ? "" : unmask(await readBytes(serverSide, 14));
+  expect(heard).toBe("and back");
   serverSide?.end();
   socket?.resume();
   await eventually(() => socket?.closed, { withinMs: 5000 });

@@ -114,13 +114,9 @@ export class RandomClient {
   readonly #path: string;
   readonly #namespace: string;
 
-  constructor(
-    api: Harness,
-    reported: Told,
-    at: { readonly path: string; readonly namespace: string },
-  ) {
+  constructor(api: Harness, told: Told, at: { readonly path: string; readonly namespace: string }) {
     this.#api = api;
-    this.#told = reported;
+    this.#told = told;
     this.#path = at.path;
     this.#namespace = at.namespace;
   }

@@ -31,7 +31,7 @@ afterAll(async () => {
 /** Runs concurrent clients in their own namespace. */
 async function play(
   scripts: readonly (readonly Step[])[],
-): Promise<{ reports: Told; history: History }> {
+): Promise<{ told: Told; history: History }> {
   runs += 1;
   const namespace = `run-${String(runs)}`;
   await api.post("/api/v1/namespaces", { metadata: { name: namespace } });
@@ -54,7 +54,7 @@ async function play(
   reported.written.push(end.body);
   await eventually(() => all.events.at(-1)?.object.metadata.name === "last", { withinMs: RUN_MS });
   await all[Symbol.asyncDispose]();
-  return { reports: reported, history: new History(all.events) };
+  return { told: reported, history: new History(all.events) };
 }
 
 /** Each acknowledged write has exactly one event with that state, and no other events exist. */
@@ -109,7 +109,7 @@ test(
     const script = fc.array(STEP, { minLength: STEPS, maxLength: STEPS });
     const scripts = fc.array(script, { minLength: CLIENTS, maxLength: CLIENTS });
     const property = fc.asyncProperty(scripts, async (input) => {
-      const { reports: reported, history } = await play(input);
+      const { told: reported, history } = await play(input);
       expect(reported.failures).toEqual([]);
       expect(history.faults()).toEqual([]);
       checkWrites(reported, history);

@@ -112,55 +112,55 @@ test.each([
   {
     name: "an address outside the network",
     spec: { clusterIP: "192.0.2.1" },
-    text: "range of valid addresses",
+    says: "range of valid addresses",
   },
   {
     name: "the name server's address",
     spec: { clusterIP: "10.96.0.10" },
-    text: "already allocated",
+    says: "already allocated",
   },
   {
     name: "an invalid address",
     spec: { clusterIP: "010.96.0.77" },
-    text: "must be a valid IPv4 address",
+    says: "must be a valid IPv4 address",
   },
   {
     name: "a headless NodePort",
     spec: { clusterIP: "None", type: "NodePort" },
-    text: "may not be set to 'None' for NodePort services",
+    says: "may not be set to 'None' for NodePort services",
   },
   {
     name: "a node port for a ClusterIP",
     spec: { ports: [{ port: 80, nodePort: 30_080 }] },
-    text: "may not be used when `type` is 'ClusterIP'",
+    says: "may not be used when `type` is 'ClusterIP'",
   },
   {
     name: "a node port below the range",
     spec: { type: "NodePort", ports: [{ port: 80, nodePort: 22 }] },
-    text: "The range of valid ports is 30000-32767",
+    says: "The range of valid ports is 30000-32767",
   },
-  { name: "SCTP", spec: { ports: [{ port: 80, protocol: "SCTP" }] }, text: 'values: "TCP", "UDP"' },
-  { name: "an unknown type", spec: { type: "Anycast" }, text: "Unsupported value" },
-  { name: "IPv6", spec: { ipFamilies: ["IPv6"] }, text: 'supported values: "IPv4"' },
-  { name: "two families", spec: { ipFamilyPolicy: "RequireDualStack" }, text: "Unsupported value" },
+  { name: "SCTP", spec: { ports: [{ port: 80, protocol: "SCTP" }] }, says: 'values: "TCP", "UDP"' },
+  { name: "an unknown type", spec: { type: "Anycast" }, says: "Unsupported value" },
+  { name: "IPv6", spec: { ipFamilies: ["IPv6"] }, says: 'supported values: "IPv4"' },
+  { name: "two families", spec: { ipFamilyPolicy: "RequireDualStack" }, says: "Unsupported value" },
   {
     name: "an ExternalName without a name",
     spec: { type: "ExternalName" },
-    text: "spec.externalName: Required",
+    says: "spec.externalName: Required",
   },
   {
     name: "an ExternalName with an invalid name",
     spec: { type: "ExternalName", externalName: "a_b" },
-    text: "spec.externalName: Invalid",
+    says: "spec.externalName: Invalid",
   },
   {
     name: "duplicate port names",
     spec: { ports: [1, 2].map((port) => ({ port, name: "a" })) },
-    text: "spec.ports[1].name: Duplicate value",
+    says: "spec.ports[1].name: Duplicate value",
   },
-  { name: "no ports", spec: { ports: [] }, text: "spec.ports: Required value" },
-  { name: "a target port of 0", spec: { ports: [{ port: 1, targetPort: 0 }] }, text: "targetPort" },
-])("rejects $name", async ({ spec, text: says }) => {
+  { name: "no ports", spec: { ports: [] }, says: "spec.ports: Required value" },
+  { name: "a target port of 0", spec: { ports: [{ port: 1, targetPort: 0 }] }, says: "targetPort" },
+])("rejects $name", async ({ spec, says }) => {
   const { code, body } = await api.post(SERVICES, service({ ...WEB, ...spec }));
   expect(code).toBe(422);
   expect(body.message).toContain(says);

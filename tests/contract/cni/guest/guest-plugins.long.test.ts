@@ -30,7 +30,7 @@ interface Row {
   /** The NIC's type by `ip -d link`. */
   readonly kind: string;
   /** A command in the guest while the network is attached, and its output. */
-  readonly look: { readonly command: string; readonly message: RegExp };
+  readonly look: { readonly command: string; readonly says: RegExp };
 }
 
 const ROWS: readonly Row[] = [
@@ -38,7 +38,7 @@ const ROWS: readonly Row[] = [
     name: "bridge with a VLAN",
     plugins: [{ ...BRIDGE, vlan: 5 }],
     kind: "veth",
-    look: { command: "bridge vlan show", message: /\s5 PVID Egress Untagged/ },
+    look: { command: "bridge vlan show", says: /\s5 PVID Egress Untagged/ },
   },
   {
     name: "bridge with a trunk of VLANs",
@@ -47,25 +47,25 @@ const ROWS: readonly Row[] = [
       { type: "tuning", mtu: 1400 },
     ],
     kind: "veth",
-    look: { command: "cat /sys/class/net/b1/bridge/vlan_filtering", message: /^1$/m },
+    look: { command: "cat /sys/class/net/b1/bridge/vlan_filtering", says: /^1$/m },
   },
   {
     name: "vlan",
     plugins: [{ type: "vlan", master: "p0", vlanId: 9, ipam: IPAM }],
     kind: "vlan",
-    look: { command: "/sbin/ip -n pod -d link show net1", message: /vlan protocol 802.1Q id 9 / },
+    look: { command: "/sbin/ip -n pod -d link show net1", says: /vlan protocol 802.1Q id 9 / },
   },
   {
     name: "ipvlan",
     plugins: [{ type: "ipvlan", master: "p0", mode: "l2", ipam: IPAM }],
     kind: "ipvlan",
-    look: { command: "/sbin/ip -n pod -d link show net1", message: /ipvlan +mode l2/ },
+    look: { command: "/sbin/ip -n pod -d link show net1", says: /ipvlan +mode l2/ },
   },
   {
     name: "vrf behind bridge",
     plugins: [BRIDGE, { type: "vrf", vrfname: "blue" }],
     kind: "veth",
-    look: { command: "/sbin/ip -n pod link show master blue", message: /net1/ },
+    look: { command: "/sbin/ip -n pod link show master blue", says: /net1/ },
   },
 ];
 
@@ -100,7 +100,7 @@ test.each(ROWS)("$name", async ({ plugins, kind, look }) => {
   expect(await nics()).toEqual([`net1 ${kind}`]);
   const [lease] = (await guest.sh(LEASES)).split("\n");
   expect(findNetworkStatus(result, "ns1/row", "net1").ips).toEqual([lease]);
-  expect(await guest.sh(look.command)).toMatch(look.message);
+  expect(await guest.sh(look.command)).toMatch(look.says);
   await cni.del(request, result);
   expect(await nics()).toEqual([]);
   expect(await guest.sh(LEASES)).toBe("");

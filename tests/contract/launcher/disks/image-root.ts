@@ -13,7 +13,7 @@ export const LIMIT = String(64 * MIB);
 /** Where the image's programs see a test's files; their output is in `out` below it. */
 export const WORK = "/tmp/work";
 /** The output of a successful run. */
-export const READY = { status: 0, output: "" };
+export const READY = { status: 0, said: "" };
 
 /** The image's root file system with a container's mounts. */
 export class ImageRoot {
@@ -61,7 +61,7 @@ export class ImageRoot {
   /** The output and exit code of prepare-disks. */
   prepare(words: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const { status, stdout, stderr } = this.run(["prepare-disks", ...words], env);
-    return { status, output: `${stdout}${stderr}`.trimEnd() };
+    return { status, said: `${stdout}${stderr}`.trimEnd() };
   }
 
   /** qemu-img's information on a test's file and each file behind it. */

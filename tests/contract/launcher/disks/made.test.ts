@@ -99,7 +99,7 @@ describe("file", () => {
     expect(prepare([...words, "readonly"])).toEqual(READY);
     expect(prepare(words)).toMatchObject({
       status: 3,
-      printed: expect.stringContaining("may not be written by user 107") as string,
+      said: expect.stringContaining("may not be written by user 107") as string,
     });
   });
 
@@ -167,7 +167,7 @@ describe("fill", () => {
     makeDisk("first");
     expect(fill("image/disk", String(4 * MIB))).toMatchObject({
       status: 3,
-      printed: expect.stringContaining("is a disk of 8388608 bytes, and at most 4194304") as string,
+      said: expect.stringContaining("is a disk of 8388608 bytes, and at most 4194304") as string,
     });
     expect(image().made()).toEqual([]);
   });
@@ -194,7 +194,7 @@ describe("fill", () => {
     const words = ["fill", "root", `${WORK}/out/disk.img`, url, LIMIT, WORK];
     expect(prepare(words)).toMatchObject({
       status: 1,
-      printed: expect.stringContaining(`disk root: cannot download ${url}: `) as string,
+      said: expect.stringContaining(`disk root: cannot download ${url}: `) as string,
     });
     expect(image().made()).toEqual([]);
   });
@@ -217,7 +217,7 @@ describe("block", () => {
     ["data", 0o604, "may not be written by user 107"],
   ])("%s of mode %o %s", (name, mode, reason) => {
     chmodSync(device(), mode);
-    const { status, output: output } = prepare(["block", name, `${WORK}/device`]);
+    const { status, said: output } = prepare(["block", name, `${WORK}/device`]);
     expect(status).toBe(1);
     expect(output).toContain(`disk data: ${WORK}/device ${reason}`);
   });
@@ -228,11 +228,10 @@ describe("block", () => {
   });
 
   test("rejects a file", () => {
-    const { status, output: output } = prepare(["block", "data", "/etc/passwd"]);
-    expect({ status, printed: output }).toEqual({
+    const { status, said: output } = prepare(["block", "data", "/etc/passwd"]);
+    expect({ status, said: output }).toEqual({
       status: 3,
-      printed:
-        "prepare-disks: disk data: there is no block device /etc/passwd; the claim's volumeMode must be Block",
+      said: "prepare-disks: disk data: there is no block device /etc/passwd; the claim's volumeMode must be Block",
     });
   });
 });
@@ -307,7 +306,7 @@ describe("iso", () => {
     ["user-data=base64:TEXT", "what is given for user-data is not base64"],
     ["user-data=file:/tmp/work/userdata", "there is nothing for user-data"],
   ])("rejects %s and creates no image", (content, reason) => {
-    const { status, output: output } = iso([content], { TEXT: "%%%" });
+    const { status, said: output } = iso([content], { TEXT: "%%%" });
     expect(status).toBe(3);
     expect(output).toContain(`disk config: ${reason}`);
     expect(image().made()).toEqual([]);
@@ -333,7 +332,7 @@ describe("copy", () => {
     chownSync(work("out/nvram.fd"), USER, USER);
     expect(copy()).toMatchObject({
       status: 3,
-      printed: expect.stringContaining("is not of the size of") as string,
+      said: expect.stringContaining("is not of the size of") as string,
     });
   });
 });

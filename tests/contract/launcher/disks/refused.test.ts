@@ -22,7 +22,7 @@ describe("a rejected image", () => {
   ])("%s: %s", (format, reason) => {
     image().makeImage("disk.img", format);
     const over = prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/disk.img`, LIMIT]);
-    expect(over).toMatchObject({ status: 3, printed: expect.stringContaining(reason) as string });
+    expect(over).toMatchObject({ status: 3, said: expect.stringContaining(reason) as string });
     const used = prepare(["file", "root", `${WORK}/disk.img`, LIMIT]);
     expect(used.status).toBe(3);
     expect(image().made()).toEqual([]);
@@ -38,7 +38,7 @@ describe("a rejected image", () => {
     const head = Buffer.from(magic, "hex");
     writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
     chownSync(work("disk.img"), USER, USER);
-    const { status, output: output } = prepare([
+    const { status, said: output } = prepare([
       "overlay",
       "root",
       `${WORK}/out/a.qcow2`,
@@ -60,13 +60,13 @@ describe("a rejected image", () => {
     const text = ["file", "data", `${WORK}/disk.img`, LIMIT];
     expect(prepare(text)).toMatchObject({
       status: 3,
-      printed: expect.stringContaining(reason) as string,
+      said: expect.stringContaining(reason) as string,
     });
   });
 
   test("missing, ambiguous, or empty", () => {
     const overlay = (source: string) =>
-      prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/${source}`, LIMIT]).output;
+      prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/${source}`, LIMIT]).said;
     expect(overlay("none.img")).toContain("there is no file /tmp/work/none.img");
     mkdirSync(work("disk"));
     expect(overlay("disk")).toContain("there is no disk in /tmp/work/disk");
@@ -77,9 +77,7 @@ describe("a rejected image", () => {
   test("a file with a second hard link on its claim", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));
     linkSync(work("disk.img"), work("other"));
-    expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT]).output).toContain(
-      "other hard links",
-    );
+    expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT]).said).toContain("other hard links");
   });
 });
 
@@ -108,7 +106,7 @@ describe("on a file system without direct I/O", () => {
   });
 
   test("names each disk that needs direct I/O, with the next step", () => {
-    const { status, output: output } = prepareAll(groups("direct"));
+    const { status, said: output } = prepareAll(groups("direct"));
     expect(status).toBe(3);
     const wanted = ["data", "root", "more", "small"].map(
       (name) =>
@@ -128,7 +126,7 @@ describe("on a file system without direct I/O", () => {
 
 describe("several disks", () => {
   test("names all wrong disks at once and creates the others", () => {
-    const { status, output: output } = prepare([
+    const { status, said: output } = prepare([
       "file",
       "data",
       `${WORK}/none.img`,
@@ -155,7 +153,7 @@ describe("several disks", () => {
   test("prints user-chosen names as text", () => {
     mkdirSync(work("disk"));
     symlinkSync("/etc/passwd", work("disk/\u001b[31m\nprepare-disks: all is well"));
-    const { output: output } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
+    const { said: output } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
     expect(output).toContain("?[31m prepare-disks: all is well is a symbolic link");
     expect(output.split("\n")).toHaveLength(1);
   });
@@ -179,10 +177,10 @@ test.each([
   { words: ["direct"] },
   { words: ["direct", "direct", "block", "a", "b"] },
 ])("$words is not a group", ({ words: text }) => {
-  const { status, output: output } = prepare(text);
-  expect({ status, printed: output }).toEqual({
+  const { status, said: output } = prepare(text);
+  expect({ status, said: output }).toEqual({
     status: 2,
-    printed: expect.stringMatching(
+    said: expect.stringMatching(
       /^prepare-disks: .*see docs\/reference\/prepare-disks\.md$/,
     ) as string,
   });

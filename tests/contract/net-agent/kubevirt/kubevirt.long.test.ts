@@ -86,7 +86,7 @@ function statusOf({ name }: Launcher): Promise<readonly NetworkStatus[]> {
 }
 
 /** Network and NIC of each entry behind the pod network's, which is as Multus wrote it. */
-async function reportedOf(launcher: Launcher): Promise<readonly string[]> {
+async function toldOf(launcher: Launcher): Promise<readonly string[]> {
   const [first, ...rest] = await statusOf(launcher);
   expect(first).toEqual(POD_NETWORK);
   return rest.map((entry) => `${entry.name}@${entry.interface ?? ""}`).toSorted();
@@ -133,14 +133,14 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
       }
       await vm.unplug("red", "green");
       await vm.settle("blue");
-      expect(await reportedOf(launcher)).toEqual([`default/plain@${HASHED.blue}`]);
+      expect(await toldOf(launcher)).toEqual([`default/plain@${HASHED.blue}`]);
       expect(machine.node.leases("addressed")).toEqual([]);
       // Source: v1.0 watch/network.go: an empty list is not written.
       if (!version.writesEmpty) return;
       await vm.unplug("blue");
       await vm.settle();
       expect(machine.node.nics(launcher.sandbox)).toEqual([]);
-      expect(await reportedOf(launcher)).toEqual([]);
+      expect(await toldOf(launcher)).toEqual([]);
     },
   );
 
@@ -148,13 +148,13 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     const vm = await aVm(version, specOf(RED));
     vm.isHandled = false;
     const launcher = await vm.start();
-    await eventually(async () => (await reportedOf(launcher)).length === 1, WITHIN);
+    await eventually(async () => (await toldOf(launcher)).length === 1, WITHIN);
     vm.changeNad("red", "plain");
     vm.plug(GREEN);
     const wanted = [`default/addressed@${HASHED.green}`, `default/plain@${HASHED.red}`];
     await eventually(async () => {
       await vm.pass();
-      return (await reportedOf(launcher)).join() === wanted.join();
+      return (await toldOf(launcher)).join() === wanted.join();
     }, WITHIN);
     expect(machine.node.nics(launcher.sandbox)).toEqual([HASHED.red, HASHED.green].toSorted());
     expect(machine.node.leases("addressed")).toHaveLength(1);
@@ -199,7 +199,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     vm.plug(BLUE);
     await vm.settle("red", "blue");
     expect(machine.node.nics(source.sandbox)).toEqual(wired("net1", "net2"));
-    expect(await reportedOf(source)).toEqual(["default/addressed@net1", "default/plain@net2"]);
+    expect(await toldOf(source)).toEqual(["default/addressed@net1", "default/plain@net2"]);
     const nics = version.renames ? [HASHED.blue, HASHED.red] : ["net1", "net2"];
     const target = await vm.migrate((_source, { sandbox }) => {
       expect(machine.node.nics(sandbox)).toEqual(nics);
@@ -220,8 +220,8 @@ describe.each(VERSIONS.filter(({ hasBindings }) => hasBindings))(
       const bindings = { passt: { networkAttachmentDefinition: "default/plain" } };
       const vm = await aVm(version, { ...spec, interfaces: [bound, ...rest] }, bindings);
       const launcher = await vm.start();
-      await eventually(async () => (await reportedOf(launcher)).length === 2, WITHIN);
-      expect(await reportedOf(launcher)).toEqual([
+      await eventually(async () => (await toldOf(launcher)).length === 2, WITHIN);
+      expect(await toldOf(launcher)).toEqual([
         `default/addressed@${HASHED.red}`,
         "default/plain@net1",
       ]);

@@ -27,10 +27,10 @@ beforeEach(() => {
 
 const anyTextWith = (text: string): string => expect.stringContaining(text) as string;
 
-async function expectReported(name: string, ...networks: readonly string[]): Promise<void> {
+async function expectTold(name: string, ...networks: readonly string[]): Promise<void> {
   let reported: readonly string[] = [];
   await eventually(async () => {
-    reported = await node.reported(name);
+    reported = await node.told(name);
     return JSON.stringify(reported) === JSON.stringify(networks);
   }, TIMEOUT).catch(() => undefined); // the comparison below shows it
   expect(reported).toEqual(networks);
@@ -50,16 +50,16 @@ test("attaches a pod's networks at creation, changes them while it lives and det
   await node.restartAgent();
   const id = await node.runSandbox("one", uid);
   // Reported before the runtime knows it.
-  expect(await node.reported("one")).toEqual(["everyone eth0", "ns1/blue net1", "ns1/green net2"]);
+  expect(await node.told("one")).toEqual(["everyone eth0", "ns1/blue net1", "ns1/green net2"]);
   expect((await node.networkStatus("one"))[0]).toMatchObject({ default: true });
   expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
   await node.restartAgent();
-  await node.printRunning("one");
+  await node.sayRunning("one");
   await node.ask("one", "blue,green,red@net3");
-  await expectReported("one", "everyone eth0", "ns1/blue net1", "ns1/green net2", "ns1/red net3");
+  await expectTold("one", "everyone eth0", "ns1/blue net1", "ns1/green net2", "ns1/red net3");
   await node.restartAgent();
   await node.ask("one", '[{"name":"green","interface":"net2"},{"name":"red","interface":"net3"}]');
-  await expectReported("one", "everyone eth0", "ns1/green net2", "ns1/red net3");
+  await expectTold("one", "everyone eth0", "ns1/green net2", "ns1/red net3");
   expect(await node.nics(id)).toEqual(["eth0", "net2", "net3"]);
   await node.restartAgent();
   await node.removeSandbox(id);
@@ -92,7 +92,7 @@ test("a network that fails prevents the pod's sandbox and leaves nothing", async
   await expectAsBefore();
   await node.ask("four", "blue");
   const id = await node.runSandbox("four", uid, 1);
-  expect(await node.reported("four")).toEqual(["everyone eth0", "ns1/blue net1"]);
+  expect(await node.told("four")).toEqual(["everyone eth0", "ns1/blue net1"]);
   await node.removeSandbox(id);
   await node.deletePod("four");
   await expectAsBefore();
@@ -101,17 +101,17 @@ test("a network that fails prevents the pod's sandbox and leaves nothing", async
 test("replaces a sandbox under its attachments", async () => {
   const uid = await node.makePod("five", "blue");
   const first = await node.runSandbox("five", uid);
-  await node.printRunning("five");
+  await node.sayRunning("five");
   await node.ask("five", "blue,green@net2");
-  await expectReported("five", "everyone eth0", "ns1/blue net1", "ns1/green net2");
+  await expectTold("five", "everyone eth0", "ns1/blue net1", "ns1/green net2");
   await node.runtime.killSandbox(first);
   const second = await node.runSandbox("five", uid, 1);
   const all = ["everyone eth0", "ns1/blue net1", "ns1/green net2"];
-  expect(await node.reported("five")).toEqual(all);
+  expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
   // Its late DEL does not affect the new sandbox.
   await node.removeSandbox(first);
-  expect(await node.reported("five")).toEqual(all);
+  expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
   await node.removeSandbox(second);
   await node.deletePod("five");
@@ -152,8 +152,8 @@ test("the default network changes without a restart and is detached as it was at
   node.writeDefaultNetwork("others");
   const other = await node.makePod("nine", "");
   const newer = await node.runSandbox("nine", other);
-  expect(await node.reported("nine")).toEqual(["others eth0"]);
-  expect(await node.reported("eight")).toEqual(["everyone eth0"]);
+  expect(await node.told("nine")).toEqual(["others eth0"]);
+  expect(await node.told("eight")).toEqual(["everyone eth0"]);
   await node.removeSandbox(id);
   await node.removeSandbox(newer);
   node.writeDefaultNetwork();
@@ -171,7 +171,7 @@ test("the runtime's CHECK, STATUS and GC reach the networks' plugins", async () 
   node.writeDefaultNetwork("kept", { cniVersion: "1.1.0", plugins });
   const uid = await node.makePod("checked", "green");
   const id = await node.runSandbox("checked", uid);
-  await node.printRunning("checked");
+  await node.sayRunning("checked");
   const call = (command: string, config = {}) =>
     node.callPlugin(command, { name: "checked", uid, id }, config);
   const file = join(held, `${id}.eth0.held`);
@@ -201,7 +201,7 @@ test("a pod's own default network replaces the node's and is detached as it was 
   const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@eth0" };
   const uid = await node.makePod("own", "green", own);
   const id = await node.runSandbox("own", uid);
-  expect(await node.reported("own")).toEqual(["ns1/blue eth0", "ns1/green net1"]);
+  expect(await node.told("own")).toEqual(["ns1/blue eth0", "ns1/green net1"]);
   expect((await node.networkStatus("own"))[0]).toMatchObject({ default: true });
   expect(await node.nics(id)).toEqual(["eth0", "net1"]);
   await node.restartAgent();

@@ -245,7 +245,7 @@ export class ThickNode {
   }
 
   /** A kubelet's status of a pod with running containers. */
-  async printRunning(name: string): Promise<void> {
+  async sayRunning(name: string): Promise<void> {
     await this.#api.patch(`${PODS}/${name}/status`, { status: { phase: "Running" } });
   }
 
@@ -264,7 +264,7 @@ export class ThickNode {
   }
 
   /** The networks in the pod's status: `NETWORK NIC`, in order. */
-  async reported(name: string): Promise<readonly string[]> {
+  async told(name: string): Promise<readonly string[]> {
     const status = await this.networkStatus(name);
     return status.map((entry) => `${entry.name} ${entry.interface ?? ""}`);
   }

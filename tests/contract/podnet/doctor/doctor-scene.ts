@@ -190,7 +190,7 @@ export class DoctorScene {
   }
 
   /** Runs a program in a namespace until the scene ends. */
-  print(place: "guest" | "lan", ...argv: readonly string[]): void {
+  say(place: "guest" | "lan", ...argv: readonly string[]): void {
     const text = ["netns", "exec", this[place], ...argv];
     this.#servers.push(spawn("ip", text, { stdio: "ignore" }));
   }

@@ -236,7 +236,7 @@ const AT_TAP: readonly PlantedFault[] = [
       await scene.guardGuest();
       run("ip", "-n", scene.guest, "addr", "add", "10.9.0.77/32", "dev", "eth0");
       scene.hasAgent = false;
-      scene.print("guest", "busybox", "ping", "-q", "-I", "10.9.0.77", GATEWAY);
+      scene.say("guest", "busybox", "ping", "-q", "-I", "10.9.0.77", GATEWAY);
     },
   },
   {

@@ -7,16 +7,16 @@ import { joinTerminal } from "./terminal.ts";
 let server: Server;
 let guest: Socket;
 let stream: Socket;
-let received = "";
+let heard = "";
 
 beforeEach(async () => {
-  received = "";
+  heard = "";
   const joined = Promise.withResolvers<Socket>();
   server = createServer(joined.resolve);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   stream = connect((server.address() as AddressInfo).port); // it listens on TCP
   guest = await joined.promise;
-  guest.on("data", (chunk: Buffer) => (received += chunk.toString()));
+  guest.on("data", (chunk: Buffer) => (heard += chunk.toString()));
 });
 afterEach(() => {
   guest.destroy();
@@ -47,7 +47,7 @@ describe("joinTerminal with a terminal", () => {
     input.write("root\r\u001drest");
     await joined;
     await new Promise((resolve) => guest.once("close", resolve));
-    expect(received).toBe("root\r");
+    expect(heard).toBe("root\r");
     expect(modes).toEqual([true, false]);
   });
 
@@ -77,7 +77,7 @@ describe("joinTerminal with a pipe", () => {
     input.end("report\u001d\n");
     guest.write("report ok\n");
     await joined;
-    expect(received).toBe("report\u001d\n");
+    expect(heard).toBe("report\u001d\n");
     expect(String(output.read())).toBe("report ok\n");
     expect(modes).toEqual([]);
   });

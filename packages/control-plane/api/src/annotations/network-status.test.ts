@@ -64,22 +64,22 @@ describe("into a status goes", () => {
 
 const INFO = { mode: "client", path: "/run/s" };
 
-test.each<{ name: string; reports: unknown; want: ReturnType<typeof parseVhostUserInfo> }>([
+test.each<{ name: string; told: unknown; want: ReturnType<typeof parseVhostUserInfo> }>([
   {
     name: "a socket",
-    reports: { type: "vhost-user", version: "1.1.0", "vhost-user": INFO },
+    told: { type: "vhost-user", version: "1.1.0", "vhost-user": INFO },
     want: INFO,
   },
-  { name: "half a word", reports: { type: "vhost-user" }, want: { mode: "", path: "" } },
+  { name: "half a word", told: { type: "vhost-user" }, want: { mode: "", path: "" } },
   {
     name: "no words",
-    reports: { type: "vhost-user", "vhost-user": { mode: 1, path: ["/"] } },
+    told: { type: "vhost-user", "vhost-user": { mode: 1, path: ["/"] } },
     want: { mode: "", path: "" },
   },
-  { name: "another device", reports: { type: "pci", "vhost-user": INFO }, want: undefined },
-  { name: "nothing", reports: undefined, want: undefined },
-  { name: "a text", reports: "vhost-user", want: undefined },
-])("the device information tells of $name", ({ reports: reported, want }) => {
+  { name: "another device", told: { type: "pci", "vhost-user": INFO }, want: undefined },
+  { name: "nothing", told: undefined, want: undefined },
+  { name: "a text", told: "vhost-user", want: undefined },
+])("the device information tells of $name", ({ told: reported, want }) => {
   expect(parseVhostUserInfo(reported)).toEqual(want);
 });
 

@@ -124,10 +124,10 @@ describe("ranges of ports are refused in KubeVirt's words", () => {
 });
 
 describe("what a guest may send", () => {
-  test.each<{ name: string; output: Iface["portSecurity"]; network?: Network; want: string[] }>([
+  test.each<{ name: string; said: Iface["portSecurity"]; network?: Network; want: string[] }>([
     {
       name: "is taken on another network",
-      output: {
+      said: {
         mode: "Addresses",
         allowedMACs: ["00:00:5e:00:01:0a"],
         allowedAddresses: ["10.9.0.77", "fe80::/10"],
@@ -137,7 +137,7 @@ describe("what a guest may send", () => {
     },
     {
       name: "is refused in words that nobody knows",
-      output: {
+      said: {
         mode: "mac",
         allowedMACs: ["01:00:5e:00:00:01", "x"],
         allowedAddresses: ["10.9.0", "::/0"],
@@ -152,28 +152,28 @@ describe("what a guest may send", () => {
     },
     {
       name: "is refused in lists without end",
-      output: { allowedAddresses: Array.from({ length: 65 }, () => "10.9.0.1") },
+      said: { allowedAddresses: Array.from({ length: 65 }, () => "10.9.0.1") },
       want: ["portSecurity.allowedAddresses"],
     },
     {
       name: "may be said on the pod network as it is",
-      output: { mode: "Addresses" },
+      said: { mode: "Addresses" },
       network: POD,
       want: [],
     },
     {
       name: "may not be less on the pod network",
-      output: { mode: "MAC" },
+      said: { mode: "MAC" },
       network: POD,
       want: ["portSecurity"],
     },
     {
       name: "may not be more addresses on the pod network",
-      output: { allowedAddresses: ["10.9.0.77"] },
+      said: { allowedAddresses: ["10.9.0.77"] },
       network: POD,
       want: ["portSecurity"],
     },
-  ])("$name", ({ output: message, network = BLUE, want }) => {
+  ])("$name", ({ said: message, network = BLUE, want }) => {
     expect(refused({ ...BRIDGE, ...(message && { portSecurity: message }) }, network)).toEqual(
       want,
     );

@@ -35,7 +35,7 @@ function factsOf({ binding = "bridge", pod, guest, served, reported }: Options):
   };
 }
 
-function reports(options: Options): readonly unknown[] {
+function told(options: Options): readonly unknown[] {
   const { ipAddress, ipAddresses, addressInfo } = addressFields(factsOf(options), { now: NOW });
   expect(ipAddress).toBe(ipAddresses?.[0]);
   return [ipAddresses, addressInfo?.source];
@@ -126,7 +126,7 @@ describe("addresses are", () => {
       want: [["10.0.0.1"], "pod"],
     },
   ] as const)("$name", ({ given: input, want }) => {
-    expect(reports(input)).toEqual(want);
+    expect(told(input)).toEqual(want);
   });
 });
 

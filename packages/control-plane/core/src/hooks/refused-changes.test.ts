@@ -102,38 +102,38 @@ describe("a hook may", () => {
 const NIC = "/domain/devices/interface[ua-one]";
 
 describe("a hook may not", () => {
-  test.each<{ name: string; answer: (xml: string) => string; made?: string[]; text: string[] }>([
+  test.each<{ name: string; answer: (xml: string) => string; made?: string[]; says: string[] }>([
     {
       name: "take away a NIC",
       answer: (xml) => xml.replace(/<interface.*<\/interface>/s, ""),
-      text: [`${NIC}: a hook cannot take it away; leave it in the answer`],
+      says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
     },
     {
       name: "give a NIC another MAC",
       answer: (xml) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:02"),
-      text: [
+      says: [
         `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:02, it is 02:00:00:00:00:01; leave it as it is`,
       ],
     },
     {
       name: "give a NIC another alias: then it is another NIC, and ours is gone",
       answer: (xml) => xml.replace("ua-one", "ua-uno"),
-      text: [`${NIC}: a hook cannot take it away; leave it in the answer`],
+      says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
     },
     {
       name: "put a NIC elsewhere",
       answer: (xml) => xml.replace('bus="0x02"', 'bus="0x03"'),
-      text: [`${NIC}/address/@bus: a hook cannot make it 0x03, it is 0x02; leave it as it is`],
+      says: [`${NIC}/address/@bus: a hook cannot make it 0x03, it is 0x02; leave it as it is`],
     },
     {
       name: "hang a NIC on another tap",
       answer: (xml) => xml.replace('dev="tap1"', 'dev="tap0"'),
-      text: [`${NIC}/target/@dev: a hook cannot make it tap0, it is tap1; leave it as it is`],
+      says: [`${NIC}/target/@dev: a hook cannot make it tap0, it is tap1; leave it as it is`],
     },
     {
       name: "say a second MAC of a NIC",
       answer: (xml) => xml.replace("<mac", "<mac address='02:00:00:00:00:09'/><mac"),
-      text: [
+      says: [
         `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:09, it is 02:00:00:00:00:01; leave it as it is`,
         `${NIC}/mac: a hook cannot add to a device that Patchbay makes; leave it out`,
       ],
@@ -142,12 +142,12 @@ describe("a hook may not", () => {
       name: "add to a NIC",
       answer: (xml) =>
         xml.replace('<alias name="ua-one"/>', '<alias name="ua-one"/><link state="down"/>'),
-      text: [`${NIC}/link: a hook cannot add to a device that Patchbay makes; leave it out`],
+      says: [`${NIC}/link: a hook cannot add to a device that Patchbay makes; leave it out`],
     },
     {
       name: "make the NIC of an interface that Patchbay makes",
       answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
-      text: [
+      says: [
         "/domain/devices/interface[ua-made]: made is an interface that Patchbay makes; use another alias",
       ],
     },
@@ -155,14 +155,14 @@ describe("a hook may not", () => {
       name: "make a NIC with another MAC than its interface has",
       answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
       made: ["made"],
-      text: [
+      says: [
         "/domain/devices/interface[ua-made]: the interface made has the MAC 02:00:00:00:00:0A; give the NIC that one",
       ],
     },
     {
       name: "add a NIC on a bridge",
       answer: intoDevices("<interface type='bridge'><source bridge='br0'/></interface>"),
-      text: [
+      says: [
         "/domain/devices/interface: a NIC of type bridge is not one that a hook may add; use user or ethernet",
       ],
     },
@@ -171,52 +171,52 @@ describe("a hook may not", () => {
       answer: intoDevices(
         "<disk type='file'><source file='/etc/shadow'/><target dev='vdb'/></disk>",
       ),
-      text: [
+      says: [
         "/domain/devices/disk[vdb]: a hook cannot give the guest a disk; name it in spec.volumes of the VM",
       ],
     },
     {
       name: "give a disk another file",
       answer: (xml) => xml.replace("/run/disks/root.qcow2", "/etc/shadow"),
-      text: [
+      says: [
         "/domain/devices/disk[vda]/source/@file: a hook cannot make it /etc/shadow, it is /run/disks/root.qcow2; leave it as it is",
       ],
     },
     {
       name: "add a device of the node",
       answer: intoDevices("<hostdev mode='subsystem' type='pci'/>"),
-      text: ["/domain/devices/hostdev: a hook cannot give the guest a device of the node"],
+      says: ["/domain/devices/hostdev: a hook cannot give the guest a device of the node"],
     },
     {
       name: "add what nobody knows",
       answer: intoDevices("<shmem name='x'/>"),
-      text: ["/domain/devices/shmem[x]: a hook cannot add it; leave it out"],
+      says: ["/domain/devices/shmem[x]: a hook cannot add it; leave it out"],
     },
     {
       name: "add a port",
       answer: intoDevices("<controller type='pci' index='2' model='pcie-root-port'/>"),
-      text: [
+      says: [
         "/domain/devices/controller[pci 2]: a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM",
       ],
     },
     {
       name: "say what runs the guest",
       answer: intoDevices("<emulator>/bin/sh</emulator>"),
-      text: [
+      says: [
         "/domain/devices/emulator: a hook cannot choose the program that runs the guest; remove it",
       ],
     },
     {
       name: "hide devices in a second list of them",
       answer: (xml) => xml.replace("</devices>", "</devices><devices><disk/></devices>"),
-      text: ["/domain/devices: a hook cannot add to a device that Patchbay makes; leave it out"],
+      says: ["/domain/devices: a hook cannot add to a device that Patchbay makes; leave it out"],
     },
     {
       name: "change a device that is there by arguments of QEMU",
       answer: intoDomain(
         "<qemu:commandline><qemu:arg value='--set'/><qemu:arg value='device.ua-one.mac=1'/></qemu:commandline>",
       ),
-      text: [
+      says: [
         "/domain/qemu:commandline: -set changes devices that are there already; use -device to add one",
       ],
     },
@@ -232,7 +232,7 @@ describe("a hook may not", () => {
     ].map(({ name, from, to, where }) => ({
       name: `change ${name}`,
       answer: (xml: string): string => xml.replace(from, to),
-      text: [
+      says: [
         `/domain/${where}: a hook cannot change it; keep the original value, or change the VM`,
       ],
     })),
@@ -240,18 +240,18 @@ describe("a hook may not", () => {
       name: "add what QEMU is told of devices that are there",
       answer: (xml) =>
         xml.replace("</qemu:override>", "<qemu:device alias='ua-one'/></qemu:override>"),
-      text: [
+      says: [
         "/domain/qemu:override/qemu:device[ua-one]: a hook cannot change it; keep the original value, or change the VM",
       ],
     },
     {
       name: "add memory",
       answer: intoDomain("<maxMemory slots='16'>999</maxMemory>"),
-      text: [
+      says: [
         "/domain/maxMemory: a hook cannot change it; keep the original value, or change the VM",
       ],
     },
-  ])("$name", ({ answer, made: created, text: message }) => {
+  ])("$name", ({ answer, made: created, says: message }) => {
     expect(refusals(answer, created)).toEqual(message);
   });
 });

@@ -15,24 +15,24 @@ describe("the way out of a VM without free ports", () => {
     {
       name: "q35",
       of: vmi,
-      text: "1 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
+      says: "1 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
     },
     {
       name: "pc",
       of: pc,
-      text: "the bus of machine type pc has no more slots",
+      says: "the bus of machine type pc has no more slots",
     },
     {
       name: "devices on the root complex",
       of: onRoot,
-      text: "restart the VM without the annotation",
+      says: "restart the VM without the annotation",
     },
     {
       name: "a VM that has told nothing",
       of: aVmi(),
-      text: "0 of 0 PCIe ports of the VM are free",
+      says: "0 of 0 PCIe ports of the VM are free",
     },
-  ])("$name", ({ of, text: message }) => {
+  ])("$name", ({ of, says: message }) => {
     expect(noFreePortMessage(of).message).toContain(message);
   });
 });

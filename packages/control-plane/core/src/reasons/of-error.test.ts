@@ -16,7 +16,7 @@ interface Row {
   readonly detach: string;
   readonly leastMs: number;
   /** What the message tells a person to do. */
-  readonly text: RegExp;
+  readonly says: RegExp;
 }
 
 const WITH_BACKOFF = 0;
@@ -24,7 +24,7 @@ const SELDOM = 60_000;
 
 /** The same reason both ways. */
 function row(reason: string, leastMs: Row["leastMs"], message: RegExp): Row {
-  return { attach: reason, detach: reason, leastMs, text: message };
+  return { attach: reason, detach: reason, leastMs, says: message };
 }
 
 /** What only libvirt's log explains. */
@@ -32,7 +32,7 @@ const FAILED: Row = {
   attach: "AttachFailed",
   detach: "DetachFailed",
   leastMs: WITH_BACKOFF,
-  text: /libvirt's log/,
+  says: /libvirt's log/,
 };
 
 /** The compiler sees to it that no code is missing. */
@@ -54,7 +54,7 @@ const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
     attach: "AttachFailed",
     detach: "DetachFailed",
     leastMs: SELDOM,
-    text: /guest agent is running/,
+    says: /guest agent is running/,
   },
   LIBVIRT_DEVICE_MISSING: FAILED,
   LIBVIRT_JOB_ABORTED: FAILED,
@@ -79,7 +79,7 @@ describe("an error of libvirt", () => {
     const unplug = blockedReasonOfFailure("detachDevice", input.error, undefined);
     expect([plug.reason, unplug.reason]).toEqual([input.attach, input.detach]);
     expect(plug.message).toContain(input.error.message);
-    expect(plug.message).toMatch(input.text);
+    expect(plug.message).toMatch(input.says);
     expect(plug.attempts).toBe(1);
   });
 
@@ -96,14 +96,14 @@ describe("an error of a network", () => {
       name: "whose configuration cannot be read",
       error: new AppError("CNI_CONFIG_INVALID", { network: "ns/blue", reason: "no" }),
       reason: "NetworkInvalid",
-      text: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the attachment is",
+      says: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the attachment is",
       isFault: true,
     },
     {
       name: "whose plugin the node does not have",
       error: new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" }),
       reason: "PluginMissing",
-      text: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
+      says: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
       isFault: true,
     },
     {
@@ -113,7 +113,7 @@ describe("an error of a network", () => {
         message: 'failed to find plugin "x" in path [/opt/cni/bin]',
       }),
       reason: "PluginMissing",
-      text: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
+      says: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
       isFault: true,
     },
     {
@@ -123,7 +123,7 @@ describe("an error of a network", () => {
         message: "failed to allocate for range 0: no IP addresses available in range set: a-b",
       }),
       reason: "AddressesExhausted",
-      text: "; every address of network ns/blue is in use: unplug an interface",
+      says: "; every address of network ns/blue is in use: unplug an interface",
       isFault: true,
     },
     {
@@ -133,28 +133,28 @@ describe("an error of a network", () => {
         message: "Could not allocate IP in range: ip: a / - b",
       }),
       reason: "AddressesExhausted",
-      text: "; every address of network ns/blue is in use: unplug an interface",
+      says: "; every address of network ns/blue is in use: unplug an interface",
       isFault: true,
     },
     {
       name: "whose plugin fails otherwise",
       error: new AppError("CNI_PLUGIN_FAILED", { ...plugin, message: "no such device" }),
       reason: undefined,
-      text: "no such device; the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
+      says: "no such device; the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
       isFault: false,
     },
     {
       name: "whose link the node does not have",
       error: new AppError("CNI_LINK_MISSING", { network: "ns/blue", link: "e", field: "master" }),
       reason: "NodeLinkUnfit",
-      text: "which the node does not have; name another link in spec.config of NetworkAttachmentDefinition ns/blue",
+      says: "which the node does not have; name another link in spec.config of NetworkAttachmentDefinition ns/blue",
       isFault: true,
     },
     {
       name: "whose VLAN the node's kernel cannot filter",
       error: new AppError("CNI_VLAN_UNSUPPORTED", { network: "ns/blue", field: "vlan" }),
       reason: "VlanUnsupported",
-      text: "; use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition ns/blue",
+      says: "; use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition ns/blue",
       isFault: true,
     },
     {
@@ -165,17 +165,17 @@ describe("an error of a network", () => {
         size: "1",
       }),
       reason: "AddressesExhausted",
-      text: "; every address of network ns/blue is in use: unplug an interface",
+      says: "; every address of network ns/blue is in use: unplug an interface",
       isFault: true,
     },
     {
       name: "that is not there",
       error: new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns/blue" }),
       reason: "NetworkNotFound",
-      text: "ns/blue; create it, or name another one",
+      says: "ns/blue; create it, or name another one",
       isFault: false,
     },
-  ])("$name says what to do", ({ error, reason, text: message, isFault }) => {
+  ])("$name says what to do", ({ error, reason, says: message, isFault }) => {
     expect(reasonOf(error)).toBe(reason);
     expect(messageWithAdvice(error, { network: "ns/blue" })).toContain(message);
     expect(isDefinitionFault(error)).toBe(isFault);

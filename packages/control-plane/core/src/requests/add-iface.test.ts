@@ -76,16 +76,16 @@ describe("adding", () => {
     {
       named: "bleu",
       nearestNetwork: "blue",
-      text: 'NetworkAttachmentDefinition "bleu" not found in namespace ns; the nearest name there is "blue"',
+      says: 'NetworkAttachmentDefinition "bleu" not found in namespace ns; the nearest name there is "blue"',
     },
     {
       named: "nets/red",
       nearestNetwork: undefined,
-      text: 'NetworkAttachmentDefinition "red" not found in namespace nets',
+      says: 'NetworkAttachmentDefinition "red" not found in namespace nets',
     },
   ])(
     "a missing network $named is named with its namespace",
-    ({ named, nearestNetwork, text: message }) => {
+    ({ named, nearestNetwork, says: message }) => {
       const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
       const target: NicTarget = { kind: "vm", vm: aVm() };
       const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
@@ -262,7 +262,7 @@ describe("adding", () => {
     });
   });
 
-  test.each<{ name: string; target: NicTarget; request: Partial<AddIfaceRequest>; text: string }>([
+  test.each<{ name: string; target: NicTarget; request: Partial<AddIfaceRequest>; says: string }>([
     {
       name: "no port is free",
       target: {
@@ -271,45 +271,45 @@ describe("adding", () => {
         vmi: aVmi({}, { ...PORTS, pciePorts: { total: 8, free: 0 } }),
       },
       request: RED,
-      text: "no free PCIe port: 0 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
+      says: "no free PCIe port: 0 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     },
     {
       name: "the last port is promised",
       target: { kind: "vm", vm: aVm(WITH_BLUE), vmi: aVmi(WITH_BLUE, PORTS) },
       request: RED,
-      text: "no free PCIe port: 1 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up, 1 promised to interfaces that are being plugged",
+      says: "no free PCIe port: 1 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up, 1 promised to interfaces that are being plugged",
     },
     {
       name: "the name is in use",
       target: { kind: "vm", vm: aVm(WITH_BLUE) },
       request: { networkAttachmentDefinitionName: "red" },
-      text: "interface 'blue' is on network blue-nad; to swap its network, change it in the specification, or with patchbay set interface",
+      says: "interface 'blue' is on network blue-nad; to swap its network, change it in the specification, or with patchbay set interface",
     },
     {
       name: "the name is that of one that leaves",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
       request: { networkAttachmentDefinitionName: "red" },
-      text: "interface 'blue' is being unplugged from network blue-nad",
+      says: "interface 'blue' is being unplugged from network blue-nad",
     },
     {
       name: "the name is that of the pod network's",
       target: { kind: "vm", vm: aVm() },
       request: { name: "default" },
-      text: "interface 'default' is on network of the pod",
+      says: "interface 'default' is on network of the pod",
     },
     {
       name: "fields are different",
       target: { kind: "vm", vm: aVm(WITH_BLUE) },
       request: { fields: { macAddress: "02:00:00:00:00:09", model: "e1000", state: "down" } },
-      text: "interface 'blue' already exists with another macAddress, model, state",
+      says: "interface 'blue' already exists with another macAddress, model, state",
     },
     {
       name: "fields of one that leaves are different, its state apart",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
       request: { fields: { model: "e1000", state: "down" } },
-      text: "interface 'blue' already exists with another model",
+      says: "interface 'blue' already exists with another model",
     },
-  ])("says why it is a conflict: $name", ({ target, request, text: message }) => {
+  ])("says why it is a conflict: $name", ({ target, request, says: message }) => {
     expect(add(target, request)).toMatchObject({ refusal: { code: 409, message } });
   });
 

@@ -14,17 +14,17 @@ describe("an unplug waits", () => {
   const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
 
   test.each([
-    { count: 1, want: "WaitingForGuest", text: /was requested to release/ },
-    { count: 2, want: "WaitingForGuest", text: /was requested to release/ },
-    { count: 3, want: "GuestRefused", text: /not released.*3 requests since 2026.*reset it/ },
+    { count: 1, want: "WaitingForGuest", says: /was requested to release/ },
+    { count: 2, want: "WaitingForGuest", says: /was requested to release/ },
+    { count: 3, want: "GuestRefused", says: /not released.*3 requests since 2026.*reset it/ },
     {
       count: 1,
       isRefused: true,
       want: "GuestRefused",
-      text: /refused to release.*1 request since 2026/,
+      says: /refused to release.*1 request since 2026/,
     },
-    { count: 9, isPaused: true, want: "WaitingForGuest", text: /is paused.*resume it/ },
-  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, text: message }) => {
+    { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resume it/ },
+  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says: message }) => {
     const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
     // Nothing else of the domain is looked at.
     const domain = { running: true, isPaused, crashed: false, facts } as never;
@@ -96,17 +96,17 @@ describe("a plug waits", () => {
     {
       reason: "NoFreePciePort",
       facts: input,
-      text: "0 of 4 PCIe ports of the VM are free; unplug an interface",
+      says: "0 of 4 PCIe ports of the VM are free; unplug an interface",
     },
     {
       reason: "PciAddressInUse",
       facts: requesting,
-      text: "the PCI address 0000:05:00.0 is in use",
+      says: "the PCI address 0000:05:00.0 is in use",
     },
-    { reason: "PciAddressInUse", facts: input, text: "the PCI address  is in use" },
-    { reason: "ModelNeedsIoPorts", facts: requesting, text: "model pcnet needs I/O ports" },
-    { reason: "ModelNeedsIoPorts", facts: input, text: "model  needs I/O ports" },
-  ] as const)("for $reason: $text", ({ reason, facts, text: message }) => {
+    { reason: "PciAddressInUse", facts: input, says: "the PCI address  is in use" },
+    { reason: "ModelNeedsIoPorts", facts: requesting, says: "model pcnet needs I/O ports" },
+    { reason: "ModelNeedsIoPorts", facts: input, says: "model  needs I/O ports" },
+  ] as const)("for $reason: $says", ({ reason, facts, says: message }) => {
     const blockedReason = blockedReasonOfWait({ kind: "wait", iface: "one", reason }, facts);
     expect(blockedReason).toMatchObject({ reason, attempts: 0 });
     expect(blockedReason.message).toContain(message);

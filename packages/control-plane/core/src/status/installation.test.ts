@@ -30,30 +30,30 @@ describe("the installation", () => {
       kubevirt: kubevirt(),
       apiService: apiService("True"),
       want: ["Deployed", "Available True", "Progressing False", "Degraded False", "Created True"],
-      text: "virt-api answers",
+      says: "virt-api answers",
     },
     {
       name: "that never answered is on its way",
       kubevirt: kubevirt(),
       apiService: apiService("False", "no endpoints"),
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created True"],
-      text: "virt-api does not answer: no endpoints",
+      says: "virt-api does not answer: no endpoints",
     },
     {
       name: "that answered before is degraded",
       kubevirt: DEPLOYED,
       apiService: apiService("False", "refused"),
       want: ["Deployed", "Available False", "Progressing False", "Degraded True", "Created True"],
-      text: "virt-api does not answer: refused",
+      says: "virt-api does not answer: refused",
     },
     {
       name: "without virt-api is on its way",
       kubevirt: kubevirt(),
       apiService: undefined,
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created False"],
-      text: "virt-api has no APIService",
+      says: "virt-api has no APIService",
     },
-  ])("$name", ({ want, text: message, ...known }) => {
+  ])("$name", ({ want, says: message, ...known }) => {
     const { phase, conditions = [] } = installationStatus({ ...known, version: "0.1.0" }, NOW);
     expect([phase, ...conditions.map(({ type, status }) => `${type} ${status}`)]).toEqual(want);
     expect(conditions[0]?.message).toContain(message);

@@ -17,7 +17,7 @@ test("joins several refusals", () => {
   const [one, two] = ["no", "nor this"].map(
     (message) => new AppError("KUBE_REFUSED", { ...REQUESTED, message }),
   );
-  const output = describeError(new AggregateError([one, two], "some"));
-  expect(output).toContain("one: no; ");
-  expect(output).toContain("one: nor this");
+  const said = describeError(new AggregateError([one, two], "some"));
+  expect(said).toContain("one: no; ");
+  expect(said).toContain("one: nor this");
 });

@@ -74,11 +74,11 @@ test("reports in reason and conditions why the node rejected a launcher", () => 
 });
 
 test.each([
-  { volume: { emptyDir: {} }, reports: "PodFieldDropped" },
-  { volume: { image: { reference: "guest" } }, reports: undefined },
+  { volume: { emptyDir: {} }, told: "PodFieldDropped" },
+  { volume: { image: { reference: "guest" } }, told: undefined },
 ])(
-  "a launcher whose volume with the kernel is $volume tells $reports",
-  ({ volume, reports: reported }) => {
+  "a launcher whose volume with the kernel is $volume tells $told",
+  ({ volume, told: reported }) => {
     const pod = aPod();
     const volumes = [{ name: "kernel-boot", ...volume }];
     const report = {

@@ -98,16 +98,16 @@ test("reports problems by path in the VM's own specification, including device a
 });
 
 test.each([
-  { allowsHooks: false, output: '[{"image":"x"}]', at: "", text: "hooks of VMs are switched off" },
-  { allowsHooks: true, output: '[{"args":[]}]', at: "[0].image", text: "is required unless" },
-])("hooks that cannot be had are told, on a VM's template and on a VMI ($text)", (row) => {
-  const annotations = { "hooks.kubevirt.io/hookSidecars": row.output };
+  { allowsHooks: false, said: '[{"image":"x"}]', at: "", says: "hooks of VMs are switched off" },
+  { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required unless" },
+])("hooks that cannot be had are told, on a VM's template and on a VMI ($says)", (row) => {
+  const annotations = { "hooks.kubevirt.io/hookSidecars": row.said };
   const config = { ...NETWORK, allowsHooks: row.allowsHooks };
   const [vm, vmi] = [aVm(), aVmi()];
   const template = { ...vm.spec.template, metadata: { annotations } };
   const name = "annotations[hooks.kubevirt.io/hookSidecars]";
   const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, config);
-  expect(formatProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.text}`);
+  expect(formatProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
   const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
   const ofVmi = vmiStartProblems(hooked, config);
   expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}${row.at}`]);

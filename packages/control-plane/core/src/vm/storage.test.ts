@@ -127,27 +127,27 @@ test.each([
 const GATE = { developerConfiguration: { featureGates: ["HostDisk"] } };
 
 test.each([
-  { configuration: {}, path: "/data/a.img", text: /HostDisk/ },
-  { configuration: { hostDiskDirectories: ["/data"] }, path: "/data/a.img", text: /HostDisk/ },
-  { configuration: GATE, path: "/data/a.img", text: /\(none\)/ },
+  { configuration: {}, path: "/data/a.img", says: /HostDisk/ },
+  { configuration: { hostDiskDirectories: ["/data"] }, path: "/data/a.img", says: /HostDisk/ },
+  { configuration: GATE, path: "/data/a.img", says: /\(none\)/ },
   {
     configuration: { ...GATE, hostDiskDirectories: ["/data", "/b"] },
     path: "/data/sub/a.img",
-    text: /\(\/data, \/b\)/,
+    says: /\(\/data, \/b\)/,
   },
   {
     configuration: { ...GATE, hostDiskDirectories: ["/data"] },
     path: "/data/../a.img",
-    text: /is not directly below one of/,
+    says: /is not directly below one of/,
   },
   {
     configuration: { ...GATE, hostDiskDirectories: ["/data"] },
     path: "/data/a.img",
-    text: undefined,
+    says: undefined,
   },
 ])(
-  "a file of the node at $path with $configuration: $text",
-  ({ configuration, path, text: message }) => {
+  "a file of the node at $path with $configuration: $says",
+  ({ configuration, path, says: message }) => {
     const kubevirt = {
       apiVersion: "kubevirt.io/v1",
       kind: "KubeVirt",

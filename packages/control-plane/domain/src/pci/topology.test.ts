@@ -155,21 +155,21 @@ describe("a layout of version 1", () => {
   });
 
   test.each([
-    { requested: "0000:00:01.0", text: "only slots 2 to 30, function 0, can be used" },
-    { requested: "0000:00:1f.0", text: "only slots 2 to 30, function 0, can be used" },
-    { requested: "0000:00:05.1", text: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:01.0", says: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:1f.0", says: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:05.1", says: "only slots 2 to 30, function 0, can be used" },
     {
       requested: "0000:01:01.0",
-      text: "this bus has only slot 0; use 0000:02:01.0 to 0000:02:1f.0 for a conventional slot",
+      says: "this bus has only slot 0; use 0000:02:01.0 to 0000:02:1f.0 for a conventional slot",
     },
     {
       requested: "0000:11:01.0",
-      text: "this bus has only slot 0; use 0000:12:01.0 to 0000:12:1f.0 for a conventional slot",
+      says: "this bus has only slot 0; use 0000:12:01.0 to 0000:12:1f.0 for a conventional slot",
     },
-    { requested: "0000:05:01.1", text: "only function 0 of a slot can be used" },
-    { requested: "0000:05:00.1", text: "only function 0 of a slot can be used" },
-    { requested: "0000:ff:00.0", text: "the last bus is 232" },
-  ])("refuses the address $requested", ({ requested, text: message }) => {
+    { requested: "0000:05:01.1", says: "only function 0 of a slot can be used" },
+    { requested: "0000:05:00.1", says: "only function 0 of a slot can be used" },
+    { requested: "0000:ff:00.0", says: "the last bus is 232" },
+  ])("refuses the address $requested", ({ requested, says: message }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { requested: at(requested) })] }));
     expect(plan).toEqual({
       ok: false,
@@ -181,21 +181,21 @@ describe("a layout of version 1", () => {
     {
       given: { family: "pc" },
       requested: "0000:01:00.0",
-      text: "only bus 0 exists",
+      says: "only bus 0 exists",
     },
     {
       given: { family: "pc" },
       requested: "0000:00:01.0",
-      text: "only slots 2 to 31, function 0, can be used",
+      says: "only slots 2 to 31, function 0, can be used",
     },
     {
       given: { isOnRootComplex: true },
       requested: "0000:05:00.0",
-      text: "the VM has no PCIe ports: its devices are on the root complex",
+      says: "the VM has no PCIe ports: its devices are on the root complex",
     },
   ] as const)(
-    "refuses the address $requested where $text",
-    ({ given: input, requested, text: message }) => {
+    "refuses the address $requested where $says",
+    ({ given: input, requested, says: message }) => {
       const plan = planTopology(
         aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }),
       );
@@ -316,17 +316,17 @@ describe("a conventional slot", () => {
   test.each([
     {
       requested: "0000:01:00.0",
-      text: "is also the address of the PCI bridge of a conventional slot",
+      says: "is also the address of the PCI bridge of a conventional slot",
     },
     {
       requested: "0000:02:00.0",
-      text: "is also the address of the PCI bridge of a conventional slot",
+      says: "is also the address of the PCI bridge of a conventional slot",
     },
     {
       requested: "0000:03:01.0",
-      text: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
+      says: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
     },
-  ])("refuses $requested beside 0000:02:01.0", ({ requested, text: message }) => {
+  ])("refuses $requested beside 0000:02:01.0", ({ requested, says: message }) => {
     const nics = [aNic("a", IN_SLOT), aNic("b", { requested: at(requested) })];
     expect(planTopology(aRequest({ nics }))).toEqual({
       ok: false,

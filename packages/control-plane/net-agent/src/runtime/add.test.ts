@@ -17,7 +17,7 @@ async function bind(own: string, more: Readonly<Record<string, string>> = {}): P
   world.sandboxes.take("uid-1");
 }
 
-async function reported(): Promise<readonly string[]> {
+async function told(): Promise<readonly string[]> {
   const status = await world.networkStatus();
   return status.map(({ name, interface: nic = "", default: isDefault }) =>
     [name, nic, ...(isDefault === true ? ["default"] : [])].join(" "),
@@ -44,7 +44,7 @@ describe("selects the network", () => {
     const { status, parsed } = await runtime.call("ADD");
     expect(status).toBe(200);
     expect(parsed).toMatchObject({ interfaces: [{ name: "eth0" }] });
-    expect(await reported()).toEqual([`${network} eth0 default`, "ns1/a net1"]);
+    expect(await told()).toEqual([`${network} eth0 default`, "ns1/a net1"]);
   });
 
   test("does not need every pod's network", async () => {

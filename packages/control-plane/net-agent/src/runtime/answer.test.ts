@@ -17,7 +17,7 @@ async function bind(networks = "a,b"): Promise<void> {
   world.sandboxes.take("uid-1");
 }
 
-async function reported(): Promise<readonly string[]> {
+async function told(): Promise<readonly string[]> {
   const status = await world.networkStatus();
   return status.map(({ name, interface: nic = "", default: isDefault }) =>
     [name, nic, ...(isDefault === true ? ["default"] : [])].join(" "),
@@ -44,7 +44,7 @@ test("ADD attaches the default network and the annotation's, and writes the stat
     interfaces: [{ name: "eth0", sandbox: "/run/netns/box-uid-1" }],
   });
   expect(world.cni.attachments).toEqual(ALL);
-  expect(await reported()).toEqual(["everyone eth0 default", "ns1/a net1", "ns1/b net2"]);
+  expect(await told()).toEqual(["everyone eth0 default", "ns1/a net1", "ns1/b net2"]);
   expect(world.openNamespaces).toBe(0);
 });
 
@@ -70,7 +70,7 @@ test("ignores the status that an earlier sandbox left", async () => {
     annotations: { "k8s.v1.cni.cncf.io/network-status": forged },
   });
   await runtime.call("ADD");
-  expect(await reported()).toEqual(["everyone eth0 default", "ns1/a net1"]);
+  expect(await told()).toEqual(["everyone eth0 default", "ns1/a net1"]);
 });
 
 test("lets the loop own what was attached at creation", async () => {
@@ -84,7 +84,7 @@ test("lets the loop own what was attached at creation", async () => {
   });
   expect(await world.pass()).toBeUndefined();
   expect(world.cni.attachments).toEqual(["box-uid-1/eth0", "box-uid-1/net2", "box-uid-1/net3"]);
-  expect(await reported()).toEqual(["everyone eth0 default", "ns1/b net2", "ns1/c net3"]);
+  expect(await told()).toEqual(["everyone eth0 default", "ns1/b net2", "ns1/c net3"]);
 });
 
 test("reserves the default network's interface name", async () => {
@@ -102,7 +102,7 @@ test.each(["a,missing", "[", "a@net1,b@net1"])(
     expect(status).toBe(400);
     expect(parsed).toMatchObject({ cniVersion: "1.0.0", code: 999 });
     expect(world.cni.attachments).toEqual([]);
-    expect(await reported()).toEqual([]);
+    expect(await told()).toEqual([]);
     expect(await rows()).toEqual([]);
     expect(Object.keys(await world.errorReasons())).toHaveLength(1);
   },
@@ -153,7 +153,7 @@ test("recognizes a static pod by its kubelet's uid", async () => {
     annotations: { "kubernetes.io/config.mirror": "uid-1" },
   });
   expect(await runtime.call("ADD")).toMatchObject({ status: 200 });
-  expect(await reported()).toEqual(["everyone eth0 default", "ns1/a net1"]);
+  expect(await told()).toEqual(["everyone eth0 default", "ns1/a net1"]);
   expect(await world.pass()).toBeUndefined();
   expect(world.cni.attachments).toEqual(["box-uid-1/eth0", "box-uid-1/net1"]);
 });
@@ -187,7 +187,7 @@ test("DEL detaches everything in reverse order and may be repeated", async () =>
   expect(await runtime.call("DEL", { env })).toMatchObject({ status: 200, body: "" });
   expect(world.cni.calls.slice(before)).toEqual(ALL.toReversed().map((nic) => `DEL ${nic}`));
   expect(await rows()).toEqual([]);
-  expect(await reported()).toEqual([]);
+  expect(await told()).toEqual([]);
   expect(await runtime.call("DEL", { env })).toMatchObject({ status: 200 });
   expect(world.cni.calls).toHaveLength(before + 3);
 });
@@ -236,10 +236,10 @@ test("the next sandbox takes over, and the late DEL of the former one is harmles
   await runtime.call("ADD", { env });
   const now = ["box-2/eth0", "box-2/net1", "box-2/net2"];
   expect(world.cni.attachments).toEqual(now);
-  const status = await reported();
+  const status = await told();
   expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
   expect(world.cni.attachments).toEqual(now);
-  expect(await reported()).toEqual(status);
+  expect(await told()).toEqual(status);
 });
 
 test("detaches a default network without a DEL once pod and sandbox are gone", async () => {

@@ -63,6 +63,6 @@ test("warns of a configuration that the runtime uses first", async () => {
   await files.writeAtomic("/net.d/00-broken.conf", "{");
   await files.writeAtomic("/net.d/00-notes.txt", '{"type":"multus"}');
   await installPlugin(places, deps);
-  const reported = log.lines.filter(({ level }) => level === "warn").map(({ fields }) => fields);
-  expect(reported).toEqual([{ path: "/net.d/00-a.conf" }, { path: "/net.d/00-broken.conf" }]);
+  const told = log.lines.filter(({ level }) => level === "warn").map(({ fields }) => fields);
+  expect(told).toEqual([{ path: "/net.d/00-a.conf" }, { path: "/net.d/00-broken.conf" }]);
 });

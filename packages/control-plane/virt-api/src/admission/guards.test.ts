@@ -144,9 +144,9 @@ test.each([
   { field: "pciePorts", value: { total: 1, free: 1 } },
   { field: "hindrance", value: { reason: "LauncherUnreachable", message: "x" } },
 ])("an agent may set and remove $field", async ({ field, value }) => {
-  const reported = { ...OLD, [field]: value };
-  expect(await judge(agent("a"), OLD, reported)).toMatchObject({ allowed: true });
-  expect(await judge(agent("a"), reported, OLD)).toMatchObject({ allowed: true });
+  const told = { ...OLD, [field]: value };
+  expect(await judge(agent("a"), OLD, told)).toMatchObject({ allowed: true });
+  expect(await judge(agent("a"), told, OLD)).toMatchObject({ allowed: true });
 });
 
 describe("during a migration", () => {
@@ -196,19 +196,19 @@ describe("during a migration", () => {
   ])("$field may be written by the source: $source, by the target: $target", async (row) => {
     const { field, value, source, target } = row;
     const after = status({ ...open, [field]: value });
-    const text = async (node: string, before = status(open)) =>
+    const says = async (node: string, before = status(open)) =>
       (await judge(agent(node), before, after)).allowed;
-    expect([await text("a"), await text("b"), await text("c")]).toEqual([source, target, false]);
+    expect([await says("a"), await says("b"), await says("c")]).toEqual([source, target, false]);
     const [over, stayed] = [true, false].map((failed) =>
       status({ ...open, completed: true, failed }),
     );
-    expect([await text("a", over), await text("b", stayed)]).toEqual([false, false]);
+    expect([await says("a", over), await says("b", stayed)]).toEqual([false, false]);
   });
 
   test("the target may not write other fields, and the rejection names each", async () => {
     const before = status(open);
-    const reported = { ...before, interfaces: [{ name: "n" }] };
-    expect(await judge(agent("b"), before, reported)).toMatchObject({
+    const told = { ...before, interfaces: [{ name: "n" }] };
+    expect(await judge(agent("b"), before, told)).toMatchObject({
       message: expect.stringContaining("may not write status.interfaces") as string,
     });
     const done = status({ ...open, completed: true });

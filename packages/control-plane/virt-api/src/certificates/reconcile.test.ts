@@ -228,9 +228,9 @@ describe("sources for TLS", () => {
     expect((await source.read()).certPem).toBe((await kept()).contents.certPem);
     expect(changes).toBeGreaterThan(0);
     stop.abort();
-    const reported = changes;
+    const told = changes;
     await one.look();
-    expect(changes).toBe(reported);
+    expect(changes).toBe(told);
   });
 
   test.each([

@@ -92,12 +92,12 @@ describe("start", () => {
     { strategy: "Manual", guest: "Failed", requests: [STOP, START] },
     { strategy: "Manual", guest: "Unknown", requests: [START] },
   ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
-    const reported = await ask("start", aVm({ runStrategy: strategy }), guest);
-    expect(reported).toMatchObject({ code: 202, message: "the virtual machine will be started" });
-    expect(reported.logged).toEqual([reported.message]);
-    expect(reported.writes).toEqual(PATCHED);
-    expect(reported.after?.spec.runStrategy).toBe(requests === undefined ? "Always" : strategy);
-    expect(reported.after?.status?.stateChangeRequests).toEqual(requests);
+    const told = await ask("start", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be started" });
+    expect(told.logged).toEqual([told.message]);
+    expect(told.writes).toEqual(PATCHED);
+    expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Always" : strategy);
+    expect(told.after?.status?.stateChangeRequests).toEqual(requests);
   });
 
   test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
@@ -113,8 +113,8 @@ describe("start", () => {
   ])(
     "of $strategy with a guest $guest fails with 409: $message",
     async ({ strategy, guest, message }) => {
-      const reported = await ask("start", aVm({ runStrategy: strategy }), guest);
-      expect(reported).toMatchObject({ code: 409, message, writes: [], logged: [] });
+      const told = await ask("start", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [], logged: [] });
     },
   );
 });
@@ -130,22 +130,22 @@ describe("stop", () => {
     { strategy: "Manual", guest: "Running", requests: [STOP] },
     { strategy: "RerunOnFailure", guest: "Scheduled", requests: [STOP] },
   ])("of $strategy with a guest $guest", async ({ strategy, guest, requests }) => {
-    const reported = await ask("stop", aVm({ runStrategy: strategy }), guest);
-    expect(reported).toMatchObject({ code: 202, message: "the virtual machine will be stopped" });
-    expect(reported.writes).toEqual(PATCHED);
-    expect(reported.after?.spec.runStrategy).toBe(requests === undefined ? "Halted" : strategy);
-    expect(reported.after?.status?.stateChangeRequests).toEqual(requests);
+    const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be stopped" });
+    expect(told.writes).toEqual(PATCHED);
+    expect(told.after?.spec.runStrategy).toBe(requests === undefined ? "Halted" : strategy);
+    expect(told.after?.status?.stateChangeRequests).toEqual(requests);
   });
 
   test.each<Guest>(["none", "Succeeded"])("cancels a pending start: %s", async (guest) => {
-    const reported = await ask("stop", WAITING, guest);
-    expect(reported).toMatchObject({ code: 202, writes: PATCHED });
-    expect(reported.after?.status?.stateChangeRequests).toEqual([]);
+    const told = await ask("stop", WAITING, guest);
+    expect(told).toMatchObject({ code: 202, writes: PATCHED });
+    expect(told.after?.status?.stateChangeRequests).toEqual([]);
   });
 
   test("ends a running guest, whatever requests are pending", async () => {
-    const reported = await ask("stop", WAITING, "Running");
-    expect(reported.after?.status?.stateChangeRequests).toEqual([STOP]);
+    const told = await ask("stop", WAITING, "Running");
+    expect(told.after?.status?.stateChangeRequests).toEqual([STOP]);
   });
 
   test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
@@ -161,8 +161,8 @@ describe("stop", () => {
   ])(
     "of $strategy with a guest $guest fails with 409: $message",
     async ({ strategy, guest, message }) => {
-      const reported = await ask("stop", aVm({ runStrategy: strategy }), guest);
-      expect(reported).toMatchObject({ code: 409, message, writes: [] });
+      const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [] });
     },
   );
 
@@ -174,9 +174,9 @@ describe("stop", () => {
 
 describe("restart", () => {
   test("deletes the VMI of a VM with strategy Always", async () => {
-    const reported = await ask("restart", aVm(), "Running");
-    expect(reported).toMatchObject({ code: 202, message: "the virtual machine will be restarted" });
-    expect(reported.writes).toEqual(["delete virtualmachineinstances ns/vm"]);
+    const told = await ask("restart", aVm(), "Running");
+    expect(told).toMatchObject({ code: 202, message: "the virtual machine will be restarted" });
+    expect(told.writes).toEqual(["delete virtualmachineinstances ns/vm"]);
   });
 
   test("deletes the VMI by its uid", async () => {
@@ -185,10 +185,10 @@ describe("restart", () => {
       const metadata = { ...next.metadata, uid: "next-uid" };
       store.put(VIRTUAL_MACHINE_INSTANCES, { ...next, metadata });
     });
-    const reported = await ask("restart", aVm(), "Running");
-    expect(reported.code).toBe(202);
+    const told = await ask("restart", aVm(), "Running");
+    expect(told.code).toBe(202);
     // The first VMI is deleted already, so the next attempt reads a new one.
-    expect(reported.writes).toHaveLength(2);
+    expect(told.writes).toHaveLength(2);
   });
 
   test.each<{ strategy: RunStrategy; guest: Guest }>([
@@ -198,9 +198,9 @@ describe("restart", () => {
   ])(
     "of $strategy with a guest $guest writes two state change requests",
     async ({ strategy, guest }) => {
-      const reported = await ask("restart", aVm({ runStrategy: strategy }), guest);
-      expect(reported).toMatchObject({ code: 202, writes: PATCHED });
-      expect(reported.after?.status?.stateChangeRequests).toEqual([STOP, START]);
+      const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 202, writes: PATCHED });
+      expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
     },
   );
 
@@ -214,8 +214,8 @@ describe("restart", () => {
   ])(
     "of $strategy with a guest $guest fails with 409: $message",
     async ({ strategy, guest, message }) => {
-      const reported = await ask("restart", aVm({ runStrategy: strategy }), guest);
-      expect(reported).toMatchObject({ code: 409, message, writes: [] });
+      const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [] });
     },
   );
 });
@@ -233,13 +233,13 @@ describe("a request after failed starts", () => {
     { verb: "restart", strategy: "RerunOnFailure", guest: "Failed" },
     { verb: "stop", strategy: "RerunOnFailure", guest: "Running" },
   ])("$verb of $strategy ends the backoff", async ({ verb, strategy, guest }) => {
-    const reported = await ask(
+    const told = await ask(
       verb,
       { ...aVm({ runStrategy: strategy }), status: { startFailure } },
       guest,
     );
-    expect(reported.code).toBe(202);
-    expect(reported.after?.status).not.toHaveProperty("startFailure");
+    expect(told.code).toBe(202);
+    expect(told.after?.status).not.toHaveProperty("startFailure");
   });
 });
 
@@ -253,10 +253,10 @@ describe("with a dry run", () => {
     { verb: "restart", strategy: "Manual", guest: "Running" },
   ])("$verb of $strategy changes nothing and is not logged", async ({ verb, strategy, guest }) => {
     const vm = aVm({ runStrategy: strategy });
-    const reported = await perform({ verb, vm, guest, dryRun: true });
-    expect(reported).toMatchObject({ code: 202, logged: [] });
-    expect(reported.after?.spec).toEqual(vm.spec);
-    expect(reported.after?.status).toBeUndefined();
+    const told = await perform({ verb, vm, guest, dryRun: true });
+    expect(told).toMatchObject({ code: 202, logged: [] });
+    expect(told.after?.spec).toEqual(vm.spec);
+    expect(told.after?.status).toBeUndefined();
     const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     expect(vmi === undefined).toBe(guest === "none");
   });
@@ -270,23 +270,23 @@ describe("options in the body", () => {
 
   test("requests a paused start before it sets the run strategy", async () => {
     const vm = aVm({ runStrategy: "Halted" });
-    const reported = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
-    expect(reported).toMatchObject({ code: 202, writes: [...PATCHED, ...PATCHED] });
-    expect(reported.after?.spec.runStrategy).toBe("Always");
-    expect(reported.after?.status?.stateChangeRequests).toEqual([PAUSED]);
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
+    expect(told).toMatchObject({ code: 202, writes: [...PATCHED, ...PATCHED] });
+    expect(told.after?.spec.runStrategy).toBe("Always");
+    expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
   });
 
   test("a plain start cancels an earlier paused start", async () => {
     const status = { stateChangeRequests: [PAUSED] };
     const vm = { ...aVm({ runStrategy: "Halted" }), status };
-    const reported = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: false } });
-    expect(reported.after?.status?.stateChangeRequests).toEqual([]);
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: false } });
+    expect(told.after?.status?.stateChangeRequests).toEqual([]);
   });
 
   test("adds a start request for a paused start with strategy Manual", async () => {
     const vm = aVm({ runStrategy: "Manual" });
-    const reported = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
-    expect(reported.after?.status?.stateChangeRequests).toEqual([PAUSED]);
+    const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
+    expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
   });
 
   test.each<{ verb: Verb; strategy: RunStrategy; body: object; seconds: number }>([
@@ -296,9 +296,9 @@ describe("options in the body", () => {
   ])("$verb of $strategy with $body preserves the grace period", async (row) => {
     const { verb, strategy, body, seconds } = row;
     const vm = aVm({ runStrategy: strategy });
-    const reported = await perform({ verb, vm, guest: "Running", dryRun: false, body });
-    expect(reported).toMatchObject({ code: 202 });
-    expect(reported.writes[0]).toBe("patch virtualmachineinstances ns/vm");
+    const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
+    expect(told).toMatchObject({ code: 202 });
+    expect(told.writes[0]).toBe("patch virtualmachineinstances ns/vm");
     expect(await graceOfVmi()).toBe(seconds);
   });
 
@@ -340,11 +340,11 @@ describe("options in the body", () => {
     "$verb with $body fails with 400 and changes nothing",
     async ({ verb, body, field, message }) => {
       const vm = aVm({ runStrategy: "Manual" });
-      const reported = await perform({ verb, vm, guest: "Running", dryRun: false, body });
-      expect(reported).toMatchObject({ code: 400, writes: [] });
-      expect(reported.message).toMatch(message);
+      const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
+      expect(told).toMatchObject({ code: 400, writes: [] });
+      expect(told.message).toMatch(message);
       const causes = field === undefined ? [] : [field];
-      expect((reported.details?.causes ?? []).map((cause) => cause.field)).toEqual(causes);
+      expect((told.details?.causes ?? []).map((cause) => cause.field)).toEqual(causes);
     },
   );
 });
@@ -356,14 +356,14 @@ describe("a VM that cannot start", () => {
     { verb: "start", strategy: "Halted", guest: "none" },
     { verb: "restart", strategy: "Always", guest: "Running" },
   ])("$verb fails with 422 and names every field", async ({ verb, strategy, guest }) => {
-    const reported = await ask(verb, aVm({ runStrategy: strategy, template: { spec } }), guest);
-    expect(reported).toMatchObject({ code: 422, writes: [] });
-    expect(reported.message).toMatch(/^the VM cannot be started: .*kernelBoot.*memory\.hugepages/);
+    const told = await ask(verb, aVm({ runStrategy: strategy, template: { spec } }), guest);
+    expect(told).toMatchObject({ code: 422, writes: [] });
+    expect(told.message).toMatch(/^the VM cannot be started: .*kernelBoot.*memory\.hugepages/);
   });
 
   test("can be stopped", async () => {
-    const reported = await ask("stop", aVm({ template: { spec } }), "Running");
-    expect(reported).toMatchObject({ code: 202, writes: PATCHED });
+    const told = await ask("stop", aVm({ template: { spec } }), "Running");
+    expect(told).toMatchObject({ code: 202, writes: PATCHED });
   });
 });
 
@@ -384,9 +384,9 @@ describe("run strategy and running", () => {
       want: { runStrategy: "Always", template },
     },
   ])("$name is preserved in its form", async ({ spec, verb, want }) => {
-    const reported = await ask(verb, { ...aVm(), spec }, "none");
-    expect(reported).toMatchObject({ code: 202 });
-    expect(reported.after?.spec).toEqual(want);
+    const told = await ask(verb, { ...aVm(), spec }, "none");
+    expect(told).toMatchObject({ code: 202 });
+    expect(told.after?.spec).toEqual(want);
   });
 
   test.each<{ name: string; spec: VirtualMachine["spec"]; theirs: VirtualMachine["spec"] }>([
@@ -405,9 +405,9 @@ describe("run strategy and running", () => {
     store.beforeNextWrite(() => {
       store.put(VIRTUAL_MACHINES, { ...aVm(), spec: theirs });
     });
-    const reported = await ask("start", { ...aVm(), spec }, "none");
-    expect(reported.code).toBe(409);
-    expect(reported.after?.spec).toEqual(theirs);
+    const told = await ask("start", { ...aVm(), spec }, "none");
+    expect(told.code).toBe(409);
+    expect(told.after?.spec).toEqual(theirs);
   });
 });
 

@@ -62,7 +62,7 @@ test.each([
   expect(new X509Certificate(certificate).verify(publicKey)).toBe(true);
 });
 
-test.each<{ name: string; user: User; text: string }>([
+test.each<{ name: string; user: User; says: string }>([
   {
     name: "another component of that node",
     user: {
@@ -70,22 +70,22 @@ test.each<{ name: string; user: User; text: string }>([
       groups: ["patchbay.io:node:node-1"],
       extra: { [NODE]: ["node-1"] },
     },
-    text: "is not an agent of a node",
+    says: "is not an agent of a node",
   },
   {
     name: "the account of a launcher, in whose pod the token is",
     user: { name: "system:serviceaccount:ns:default", groups: [], extra: { [NODE]: ["node-1"] } },
-    text: "is not an agent of a node",
+    says: "is not an agent of a node",
   },
   {
     name: "an agent of no node",
     user: { name: AGENT, groups: [] },
-    text: "has no token that names its node",
+    says: "has no token that names its node",
   },
   {
     name: "an agent of two nodes",
     user: { name: AGENT, groups: [], extra: { [NODE]: ["node-1", "node-2"] } },
-    text: "has no token that names its node",
+    says: "has no token that names its node",
   },
   {
     name: "an agent with a deleted pod",
@@ -94,14 +94,14 @@ test.each<{ name: string; user: User; text: string }>([
       groups: [],
       extra: { ...POD, "authentication.kubernetes.io/pod-uid": ["other"] },
     },
-    text: "has no token that names its node",
+    says: "has no token that names its node",
   },
   {
     name: "an agent of a node that is called as virt-api is to virt-handlers",
     user: { name: AGENT, groups: [], extra: { [NODE]: ["virt-api"] } },
-    text: "has a name that is reserved for another component",
+    says: "has a name that is reserved for another component",
   },
-])("rejects $name", async ({ user, text: says }) => {
+])("rejects $name", async ({ user, says }) => {
   expect(await ask(user)).toMatchObject({
     code: 403,
     body: { message: expect.stringContaining(says) as string },

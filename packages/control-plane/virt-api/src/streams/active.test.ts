@@ -20,7 +20,7 @@ const PORT: StreamTarget = {
   protocol: "tcp",
 };
 
-function reported(active: ActiveStreams): readonly string[] {
+function told(active: ActiveStreams): readonly string[] {
   return active
     .families()
     .flatMap(({ name, samples }) =>
@@ -34,14 +34,14 @@ test("reports open streams by kind and VMI", () => {
   active.register({ ...CONSOLE, kind: "guest", stream: "vnc", preservesSession: true });
   active.register(PORT);
   active.register(PORT);
-  expect(reported(active)).toEqual([
+  expect(told(active)).toEqual([
     "kubevirt_console_active_connections vm 1",
     "kubevirt_vnc_active_connections vm 1",
     "kubevirt_portforward_active_tunnels other 2",
   ]);
   leave?.();
   leave?.();
-  expect(reported(active)).not.toContain("kubevirt_console_active_connections vm 1");
+  expect(told(active)).not.toContain("kubevirt_console_active_connections vm 1");
 });
 
 test("limits the streams of each VMI and of all VMIs", () => {

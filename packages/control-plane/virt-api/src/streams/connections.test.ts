@@ -40,13 +40,13 @@ test("preserves datagrams over UDP", async () => {
   server.bind(0, HERE);
   await once(server, "listening");
   const stream = await openForward(HERE, { port: server.address().port, protocol: "udp" });
-  const received: string[] = [];
-  stream.on("data", (message: Buffer) => received.push(String(message)));
+  const heard: string[] = [];
+  stream.on("data", (message: Buffer) => heard.push(String(message)));
   for (const word of ["one", "two"]) {
     stream.write(Buffer.from(word));
     await once(stream, "data");
   }
-  expect(received).toEqual(["one", "two"]);
+  expect(heard).toEqual(["one", "two"]);
   stream.destroy();
   await once(stream, "close");
   const closed = once(server, "close");

@@ -47,10 +47,8 @@ test("a staged NIC waits, is reported, and is plugged when the rollout strategy 
   await rollOut("Stage");
   expect(await bench.pass()).toEqual({ kind: "done" });
   expect(bench.calls).toEqual([VM_STATUS]);
-  const reported = (await bench.vm())?.status?.conditions ?? [];
-  expect(reported.find(({ type }) => type === "RestartRequired")?.message).toContain(
-    "interfaces[0]",
-  );
+  const told = (await bench.vm())?.status?.conditions ?? [];
+  expect(told.find(({ type }) => type === "RestartRequired")?.message).toContain("interfaces[0]");
   await bench.catchUp();
   await bench.pass();
   expect(bench.calls).toEqual([]);

@@ -25,7 +25,7 @@ beforeEach(async () => {
   await bench.put(VIRTUAL_MACHINES, aVm());
 });
 
-async function reported(): Promise<string | undefined> {
+async function told(): Promise<string | undefined> {
   return findSyncError((await bench.vm())?.status?.conditions)?.message;
 }
 
@@ -43,7 +43,7 @@ describe("a step that the server rejects", () => {
 
   test("is reported and retried with growing delays", async () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
-    expect(await reported()).toContain("refused");
+    expect(await told()).toContain("refused");
     expect(bench.lines).toEqual([
       expect.stringMatching(
         /^step failed .*"object":"default\/vm1","step":"createVmi","code":"KUBE_FORBIDDEN"/,
@@ -52,7 +52,7 @@ describe("a step that the server rejects", () => {
     bench.nowMs += FIRST_MS - 1;
     expect(await tries()).toBe(false);
     expect(await bench.passVm()).toEqual({ kind: "after", ms: 1 });
-    expect(await reported()).toContain("refused");
+    expect(await told()).toContain("refused");
     bench.nowMs += 1;
     expect(await tries()).toBe(true);
     await bench.catchUp();
@@ -71,7 +71,7 @@ describe("a step that the server rejects", () => {
     bench.refuse(CREATE, undefined);
     bench.nowMs += FIRST_MS;
     expect(await tries()).toBe(true);
-    expect(await reported()).toBeUndefined();
+    expect(await told()).toBeUndefined();
   });
 
   test("has the first delay again after it has succeeded", async () => {
@@ -90,7 +90,7 @@ describe("a step that the server rejects", () => {
     const halted: VirtualMachine = aVm({ runStrategy: "Halted" });
     await bench.put(VIRTUAL_MACHINES, halted);
     expect(await bench.passVm()).toEqual({ kind: "done" });
-    expect(await reported()).toBeUndefined();
+    expect(await told()).toBeUndefined();
     await bench.put(VIRTUAL_MACHINES, aVm());
     expect(await tries()).toBe(true);
   });
@@ -105,7 +105,7 @@ test.each<ErrorCode>([
 ])("%s is transient: the pass fails and the status is written", async (code) => {
   bench.refuse(CREATE, code);
   await expect(bench.passVm()).rejects.toMatchObject({ code });
-  expect(await reported()).toBeUndefined();
+  expect(await told()).toBeUndefined();
   expect((await bench.vm())?.status?.printableStatus).toBe("Starting");
   expect(await tries().catch(() => bench.calls.includes(CREATED))).toBe(true);
 });
@@ -113,7 +113,7 @@ test.each<ErrorCode>([
 test("an unexpected error does not back off", async () => {
   bench.refuseWith(CREATE, new TypeError("a fault"));
   await expect(bench.passVm()).rejects.toThrow("a fault");
-  expect(await reported()).toBeUndefined();
+  expect(await told()).toBeUndefined();
 });
 
 test("the failed step that is due first determines the next pass", async () => {
@@ -151,5 +151,5 @@ test("the first of several failures is reported", async () => {
   const refusals = [new AppError("KUBE_REFUSED", { message: "too many" }), new Error("other")];
   bench.refuseWith(CREATE, new AggregateError(refusals, "some changes were rejected"));
   expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
-  expect(await reported()).toContain("too many");
+  expect(await told()).toContain("too many");
 });

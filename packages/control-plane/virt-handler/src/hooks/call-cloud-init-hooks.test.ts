@@ -40,14 +40,14 @@ function ask(volume: Omit<Volume, "name"> | undefined): Promise<HookAnswers> {
 test.each(["v1alpha2", "v1alpha3"])(
   "calls a hook that changes nothing twice, before the domain, in %s",
   async (version) => {
-    let reported = "";
+    let told = "";
     put(version, (given) => {
-      reported = given.data;
+      told = given.data;
       return given;
     });
     const { domainXml, cloudInit } = await ask(DATA);
     expect(domainXml).toBe(DOMAIN);
-    expect(cloudInit).toEqual([JSON.parse(reported)]);
+    expect(cloudInit).toEqual([JSON.parse(told)]);
     expect(cloudInit).toMatchObject([
       {
         DataSource: "noCloud",

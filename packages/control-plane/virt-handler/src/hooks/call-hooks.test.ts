@@ -101,35 +101,35 @@ test("a hook that only subscribes to the end changes nothing", async () => {
 });
 
 describe("rejects an answer", () => {
-  test.each<{ name: string; answer: (xml: string, count: number) => string; message: string }>([
+  test.each<{ name: string; answer: (xml: string, count: number) => string; says: string }>([
     {
       name: "without a NIC",
       answer: (xml) => xml.replace(/<interface.*<\/interface>/s, ""),
-      message: "/domain/devices/interface[ua-one]: a hook cannot take it away",
+      says: "/domain/devices/interface[ua-one]: a hook cannot take it away",
     },
-    { name: "that is no XML", answer: () => "<domain", message: "Unclosed" },
-    { name: "that is nothing", answer: () => "", message: "expected" },
+    { name: "that is no XML", answer: () => "<domain", says: "Unclosed" },
+    { name: "that is nothing", answer: () => "", says: "expected" },
     {
       name: "that is no domain",
       answer: () => "<network/>",
-      message: "its root element is network instead of domain",
+      says: "its root element is network instead of domain",
     },
     {
       name: "of a gigabyte, if it got so far",
       answer: () => `<domain>${"x".repeat(300_000)}</domain>`,
-      message: "it is too long",
+      says: "it is too long",
     },
     {
       name: "that is another one each time",
       answer: (xml, count) => xml.replace("<os>", `<title>${String(count)}</title><os>`),
-      message: "it returned different answers for the same domain at /domain/title",
+      says: "it returned different answers for the same domain at /domain/title",
     },
     {
       name: "with much that may not be, all of it counted",
       answer: (xml) => xml.replace("</devices>", `${"<disk/>".repeat(7)}</devices>`),
-      message: "and 2 more",
+      says: "and 2 more",
     },
-  ])("$name", async ({ answer, message: says }) => {
+  ])("$name", async ({ answer, says }) => {
     let count = 0;
     put(FIRST, (xml) => {
       count += 1;
@@ -149,10 +149,10 @@ describe("rejects an answer", () => {
   test.each([
     {
       versions: ["v1alpha1"],
-      message: "it speaks no version of the protocol that is known (v1alpha1)",
+      says: "it speaks no version of the protocol that is known (v1alpha1)",
     },
-    { versions: [], message: "it speaks no version of the protocol that is known (none)" },
-  ])("of a hook that speaks $versions", async ({ versions, message: says }) => {
+    { versions: [], says: "it speaks no version of the protocol that is known (none)" },
+  ])("of a hook that speaks $versions", async ({ versions, says }) => {
     put(FIRST, (xml) => xml, { versions });
     await expect(ask(FIRST)).rejects.toMatchObject({
       code: "HOOK_ANSWER_REFUSED",
@@ -172,7 +172,7 @@ test("calls no hook unless all are reachable", async () => {
 });
 
 test("notifies the hooks that subscribe to the end, in a version that supports it", async () => {
-  const reported: string[] = [];
+  const told: string[] = [];
   const hook = (name: string, version: string, ...points: readonly string[]) => ({
     info: {
       name,
@@ -180,13 +180,13 @@ test("notifies the hooks that subscribe to the end, in a version that supports i
       hookPoints: points.map((point) => ({ name: point, priority: 0 })),
     },
     shutdown: (): void => {
-      reported.push(name);
+      told.push(name);
     },
   });
   hooks.put(POD.uid, FIRST, hook("new", "v1alpha3", "Shutdown"));
   hooks.put(POD.uid, SECOND, hook("old", "v1alpha2", "Shutdown"));
   hooks.put(POD.uid, "hook-sidecar-2", hook("other", "v1alpha3", "OnDefineDomain"));
   await notifyEnd({ pod: POD, sidecars: [FIRST, SECOND, "hook-sidecar-2"] }, hooks);
-  expect(reported).toEqual(["new"]);
+  expect(told).toEqual(["new"]);
   expect(hooks.openCount).toBe(0);
 });

@@ -20,7 +20,7 @@ function sent(): number {
 }
 
 /** The guest's MAC, and whether the pod NIC has it on each node. */
-async function receivedAt(): Promise<readonly boolean[]> {
+async function heardAt(): Promise<readonly boolean[]> {
   const { interfaces = [] } = (await nodes.vmi()).status ?? {};
   const { mac, podInterfaceName = "" } = interfaces[0] ?? {};
   return (["node1", "node2"] as const).map(
@@ -32,13 +32,13 @@ test("belongs to the target once the guest runs there, and no longer to the sour
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));
-  expect(await receivedAt()).toEqual([true, false]);
+  expect(await heardAt()).toEqual([true, false]);
   nodes.daemon("node1").endMove("default_vm1", "over");
   await nodes.until(
     async () => (await nodes.migrationState()).targetNodeDomainReadyTimestamp !== undefined,
   );
-  await nodes.until(async () => (await receivedAt())[0] === false);
-  expect(await receivedAt()).toEqual([false, true]);
+  await nodes.until(async () => (await heardAt())[0] === false);
+  expect(await heardAt()).toEqual([false, true]);
 });
 
 test("stays at the source when the guest stays, announced before and afterwards", async () => {
@@ -50,7 +50,7 @@ test("stays at the source when the guest stays, announced before and afterwards"
   await nodes.until(async () => (await nodes.migrationState()).failed === true);
   expect(nodes.network("node1").announced).toHaveLength(2);
   expect(nodes.network("node2").announced).toEqual([]);
-  expect(await receivedAt()).toEqual([true, false]);
+  expect(await heardAt()).toEqual([true, false]);
 });
 
 test("is released by the source until that succeeds, although everything else is done", async () => {
@@ -61,7 +61,7 @@ test("is released by the source until that succeeds, although everything else is
   nodes.daemon("node2").failAlways("resumeDomain", new AppError("LIBVIRT_TIMED_OUT", {}));
   nodes.network("node1").failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
   nodes.daemon("node1").endMove("default_vm1", "over");
-  await nodes.until(async () => (await receivedAt())[0] === false);
+  await nodes.until(async () => (await heardAt())[0] === false);
   expect(await nodes.migrationState()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
 });
 
@@ -75,6 +75,6 @@ test("does not delay the guest when its NIC cannot have it yet; the NIC gets it 
     async () => (await nodes.migrationState()).targetNodeDomainReadyTimestamp !== undefined,
   );
   await nodes.complete();
-  await nodes.until(async () => (await receivedAt())[1] === true);
+  await nodes.until(async () => (await heardAt())[1] === true);
   expect(await nodes.stateOn("node2")).toBe("running");
 });

@@ -9,9 +9,9 @@ test("maps ports to channels and back", () => {
 });
 
 test.each([
-  { name: "nothing", reported: undefined, want: {} },
-  { name: "what is behind none", reported: { "40001": 7 }, want: {} },
-  { name: "what is no port", reported: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
-])("has no port for $name", ({ reported: told, want }) => {
+  { name: "nothing", told: undefined, want: {} },
+  { name: "what is behind none", told: { "40001": 7 }, want: {} },
+  { name: "what is no port", told: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
+])("has no port for $name", ({ told, want }) => {
   expect(parsePorts(told)).toEqual(want);
 });

@@ -27,12 +27,12 @@ afterEach(async () => {
   await node.stop();
 });
 
-function receive(mac: string, ...addresses: readonly string[]): void {
+function hear(mac: string, ...addresses: readonly string[]): void {
   node.daemon.setAgent("default_vm1", [{ name: "eth0", mac, addresses }]);
 }
 
 test("finds no fault when frames pass", async () => {
-  receive(MACS.one, "10.9.0.1", "fe80::1");
+  hear(MACS.one, "10.9.0.1", "fe80::1");
   const report = await examine(KEY, "one");
   expect(report).toMatchObject({ vmi: "default/vm1", interface: "one" });
   expect(report.firstDead).toBeUndefined();
@@ -47,7 +47,7 @@ test("probes a guest without a known address by DHCP", async () => {
 });
 
 test("reports a guest with another MAC", async () => {
-  receive("02:00:00:00:00:77", "10.9.0.1");
+  hear("02:00:00:00:00:77", "10.9.0.1");
   const { hops, firstDead } = await examine(KEY, "one");
   expect(firstDead).toBe("guest");
   expect(hops[0]).toMatchObject({ hop: "guest", reason: "WrongMacInGuest" });

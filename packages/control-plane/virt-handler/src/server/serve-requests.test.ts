@@ -6,7 +6,7 @@ import { joinStreams } from "./serve-requests.ts";
 
 /** One end of a stream. Records what it receives; a deaf one accepts nothing. */
 class End extends Duplex {
-  readonly received: string[] = [];
+  readonly heard: string[] = [];
   isDeaf = false;
   #pending: (() => void) | undefined;
 
@@ -15,7 +15,7 @@ class End extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.received.push(String(chunk));
+    this.heard.push(String(chunk));
     if (this.isDeaf) this.#pending = done;
     else done();
   }
@@ -40,7 +40,7 @@ test.each(["console", "vnc"] as const)("copies bytes of a %s both ways", async (
   guest.push("login: ");
   client.push("root\n");
   await turn();
-  expect([guest.received, client.received]).toEqual([["root\n"], ["login: "]]);
+  expect([guest.heard, client.heard]).toEqual([["root\n"], ["login: "]]);
 });
 
 test("reads a console beside a slow client, and reports what it dropped", async () => {
@@ -49,13 +49,13 @@ test("reads a console beside a slow client, and reports what it dropped", async 
   for (let index = 0; index < 4; index += 1) guest.push(Buffer.alloc(MIB / 2));
   guest.push(Buffer.alloc(100));
   await turn();
-  expect([client.received, guest.readableLength]).toHaveLength(2);
+  expect([client.heard, guest.readableLength]).toHaveLength(2);
   expect(guest.readableLength).toBe(0);
   client.listenAgain();
   await turn();
   guest.push("again");
   await turn();
-  expect(client.received.slice(-2)).toEqual([
+  expect(client.heard.slice(-2)).toEqual([
     expect.stringMatching(/^\r\n\[\d+ bytes of console output were dropped\]\r\n$/),
     "again",
   ]);

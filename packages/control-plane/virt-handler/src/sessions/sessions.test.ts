@@ -86,7 +86,7 @@ let sessions: Sessions;
 let log: FakeLogger;
 let wakes = 0;
 
-let received: HypervisorEvent[] = [];
+let heard: HypervisorEvent[] = [];
 let linkWatch: FakeLinkWatch;
 let vhostSockets: FakeVhostSockets;
 
@@ -95,7 +95,7 @@ const listener = {
     wakes += 1;
   },
   onEvent: (event: HypervisorEvent): void => {
-    received.push(event);
+    heard.push(event);
   },
 };
 const same = (session: Session): Promise<Session> => Promise.resolve(session);
@@ -125,7 +125,7 @@ beforeEach(() => {
   vhostSockets = createFakeVhostSockets();
   sessions = createSessions({ launchers, hypervisor, linkWatch, vhostSockets, log });
   wakes = 0;
-  received = [];
+  heard = [];
 });
 
 test("opens a session once and reuses it", async () => {
@@ -314,7 +314,7 @@ test("delivers libvirt's events at once, also during work", async () => {
   await sessions.use(POD, listener, async ({ connection }) => {
     await connection.defineDomain("<domain><name>vm</name></domain>");
     await settle();
-    expect(received).toMatchObject([{ kind: "lifecycle", domain: "vm", event: "defined" }]);
+    expect(heard).toMatchObject([{ kind: "lifecycle", domain: "vm", event: "defined" }]);
     expect(wakes).toBe(0);
   });
   expect(wakes).toBe(1);

@@ -79,17 +79,17 @@ test("a mutation sees what those before it in the batch wrote", async () => {
 });
 
 test("subscribers are told before the writer gets its answer, in the order of revisions", async () => {
-  const reported: Change[] = [];
-  store.subscribe((changes) => reported.push(...changes));
+  const told: Change[] = [];
+  store.subscribe((changes) => told.push(...changes));
   await Promise.all([put("a"), put("b"), put("a", "2")]);
   await remove("b");
-  expect(reported.map(({ type, current }) => [type, current.address.name])).toEqual([
+  expect(told.map(({ type, current }) => [type, current.address.name])).toEqual([
     ["ADDED", "a"],
     ["ADDED", "b"],
     ["MODIFIED", "a"],
     ["DELETED", "b"],
   ]);
-  expect(reported.map(({ revision }) => revision)).toEqual([2, 3, 4, 5]);
+  expect(told.map(({ revision }) => revision)).toEqual([2, 3, 4, 5]);
 });
 
 test("history can be read again: changes after a revision, states at a revision", async () => {
@@ -256,8 +256,8 @@ test("a file of a newer version is refused, and so is one that is no store", asy
 });
 
 test("a commit that fails is the failure of all its writers, and changes nothing", async () => {
-  const reported: Change[] = [];
-  store.subscribe((changes) => reported.push(...changes));
+  const told: Change[] = [];
+  store.subscribe((changes) => told.push(...changes));
   const before = store.revision();
   const first = put("a");
   const second = store.write((transaction) => {
@@ -269,7 +269,7 @@ test("a commit that fails is the failure of all its writers, and changes nothing
   const failed = { code: "STORE_WRITE_FAILED" };
   await expect(first).rejects.toMatchObject(failed);
   await expect(second).rejects.toMatchObject(failed);
-  expect([names({ bucket: BUCKET }), store.revision(), reported]).toEqual([[], before, []]);
+  expect([names({ bucket: BUCKET }), store.revision(), told]).toEqual([[], before, []]);
   expect(await put("a")).toBe(before + 1);
 });
 
@@ -320,13 +320,13 @@ test.each<{ scope: Scope; want: readonly number[] }>([
   { scope: { bucket: "/services" }, want: [] },
 ])("$scope is told of $want", ({ scope, want }) => {
   const followers = new ChangeListeners(() => undefined);
-  const reported: Change[] = [];
-  const leave = followers.follow(scope, (changes) => reported.push(...changes));
+  const told: Change[] = [];
+  const leave = followers.follow(scope, (changes) => told.push(...changes));
   followers.notify(CHANGES);
-  expect(reported).toEqual(want.map((index) => CHANGES[index]));
+  expect(told).toEqual(want.map((index) => CHANGES[index]));
   leave();
   followers.notify(CHANGES);
-  expect(reported).toHaveLength(want.length);
+  expect(told).toHaveLength(want.length);
 });
 
 test("those of one scope share what they are given", () => {
@@ -342,12 +342,12 @@ test("those of one scope share what they are given", () => {
 test("a listener that fails is reported and keeps nothing from the others", () => {
   const errors: unknown[] = [];
   const followers = new ChangeListeners((error) => errors.push(error));
-  const reported: Change[] = [];
+  const told: Change[] = [];
   followers.subscribe(() => {
     throw new Error("broken");
   });
-  followers.subscribe((changes) => reported.push(...changes));
+  followers.subscribe((changes) => told.push(...changes));
   followers.notify(CHANGES);
   expect(errors).toEqual([new Error("broken")]);
-  expect(reported).toHaveLength(CHANGES.length);
+  expect(told).toHaveLength(CHANGES.length);
 });

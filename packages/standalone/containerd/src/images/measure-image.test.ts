@@ -47,14 +47,14 @@ describe("the progress of a pull", () => {
   test("is a line for each second", () => {
     const lines: string[] = [];
     const progress = new PullProgress((line) => lines.push(line));
-    const output = [
+    const said = [
       table("0.1", "563.0 "),
       table("0.9", "563.0 "),
       table("1.0", "563.0 "),
       table("1.1", "0.5 Mi"),
       table("12.3", "1.9 Gi"),
     ].join("");
-    for (let at = 0; at < output.length; at += 7) progress.read(output.slice(at, at + 7));
+    for (let at = 0; at < said.length; at += 7) progress.read(said.slice(at, at + 7));
     expect(lines).toEqual(["    1.0 s  563.0 B fetched", "   12.3 s  1.9 GiB fetched"]);
   });
 });

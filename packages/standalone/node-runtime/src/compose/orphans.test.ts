@@ -10,14 +10,14 @@ import { createSweeper, sweepAfterReconnects, createSweep } from "./orphans.ts";
 
 function aNode(sweep: () => Promise<void>): {
   readonly clock: ReturnType<typeof createFakeClock>;
-  readonly report: (id: string | undefined) => void;
+  readonly tell: (id: string | undefined) => void;
   readonly stop: AbortController;
 } {
   const clock = createFakeClock();
   const stop = new AbortController();
-  let report: (id: string | undefined) => void = () => undefined;
+  let tell: (id: string | undefined) => void = () => undefined;
   const watch = (changed: (id: string | undefined) => void): void => {
-    report = changed;
+    tell = changed;
   };
   const runtime = Object.assign(createFakeContainerRuntime(), { watch });
   const sweeper = createSweeper({ sweep, clock, log: createFakeLogger() }, stop.signal);
@@ -25,8 +25,8 @@ function aNode(sweep: () => Promise<void>): {
   return {
     clock,
     stop,
-    report: (id) => {
-      report(id);
+    tell: (id) => {
+      tell(id);
     },
   };
 }
@@ -37,17 +37,17 @@ test("after each connection is looked at once, soon, and once more", async () =>
     sweeps += 1;
     return Promise.resolve();
   });
-  node.report("container-1");
+  node.tell("container-1");
   await node.clock.advance(60_000);
   expect(sweeps).toBe(0);
-  node.report(undefined);
+  node.tell(undefined);
   await node.clock.advance(1);
   expect(sweeps).toBe(1);
   await node.clock.advance(3000);
   expect(sweeps).toBe(2);
   await node.clock.advance(60_000);
   expect(sweeps).toBe(3);
-  node.report(undefined);
+  node.tell(undefined);
   await node.clock.advance(1);
   expect(sweeps).toBe(4);
   node.stop.abort();
@@ -61,7 +61,7 @@ test("a runtime that cannot be asked is asked again", async () => {
     sweeps += 1;
     return Promise.reject(new AppError("CONTAINERD_FAILED", { call: "ls", reason: "away" }));
   });
-  node.report(undefined);
+  node.tell(undefined);
   await node.clock.advance(3001);
   expect(sweeps).toBe(2);
 });

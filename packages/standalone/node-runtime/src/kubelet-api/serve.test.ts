@@ -63,8 +63,8 @@ describe("who is served", () => {
 
   test("nobody of another authority", async () => {
     const others = await createAuthority("clients-ca", createClock());
-    const unknownClient = await bench.identity("kube-apiserver-kubelet-client", others);
-    await expect(answerTo(bench.open("/healthz", unknownClient))).rejects.toThrow();
+    const stranger = await bench.identity("kube-apiserver-kubelet-client", others);
+    await expect(answerTo(bench.open("/healthz", stranger))).rejects.toThrow();
   });
 
   test("nobody of another name, also not by an upgrade", async () => {
@@ -119,15 +119,15 @@ describe("a log", () => {
 
 describe("a program", () => {
   let streams: Server;
-  let received: string;
+  let heard: string;
   let sockets: Socket[];
 
   beforeEach(async () => {
-    received = "";
+    heard = "";
     sockets = [];
     streams = createServer((socket) => {
       sockets.push(socket);
-      socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+      socket.on("data", (chunk: Buffer) => (heard += chunk.toString()));
       socket.on("error", () => socket.destroy());
     });
     streams.listen(0, "127.0.0.1");
@@ -146,22 +146,22 @@ describe("a program", () => {
     await bench.run();
     const request = bench.open(EXEC, UPGRADE);
     request.end();
-    await eventually(() => received.endsWith("\r\n\r\n"), WITHIN);
-    expect(received.split("\r\n")[0]).toBe("POST /exec/token-1?a=b HTTP/1.1");
-    expect(received).toMatch(/^upgrade: SPDY\/3\.1\r$/im);
-    expect(received.match(/^host:/gim)).toHaveLength(1);
+    await eventually(() => heard.endsWith("\r\n\r\n"), WITHIN);
+    expect(heard.split("\r\n")[0]).toBe("POST /exec/token-1?a=b HTTP/1.1");
+    expect(heard).toMatch(/^upgrade: SPDY\/3\.1\r$/im);
+    expect(heard.match(/^host:/gim)).toHaveLength(1);
     sockets[0]?.write(
       "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\nfirst",
     );
     // The event of an upgrade has answer, socket and first bytes.
     const [, socket, head] = (await once(request, "upgrade")) as [unknown, Socket, Buffer];
-    let output = head.toString();
-    socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    let said = head.toString();
+    socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
     socket.write("typed");
-    await eventually(() => received.endsWith("typed"), WITHIN);
+    await eventually(() => heard.endsWith("typed"), WITHIN);
     sockets[0]?.end(" last");
     await once(socket, "close");
-    expect(output).toBe("first last");
+    expect(said).toBe("first last");
   });
 
   test("ends at the runtime when the client leaves", async () => {
@@ -169,7 +169,7 @@ describe("a program", () => {
     const request = bench.open(EXEC, UPGRADE);
     request.on("error", () => undefined);
     request.end();
-    await eventually(() => received !== "", WITHIN);
+    await eventually(() => heard !== "", WITHIN);
     request.destroy();
     await eventually(
       () => sockets[0]?.destroyed === true || sockets[0]?.readableEnded === true,
@@ -202,7 +202,7 @@ describe("a program", () => {
   test("is refused by the runtime in its own words", async () => {
     await bench.run();
     const asked = get(EXEC, UPGRADE);
-    await eventually(() => received !== "", WITHIN);
+    await eventually(() => heard !== "", WITHIN);
     sockets[0]?.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
     expect(await asked).toEqual({ code: 403, text: "no" });
   });
@@ -221,7 +221,7 @@ describe("a program", () => {
       return Promise.resolve(url);
     };
     const attached = get("/attach/ns/p/c?output=1&error=1", UPGRADE);
-    await eventually(() => received !== "", WITHIN);
+    await eventually(() => heard !== "", WITHIN);
     sockets[0]?.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
     expect((await attached).code).toBe(403);
     expect(requests).toEqual([{ containerId: id, stdin: false, stdout: true, ...want }]);

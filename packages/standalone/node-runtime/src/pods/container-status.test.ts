@@ -171,7 +171,7 @@ const FAILED = { reason: "ErrImagePull", message: "no such image" };
 const DELAY = "patchbay.io/restart-delay-seconds";
 
 /** What the object's status says of the container. */
-function reported(change: Partial<ContainerStatus> = {}): ContainerStatus {
+function told(change: Partial<ContainerStatus> = {}): ContainerStatus {
   const { name, image } = aContainer();
   return {
     name,
@@ -188,12 +188,12 @@ function reported(change: Partial<ContainerStatus> = {}): ContainerStatus {
 interface Given extends Partial<Omit<PodFacts, "pod">> {
   readonly spec?: Partial<Pod["spec"]>;
   readonly metadata?: Partial<Pod["metadata"]>;
-  readonly reported?: ContainerStatus;
+  readonly told?: ContainerStatus;
 }
 
 function statusOf(given: Given, container = aContainer()): ContainerStatus {
-  const { spec, metadata, reported: before, ...facts } = given;
-  const status = before && { containerStatuses: [reported({ name: "other" }), before] };
+  const { spec, metadata, told: before, ...facts } = given;
+  const status = before && { containerStatuses: [told({ name: "other" }), before] };
   const pod: Pod = { ...aPod(spec, metadata), ...(status && { status }) };
   const all: LivePodFacts = { ...podFacts({ ...facts, pod }), pod };
   return buildContainerStatus(all, container, WORDS);
@@ -367,9 +367,7 @@ describe("a container that the runtime has forgotten", () => {
   const id = { containerID: "fake://c0" };
   test("keeps the end that was reported", () => {
     const terminated = { exitCode: 4, reason: "Error" };
-    expect(
-      statusOf({ reported: reported({ ...id, restartCount: 2, state: { terminated } }) }),
-    ).toEqual({
+    expect(statusOf({ told: told({ ...id, restartCount: 2, state: { terminated } }) })).toEqual({
       name: "compute",
       image: "localhost/launcher:dev",
       imageID: "sha256:0",
@@ -382,7 +380,7 @@ describe("a container that the runtime has forgotten", () => {
   });
 
   test("ended in an unknown way where no end was reported", () => {
-    const { state } = statusOf({ reported: reported({ ...id, state: { running: {} } }) });
+    const { state } = statusOf({ told: told({ ...id, state: { running: {} } }) });
     expect(state).toEqual({
       terminated: {
         exitCode: 137,
@@ -393,7 +391,7 @@ describe("a container that the runtime has forgotten", () => {
   });
 
   test("has no id where none was reported", () => {
-    expect(statusOf({ reported: reported() })).not.toHaveProperty("containerID");
+    expect(statusOf({ told: told() })).not.toHaveProperty("containerID");
   });
 });
 
@@ -474,7 +472,7 @@ describe("the last state of a container", () => {
       name: "is the run before, as the runtime has it",
       given: {
         containers: [aRun({ id: "x", name: "other" }), running, ended()],
-        reported: reported({ containerID: "fake://c0", state: earlier, lastState: before }),
+        told: told({ containerID: "fake://c0", state: earlier, lastState: before }),
       },
       want: { terminated: ENDED },
     },
@@ -482,7 +480,7 @@ describe("the last state of a container", () => {
       name: "is the reported end of the run before",
       given: {
         containers: [running, ended({ name: "other" })],
-        reported: reported({ containerID: "fake://c0", state: earlier, lastState: before }),
+        told: told({ containerID: "fake://c0", state: earlier, lastState: before }),
       },
       want: earlier,
     },
@@ -490,7 +488,7 @@ describe("the last state of a container", () => {
       name: "stays while the same run is reported",
       given: {
         containers: [running],
-        reported: reported({ containerID: "fake://c1", state: earlier, lastState: before }),
+        told: told({ containerID: "fake://c1", state: earlier, lastState: before }),
       },
       want: before,
     },
@@ -498,20 +496,20 @@ describe("the last state of a container", () => {
       name: "stays where the run before was not reported to end",
       given: {
         containers: [running],
-        reported: reported({ containerID: "fake://c0", state: { running: {} }, lastState: before }),
+        told: told({ containerID: "fake://c0", state: { running: {} }, lastState: before }),
       },
       want: before,
     },
     {
       name: "stays when the container is gone",
-      given: { reported: reported({ state: earlier, lastState: before }) },
+      given: { told: told({ state: earlier, lastState: before }) },
       want: before,
     },
     {
       name: "is none of a first run",
       given: {
         containers: [aRun()],
-        reported: reported({ containerID: "fake://old", state: earlier }),
+        told: told({ containerID: "fake://old", state: earlier }),
       },
       want: undefined,
     },
@@ -530,12 +528,12 @@ describe("restarts", () => {
     { name: "are the newest run's number", given: { containers: [aRun({ attempt: 3 })] }, want: 3 },
     {
       name: "are those reported where the runtime has none",
-      given: { reported: reported({ containerID: "fake://c0", restartCount: 4 }) },
+      given: { told: told({ containerID: "fake://c0", restartCount: 4 }) },
       want: 4,
     },
     {
       name: "are none where it was never made",
-      given: { reported: reported({ restartCount: 4 }) },
+      given: { told: told({ restartCount: 4 }) },
       want: 0,
     },
   ])("$name", ({ given, want }) => {

@@ -28,19 +28,19 @@ function put(name: string, memory: string, status: NonNullable<Pod["status"]> = 
   return pod;
 }
 
-const output = (pod: Pod, hasStarted = false): string | undefined =>
+const said = (pod: Pod, hasStarted = false): string | undefined =>
   admission.admit(pod, hasStarted)?.message;
 
 test("who came first has the memory, however often it is asked", () => {
   const first = put("first", "3Gi");
   const second = put("second", "2Gi");
-  expect(output(first)).toBeUndefined();
+  expect(said(first)).toBeUndefined();
   expect(admission.admit(second, false)).toEqual({
     reason: "OutOfmemory",
     message:
       "Pod was rejected: Node didn't have enough resource: memory, requested: 2147483648, used: 3221225472, capacity: 4294967296",
   });
-  expect(output(first)).toBeUndefined();
+  expect(said(first)).toBeUndefined();
 });
 
 test("there are so many places and no more", () => {
@@ -54,22 +54,22 @@ test("there are so many places and no more", () => {
 });
 
 test("a pod that is over, or gone, has given back what it held", () => {
-  output(put("first", "3Gi"));
+  said(put("first", "3Gi"));
   put("first", "3Gi", { phase: "Succeeded" });
-  expect(output(put("second", "3Gi"))).toBeUndefined();
+  expect(said(put("second", "3Gi"))).toBeUndefined();
   pods.take({ namespace: "ns", name: "second" });
-  expect(output(put("third", "3Gi"))).toBeUndefined();
+  expect(said(put("third", "3Gi"))).toBeUndefined();
 });
 
 test("what has begun goes on, and holds what it asks for, after a start of the process", () => {
   const old = put("old", "3Gi", { startTime: "2026-01-01T00:00:00Z" });
   const begun = put("begun", "4Gi");
-  expect(output(put("new", "2Gi"))).toMatch(/memory/);
-  expect([output(old), output(begun, true)]).toEqual([undefined, undefined]);
+  expect(said(put("new", "2Gi"))).toMatch(/memory/);
+  expect([said(old), said(begun, true)]).toEqual([undefined, undefined]);
 });
 
 test("a node whose object was taken away is as large as before", () => {
-  output(put("first", "3Gi"));
+  said(put("first", "3Gi"));
   node = undefined;
-  expect(output(put("second", "2Gi"))).toMatch(/memory/);
+  expect(said(put("second", "2Gi"))).toMatch(/memory/);
 });

@@ -340,7 +340,7 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
       })),
-      message: "with variable V14 its environment exceeds",
+      says: "with variable V14 its environment exceeds",
     },
     {
       name: "many that are long",
@@ -348,15 +348,15 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: "a".repeat(100_000),
       })),
-      message: "with variable V20 its environment exceeds",
+      says: "with variable V20 its environment exceeds",
     },
     {
       name: "a command",
       env: [{ name: "V", value: "a".repeat(100_000) }],
       command: ["$(V)$(V)"],
-      message: "its command exceeds",
+      says: "its command exceeds",
     },
-  ])("that are too long are refused: $name", ({ env, command, message: says }) => {
+  ])("that are too long are refused: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
     expect(() => toContainerConfig(make(container, { sources }))).toThrow(says);
   });

@@ -142,10 +142,10 @@ describe("volumes that show something", () => {
     const pod = aPodWith([{ name: "hidden", secret: { secretName: "s" } }]);
     const failure = { code: "RUNTIME_VOLUME_FAILED", details: { reason: 'secret "s" not found' } };
     await expect(prepareVolumes(deps, pod)).rejects.toMatchObject(failure);
-    const reported: string[] = [];
-    deps.objects.onChange((uid) => reported.push(uid));
+    const told: string[] = [];
+    deps.objects.onChange((uid) => told.push(uid));
     bench.put(aSecret("s", { key: "2" }));
-    expect(reported).toEqual([UID]);
+    expect(told).toEqual([UID]);
     await prepareVolumes(deps, pod);
   });
 });

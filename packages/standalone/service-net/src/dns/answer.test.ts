@@ -62,7 +62,7 @@ async function answered(
 }
 
 /** Code, and what each record says. */
-async function output(
+async function said(
   ...args: Parameters<typeof answered>
 ): Promise<readonly [string | undefined, readonly unknown[]]> {
   const packet = await answered(...args);
@@ -88,7 +88,7 @@ test.each([
   { name: "loop.blue.svc.cluster.local", qtype: "A", want: ["NXDOMAIN", []] },
   { name: "example.org", qtype: "A", want: ["SERVFAIL", []] },
 ] as const)("$qtype of $name", async ({ name, qtype, want }) => {
-  expect(await output(ask({ name, qtype }))).toEqual(want);
+  expect(await said(ask({ name, qtype }))).toEqual(want);
 });
 
 test("the answer is for the question, and says how long it may be kept", async () => {
@@ -104,7 +104,7 @@ test("others are asked for what is not ours, and behind a name of ours", async (
   const forwardQuery = OTHERS;
   const packet = await answered(ask({ name: "example.org" }), { forwardQuery });
   expect([packet?.id, packet?.answers?.length]).toEqual([4711, 1]);
-  expect(await output(ask({ name: "out.blue.svc.cluster.local" }), { forwardQuery })).toEqual([
+  expect(await said(ask({ name: "out.blue.svc.cluster.local" }), { forwardQuery })).toEqual([
     "NOERROR",
     ["example.org", "192.0.2.7"],
   ]);
@@ -129,7 +129,7 @@ test.each([
 ])("a server failure is reported where other servers answer $what", async ({ answer }) => {
   const forwardQuery: ForwardQuery = () => Promise.resolve(answer);
   const name = "out.blue.svc.cluster.local";
-  expect(await output(ask({ name }), { forwardQuery })).toEqual(["SERVFAIL", []]);
+  expect(await said(ask({ name }), { forwardQuery })).toEqual(["SERVFAIL", []]);
 });
 
 test("other servers are queried for the client, by TCP behind a name of this zone", async () => {
@@ -146,8 +146,8 @@ test("other servers are queried for the client, by TCP behind a name of this zon
 
 test("several addresses come in another order each time", async () => {
   const bytes = ask({ name: "many.blue.svc.cluster.local" });
-  const first = await output(bytes, { isTcp: true, nextRotation: 0 });
-  const second = await output(bytes, { isTcp: true, nextRotation: 1 });
+  const first = await said(bytes, { isTcp: true, nextRotation: 0 });
+  const second = await said(bytes, { isTcp: true, nextRotation: 1 });
   expect([first[1][0], second[1][0]]).toEqual(["10.88.0.1", "10.88.0.2"]);
   expect(first[1].length).toBe(60);
 });
@@ -188,7 +188,7 @@ test.each([
   { what: "an update", packet: { flags: 5 << 11 } },
 ] as const)("$what is not done", async ({ packet }) => {
   const { questions = [{ type: "A", name: "a" } as const], ...rest } = packet as dns.Packet;
-  expect((await output(ask({ questions, ...rest }), { forwardQuery: OTHERS }))[0]).toBe("NOTIMP");
+  expect((await said(ask({ questions, ...rest }), { forwardQuery: OTHERS }))[0]).toBe("NOTIMP");
 });
 
 test("whatever comes is answered or not, and ends nothing", async () => {

@@ -334,7 +334,7 @@ const BEFORE: TenantPolicy = { ...DEFAULT_POLICY, masters: ["eth7"] };
 interface PolicyRow {
   readonly name: string;
   readonly flags?: ClusterTenantPolicy;
-  readonly output?: unknown;
+  readonly said?: unknown;
   readonly before?: TenantPolicy;
   readonly want: Partial<TenantPolicy>;
 }
@@ -344,32 +344,32 @@ const POLICY_ROWS: readonly PolicyRow[] = [
   { name: "the cluster says nothing of it any more", before: BEFORE, want: {} },
   {
     name: "the cluster says one list",
-    output: { masters: ["eth1", "!*"] },
+    said: { masters: ["eth1", "!*"] },
     want: { masters: ["eth1", "!*"] },
   },
-  { name: "the cluster allows nothing", output: { masters: [] }, want: { masters: [] } },
+  { name: "the cluster allows nothing", said: { masters: [] }, want: { masters: [] } },
   {
     name: "a flag and the cluster say the same list: the flag counts",
     flags: { masters: ["eth2"] },
-    output: { masters: ["eth1"], plugins: ["macvlan"] },
+    said: { masters: ["eth1"], plugins: ["macvlan"] },
     want: { masters: ["eth2"], plugins: ["macvlan"] },
   },
   {
     name: "a flag that allows nothing counts too",
     flags: { paths: [] },
-    output: { paths: ["/a"] },
+    said: { paths: ["/a"] },
     want: { paths: [] },
   },
   {
     name: "the cluster changes a list",
-    output: { masters: ["eth1"] },
+    said: { masters: ["eth1"] },
     before: BEFORE,
     want: { masters: ["eth1"] },
   },
 ];
 
 describe("the policy in force, where", () => {
-  test.each(POLICY_ROWS)("$name", ({ flags = {}, output: message, before, want }) => {
+  test.each(POLICY_ROWS)("$name", ({ flags = {}, said: message, before, want }) => {
     const kubevirt = message === undefined ? EMPTY : kubevirtWith(message);
     expect(policyInForce({ flags, kubevirt, before })).toEqual({
       policy: { ...DEFAULT_POLICY, ...want },

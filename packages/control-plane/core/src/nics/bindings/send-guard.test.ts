@@ -41,38 +41,38 @@ describe("what a guest may send", () => {
 
   test.each<{
     name: string;
-    output: Iface["portSecurity"];
+    said: Iface["portSecurity"];
     cluster: ClusterSecurity;
     want: ReturnType<typeof guardOf>;
   }>([
     {
       name: "the cluster's word",
-      output: undefined,
+      said: undefined,
       cluster: { mode: "MAC", enforced: false },
       want: OWN,
     },
     {
       name: "the iface's before the cluster's",
-      output: { mode: "Off" },
+      said: { mode: "Off" },
       cluster: { ...OFF, mode: "MAC" },
       want: undefined,
     },
-    { name: "no word that nobody knows", output: { mode: "mac" }, cluster: OFF, want: undefined },
+    { name: "no word that nobody knows", said: { mode: "mac" }, cluster: OFF, want: undefined },
     {
       name: "the addresses that are known",
-      output: { mode: "Addresses" },
+      said: { mode: "Addresses" },
       cluster: OFF,
       want: { ...OWN, addresses: ADDRESSES },
     },
     {
       name: "more MACs",
-      output: { mode: "MAC", allowedMACs: ["00-00-5E-00-01-0A", MAC] },
+      said: { mode: "MAC", allowedMACs: ["00-00-5E-00-01-0A", MAC] },
       cluster: OFF,
       want: { ...OWN, macs: [MAC, "00:00:5e:00:01:0a"] },
     },
     {
       name: "more addresses",
-      output: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16", "fe80::/10", "::/0", "x"] },
+      said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16", "fe80::/10", "::/0", "x"] },
       cluster: OFF,
       want: {
         ...OWN,
@@ -81,23 +81,23 @@ describe("what a guest may send", () => {
     },
     {
       name: "the word on servers",
-      output: { mode: "MAC", allowServers: true },
+      said: { mode: "MAC", allowServers: true },
       cluster: OFF,
       want: { ...OWN, serves: true },
     },
     {
       name: "no less than what is enforced",
-      output: { mode: "Off", allowedMACs: [MAC], allowServers: true },
+      said: { mode: "Off", allowedMACs: [MAC], allowServers: true },
       cluster: { mode: "MAC", enforced: true },
       want: OWN,
     },
     {
       name: "more than what is enforced",
-      output: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16"] },
+      said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16"] },
       cluster: { mode: "MAC", enforced: true },
       want: { ...OWN, addresses: ADDRESSES },
     },
-  ])("follows $name", ({ output: message, cluster, want }) => {
+  ])("follows $name", ({ said: message, cluster, want }) => {
     expect(guardOf(message, { cluster })).toEqual(want);
   });
 

@@ -198,13 +198,13 @@ describe.each([
 });
 
 test.each([
-  { name: "unheard", text: '"unheard" is not registered in spec.configuration.network.binding' },
-  { name: "odd", text: '"odd" is registered with hostdev; use tap, managedTap or vhostuser' },
+  { name: "unheard", says: '"unheard" is not registered in spec.configuration.network.binding' },
+  { name: "odd", says: '"odd" is registered with hostdev; use tap, managedTap or vhostuser' },
   {
     name: "bare",
-    text: '"bare" is registered with no domainAttachmentType; use tap, managedTap or',
+    says: '"bare" is registered with no domainAttachmentType; use tap, managedTap or',
   },
-])("of the binding $name it is said why", ({ name, text: message }) => {
+])("of the binding $name it is said why", ({ name, says: message }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
   expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(message);
 });

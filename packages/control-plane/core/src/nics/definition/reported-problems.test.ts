@@ -29,7 +29,7 @@ const TEN = Array.from({ length: 10 }, (_, at) => entry(`m${String(at)}`));
 interface Row {
   readonly name: string;
   readonly now?: readonly NodeProblem[];
-  readonly reports?: typeof REPORTED;
+  readonly told?: typeof REPORTED;
   readonly isTidying?: boolean;
   readonly gone?: readonly string[];
   /** What the status has afterwards; undefined: nothing is written. */
@@ -38,24 +38,24 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   { name: "nothing is wrong, and nothing is said" },
-  { name: "a problem that nobody has told", reports: REPORTED, want: [entry("node")] },
-  { name: "a problem that is told already", now: [entry("node")], reports: REPORTED },
+  { name: "a problem that nobody has told", told: REPORTED, want: [entry("node")] },
+  { name: "a problem that is told already", now: [entry("node")], told: REPORTED },
   {
     name: "another problem than before",
     now: [entry("node", "NodeLinkUnfit")],
-    reports: REPORTED,
+    told: REPORTED,
     want: [entry("node")],
   },
   {
     name: "the same problem of another text",
     now: [entry("node", "PluginMissing", 1)],
-    reports: REPORTED,
+    told: REPORTED,
     want: [entry("node")],
   },
   {
     name: "beside others', in their order",
     now: [entry("a"), entry("z")],
-    reports: REPORTED,
+    told: REPORTED,
     want: [entry("a"), entry("node"), entry("z")],
   },
   { name: "a problem that is no more", now: [entry("node")], want: [] },
@@ -65,7 +65,7 @@ const ROWS: readonly Row[] = [
     want: [entry("a")],
   },
   { name: "others' problems", now: [entry("a")] },
-  { name: "a problem that ten tell already", now: TEN, reports: REPORTED },
+  { name: "a problem that ten tell already", now: TEN, told: REPORTED },
   { name: "its own entry among ten", now: [...TEN.slice(1), entry("node")], want: TEN.slice(1) },
   { name: "what another node said of an older text waits for it", now: [entry("a", "X", 1)] },
   {
@@ -78,7 +78,7 @@ const ROWS: readonly Row[] = [
     name: "what a node said that is no more",
     now: [entry("a"), entry("b"), entry("node")],
     gone: ["a"],
-    reports: REPORTED,
+    told: REPORTED,
     want: [entry("b"), entry("node")],
   },
   { name: "that nodes are no more which have said nothing", now: [entry("b")], gone: ["a"] },
@@ -86,13 +86,13 @@ const ROWS: readonly Row[] = [
     name: "room for its own entry where a node is no more",
     now: TEN,
     gone: ["m3"],
-    reports: REPORTED,
+    told: REPORTED,
     want: [...TEN.filter(({ node }) => node !== "m3"), entry("node")],
   },
   {
     name: "what another node said of an older text goes with a write of one's own",
     now: [entry("a", "X", 1)],
-    reports: REPORTED,
+    told: REPORTED,
     want: [entry("node")],
   },
 ];
@@ -113,7 +113,7 @@ const TESTS: readonly JsonPatchOperation[] = [
 describe("a node finds", () => {
   test.each(ROWS)(
     "$name",
-    ({ now, reports: reported, isTidying = false, gone: deleted = [], want }) => {
+    ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
       const operations = problemsPatch(nadWith(now), {
         node: "node",
         reported,

@@ -33,12 +33,12 @@ function attached(info: object | undefined, more: Partial<Attachment> = {}): Att
 const CLIENT = attached({ mode: "client", path: PATH });
 
 describe("a socket cannot be used", () => {
-  test.each<{ name: string; of: Attachment; seen?: ObservedSocket; text: RegExp | undefined }>([
-    { name: "of a plugin that tells of none", of: attached(undefined), text: /reported no socket/ },
+  test.each<{ name: string; of: Attachment; seen?: ObservedSocket; says: RegExp | undefined }>([
+    { name: "of a plugin that tells of none", of: attached(undefined), says: /reported no socket/ },
     {
       name: "where QEMU is to listen",
       of: attached({ mode: "server", path: PATH }),
-      text: /QEMU to listen \(mode "server"\)/,
+      says: /QEMU to listen \(mode "server"\)/,
     },
     ...[
       "/run/other/uid/s",
@@ -50,22 +50,22 @@ describe("a socket cannot be used", () => {
     ].map((path) => ({
       name: `at ${path}`,
       of: attached({ mode: "client", path }),
-      text: /not in a directory below/,
+      says: /not in a directory below/,
     })),
     {
       name: "that is not there",
       of: CLIENT,
       seen: { state: "missing" },
-      text: /there is no socket/,
+      says: /there is no socket/,
     },
-    { name: "that nobody has looked at", of: CLIENT, text: /there is no socket/ },
+    { name: "that nobody has looked at", of: CLIENT, says: /there is no socket/ },
     {
       name: "that was refused",
       of: CLIENT,
       seen: { state: "refused", reason: "it is no socket" },
-      text: /pod1.sock: it is no socket/,
+      says: /pod1.sock: it is no socket/,
     },
-  ])("$name", ({ of, seen: observed, text: message }) => {
+  ])("$name", ({ of, seen: observed, says: message }) => {
     expect(socketProblem(of, observed)?.message).toMatch(message ?? "");
   });
 
@@ -196,17 +196,17 @@ test.each([
 });
 
 test.each([
-  { gid: 0, text: undefined },
-  { gid: 1, text: undefined },
-  { gid: 2 ** 32 - 2, text: undefined },
-  { gid: 2 ** 32 - 1, text: "it must be the number of a group" },
-  { gid: -1, text: "it must be the number of a group" },
-  { gid: 1.5, text: "it must be the number of a group" },
-  { gid: Number.NaN, text: "it must be the number of a group" },
+  { gid: 0, says: undefined },
+  { gid: 1, says: undefined },
+  { gid: 2 ** 32 - 2, says: undefined },
+  { gid: 2 ** 32 - 1, says: "it must be the number of a group" },
+  { gid: -1, says: "it must be the number of a group" },
+  { gid: 1.5, says: "it must be the number of a group" },
+  { gid: Number.NaN, says: "it must be the number of a group" },
   {
     gid: 107,
-    text: "it is the launchers' own, each of which could make sockets for others then",
+    says: "it is the launchers' own, each of which could make sockets for others then",
   },
-])("of group $gid is said: $text", ({ gid, text: message }) => {
+])("of group $gid is said: $says", ({ gid, says: message }) => {
   expect(dataplaneGroupProblem(gid)).toBe(message);
 });

@@ -255,13 +255,13 @@ describe("a VM remembers where its devices are", () => {
   test.each([
     {
       name: "at its first start the newest",
-      reports: undefined,
+      told: undefined,
       known: undefined,
       want: TOPOLOGY_VERSION,
     },
-    { name: "what its VMI was told", reports: 1, known: undefined, want: 1 },
-    { name: "what it knew, when its VMI was told nothing", reports: undefined, known: 1, want: 1 },
-  ])("and by which rules: $name", ({ reports: reported, known, want }) => {
+    { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
+    { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
+  ])("and by which rules: $name", ({ told: reported, known, want }) => {
     const pciAddress = "0000:01:00.0";
     const topology = { version: reported ?? 0, interfaces: [] };
     const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };

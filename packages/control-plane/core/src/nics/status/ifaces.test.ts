@@ -96,9 +96,9 @@ describe("what is there of an iface", () => {
     ["domain, multus-status", "multus-status"],
     ["domain", ""],
     [undefined, ""],
-  ])("of which %j was told is said to be told by %j while it is removed", (reports, then) => {
+  ])("of which %j was told is said to be told by %j while it is removed", (told, then) => {
     const attachment: Attachment = { ...ATTACHED, state: "Removing" };
-    const reported = { name: "one", ...(reports !== undefined && { infoSource: reports }) };
+    const reported = { name: "one", ...(told !== undefined && { infoSource: told }) };
     expect(statusOf(facts({ attachment, reported }))?.infoSource).toBe(then);
   });
 

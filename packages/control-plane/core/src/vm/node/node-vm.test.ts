@@ -230,19 +230,19 @@ const WIRE: NodeAction = { kind: "wireTap", iface: "one", wiring };
 const DETACH: NodeAction = { kind: "detachDevice", iface: "one", alias: "ua-one" };
 const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
 
-test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; text: string }>([
-  { name: "a tap", action: WIRE, links: { tap: false }, text: "its tap did not exist" },
-  { name: "a bridge", action: WIRE, links: { bridge: false }, text: "its bridge did not exist" },
+test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
+  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap did not exist" },
+  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge did not exist" },
   {
     name: "both",
     action: WIRE,
     links: { tap: false, bridge: false },
-    text: "its tap and its bridge did not exist",
+    says: "its tap and its bridge did not exist",
   },
-  { name: "something else", action: WIRE, text: "were changed by something else" },
-  { name: "the tap of its device", action: DETACH, text: "not the one that its device uses" },
-  { name: "the device", action: ATTACH, text: "its device was missing" },
-])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, text: message }) => {
+  { name: "something else", action: WIRE, says: "were changed by something else" },
+  { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
+  { name: "the device", action: ATTACH, says: "its device was missing" },
+])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says: message }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
   const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);

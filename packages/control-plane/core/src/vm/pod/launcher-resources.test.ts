@@ -163,20 +163,17 @@ describe("devices that networks need", () => {
   });
 
   test.each([
-    { output: "1", want: "2" },
-    { output: "5", want: "5" },
-    { output: 5, want: "5" },
-    { output: "many", want: "2" },
-  ])(
-    "are as many as the VM says itself where that is more: $output",
-    ({ output: message, want }) => {
-      const { requests, limits } = of(
-        { "nics.io/one": 2 },
-        { resources: { limits: { "nics.io/one": message } } },
-      );
-      expect([requests?.["nics.io/one"], limits?.["nics.io/one"]]).toEqual([want, want]);
-    },
-  );
+    { said: "1", want: "2" },
+    { said: "5", want: "5" },
+    { said: 5, want: "5" },
+    { said: "many", want: "2" },
+  ])("are as many as the VM says itself where that is more: $said", ({ said: message, want }) => {
+    const { requests, limits } = of(
+      { "nics.io/one": 2 },
+      { resources: { limits: { "nics.io/one": message } } },
+    );
+    expect([requests?.["nics.io/one"], limits?.["nics.io/one"]]).toEqual([want, want]);
+  });
 
   test("do not replace the launcher's own", () => {
     const { limits } = of({ "devices.kubevirt.io/tun": 3 });

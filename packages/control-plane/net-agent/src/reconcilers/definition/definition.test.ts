@@ -80,11 +80,11 @@ class Bench {
   }
 
   /** Runs one pass. Returns this node's status entry and the milliseconds until the next pass. */
-  async pass(): Promise<{ readonly output: string | undefined; readonly againMs?: number }> {
+  async pass(): Promise<{ readonly said: string | undefined; readonly againMs?: number }> {
     const next = await reconcileDefinition("ns/blue", this.#deps());
     await this.sync();
-    const output = this.nads.find(KEY)?.status?.problems?.find(({ node }) => node === "node");
-    return { output: output?.reason, ...(next.kind === "after" && { againMs: next.ms }) };
+    const said = this.nads.find(KEY)?.status?.problems?.find(({ node }) => node === "node");
+    return { said: said?.reason, ...(next.kind === "after" && { againMs: next.ms }) };
   }
 
   #deps(): DefinitionDeps {
@@ -152,17 +152,17 @@ const MACVLAN = { cniVersion: "1.0.0", type: "macvlan", master: "eth0" };
 
 test("writes nothing for a usable definition", async () => {
   await bench.put(MACVLAN);
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.writes).toBe(0);
   expect(bench.notes).toEqual([]);
 });
 
 test("reports a problem once, in status and events, until it is fixed", async () => {
   await bench.put({ ...MACVLAN, master: "eth9" });
-  expect(await bench.pass()).toEqual({ output: "NodeLinkUnfit" });
-  expect(await bench.pass()).toEqual({ output: "NodeLinkUnfit" });
+  expect(await bench.pass()).toEqual({ said: "NodeLinkUnfit" });
+  expect(await bench.pass()).toEqual({ said: "NodeLinkUnfit" });
   bench.judged.clear(); // a new process
-  expect(await bench.pass()).toEqual({ output: "NodeLinkUnfit" });
+  expect(await bench.pass()).toEqual({ said: "NodeLinkUnfit" });
   expect(bench.writes).toBe(1);
   expect(bench.notes).toEqual([
     {
@@ -174,7 +174,7 @@ test("reports a problem once, in status and events, until it is fixed", async ()
     },
   ]);
   bench.links.push({ name: "eth9", kind: "" });
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.writes).toBe(2);
   expect(bench.notes).toHaveLength(1);
 });
@@ -186,39 +186,39 @@ test.each([
   { name: "what a tenant may not", config: { type: "host-device" }, want: "DefinitionForbidden" },
 ])("reports a definition that names $name", async ({ config, want }) => {
   await bench.put(config);
-  expect(await bench.pass()).toEqual({ output: want });
+  expect(await bench.pass()).toEqual({ said: want });
 });
 
 test("rejects an administrator's plugin path although the file exists", async () => {
   bench.policy = { ...DEFAULT_POLICY, trustedNamespaces: [KEY.namespace] };
   await bench.put({ type: "macvlan", ipam: { type: "more/macvlan" } });
-  expect(await bench.pass()).toEqual({ output: "PluginMissing" });
+  expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
 test("lists policy warnings after the problems that prevent NICs", async () => {
   bench.isEnforced = false;
   await bench.put({ type: "bridge", bridge: "virbr0" });
-  expect(await bench.pass()).toEqual({ output: "DefinitionTolerated" });
+  expect(await bench.pass()).toEqual({ said: "DefinitionTolerated" });
   await bench.put({ type: "sriov", bridge: "virbr0" });
-  expect(await bench.pass()).toEqual({ output: "PluginMissing" });
+  expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
 test("accepts a definition after a policy change allows it", async () => {
   await bench.put({ type: "bridge", bridge: "virbr0" });
-  expect(await bench.pass()).toEqual({ output: "DefinitionForbidden" });
+  expect(await bench.pass()).toEqual({ said: "DefinitionForbidden" });
   bench.policy = { ...DEFAULT_POLICY, bridges: ["*"] };
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
 });
 
 test("counts addresses in the host's lease directory", async () => {
   const ipam = { type: "host-local", subnet: "10.1.0.0/30" };
   await bench.put({ type: "bridge", bridge: "br1", ipam });
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   await bench.files.writeAtomic(`${LEASES}/10.1.0.2`, "x");
-  expect(await bench.pass()).toEqual({ output: "AddressesExhausted" });
+  expect(await bench.pass()).toEqual({ said: "AddressesExhausted" });
   expect(bench.judged.get("ns/blue")?.exhausted).toEqual([LEASES]);
   await bench.files.remove(`${LEASES}/10.1.0.2`);
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.judged.get("ns/blue")?.exhausted).toEqual([]);
 });
 
@@ -234,7 +234,7 @@ test.each([
   await bench.files.writeAtomic(path, text);
   await bench.put({ type: "bridge", bridge: "br1", vlan: 5 });
   bench.links.push({ name: "br1", kind: "bridge" });
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
 });
 
 test.each([
@@ -246,7 +246,7 @@ test.each([
   await bench.files.writeAtomic(path, "0");
   await bench.put({ type: "bridge", bridge: "br1", vlan: 5 });
   bench.links.push({ name: "br1", kind: "bridge" });
-  expect(await bench.pass()).toEqual({ output: "VlanUnsupported" });
+  expect(await bench.pass()).toEqual({ said: "VlanUnsupported" });
 });
 
 test("reports a definition that guests cannot use when a launcher requests it", async () => {
@@ -257,14 +257,14 @@ test("reports a definition that guests cannot use when a launcher requests it", 
   bench.pods.put({ ...pod, metadata: { ...metadata, name: "pod" } });
   const ownerReferences = [{ ...owner, name: "vm", uid: "vm-1" }];
   bench.pods.put({ ...pod, metadata: { ...metadata, name: "launcher", ownerReferences } });
-  expect(await bench.pass()).toEqual({ output: undefined }); // whoever makes pods can say so
+  expect(await bench.pass()).toEqual({ said: undefined }); // whoever makes pods can say so
   bench.store.put(VIRTUAL_MACHINE_INSTANCES, {
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstance",
     spec: { domain: {} },
     metadata: { namespace: "ns", name: "vm", uid: "vm-1" },
   });
-  expect(await bench.pass()).toEqual({ output: "NetworkCannotCarryVm" });
+  expect(await bench.pass()).toEqual({ said: "NetworkCannotCarryVm" });
 });
 
 test("records one event after one attempt when the kind has no status", async () => {
@@ -284,21 +284,21 @@ test("retries after a conflict with another node, without an event", async () =>
   await expect(bench.pass()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
   expect(bench.notes).toEqual([]);
   bench.writeError = undefined;
-  expect(await bench.pass()).toEqual({ output: "PluginMissing" });
+  expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
 test("removes an outdated entry of another node after a while", async () => {
   await bench.put(MACVLAN, 1);
   bench.putNode("silent");
   await bench.putEntry("silent", 1);
-  expect(await bench.pass()).toEqual({ output: undefined, againMs: 3_600_000 });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
   await bench.put(MACVLAN, 2);
-  expect(await bench.pass()).toEqual({ output: undefined, againMs: 30_000 });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 30_000 });
   bench.nowMs += 29_999;
   await bench.pass();
   expect(bench.nads.find(KEY)?.status?.problems).toHaveLength(1);
   bench.nowMs += 1;
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.nads.find(KEY)?.status?.problems).toBeUndefined();
   expect(bench.notes).toEqual([]);
 });
@@ -307,15 +307,15 @@ test("removes the entry of a deleted node, with one lookup an hour", async () =>
   await bench.put(MACVLAN);
   bench.putNode("other");
   await bench.putEntry("other", 1);
-  expect(await bench.pass()).toEqual({ output: undefined, againMs: 3_600_000 });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
   await bench.store.delete(NODES, { name: "other" });
   bench.nowMs += 3_599_999;
-  expect(await bench.pass()).toEqual({ output: undefined, againMs: 1 });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 1 });
   expect(bench.nads.find(KEY)?.status?.problems).toHaveLength(1);
   bench.nowMs += 1;
   await bench.pass();
   expect(bench.nads.find(KEY)?.status?.problems).toBeUndefined();
-  expect(await bench.pass()).toEqual({ output: undefined });
+  expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.notes).toEqual([]);
 });
 
@@ -323,7 +323,7 @@ test("removes no entries without permission to read nodes", async () => {
   await bench.put(MACVLAN);
   await bench.putEntry("other", 1);
   bench.findError = new AppError("KUBE_FORBIDDEN", { resource: "nodes", object: "other" });
-  expect(await bench.pass()).toEqual({ output: undefined, againMs: 3_600_000 });
+  expect(await bench.pass()).toEqual({ said: undefined, againMs: 3_600_000 });
   expect(bench.writes).toBe(0);
 });
 

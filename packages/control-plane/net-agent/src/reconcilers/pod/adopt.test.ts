@@ -105,8 +105,8 @@ test("blocks its interface name for another network, reported once; other networ
   await settle();
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
   expect(await world.errorReasons()).toEqual({ net7: "InterfaceNameTaken" });
-  const reported = world.notes.filter(({ reason }) => reason === "InterfaceNameTaken");
-  expect(reported).toMatchObject([
+  const told = world.notes.filter(({ reason }) => reason === "InterfaceNameTaken");
+  expect(told).toMatchObject([
     {
       type: "Warning",
       about: "net7",

@@ -208,7 +208,7 @@ class Story {
 
 const STATUS = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([SIDE]) };
 
-async function report(happenings: readonly Happening[]): Promise<Story> {
+async function tell(happenings: readonly Happening[]): Promise<Story> {
   const story = new Story();
   await story.begin();
   for (const one of happenings) await story.let(one);
@@ -220,12 +220,12 @@ async function report(happenings: readonly Happening[]): Promise<Story> {
 async function expectModel({ world, wanted }: Story): Promise<void> {
   const { named, unnamed } = wanted.model;
   const entries = (await world.networkStatus()).filter(({ name }) => name !== SIDE.name);
-  const reported = new Map(entries.map(({ name, interface: nic = "" }) => [nic, name]));
-  expect(reported.size).toBe(entries.length);
-  for (const [nic, network] of named) expect([nic, reported.get(nic)]).toEqual([nic, network]);
-  const rest = [...reported].filter(([nic]) => !named.has(nic));
+  const told = new Map(entries.map(({ name, interface: nic = "" }) => [nic, name]));
+  expect(told.size).toBe(entries.length);
+  for (const [nic, network] of named) expect([nic, told.get(nic)]).toEqual([nic, network]);
+  const rest = [...told].filter(([nic]) => !named.has(nic));
   expect(rest.map(([, network]) => network).toSorted()).toEqual(unnamed);
-  const nics = [...reported.keys()].toSorted();
+  const nics = [...told.keys()].toSorted();
   expect(world.cni.attachments.toSorted()).toEqual(nics.map((nic) => `${wanted.box}/${nic}`));
   const rows = await world.journal.list(wanted.uid);
   expect(rows.map(({ request }) => request.interfaceName).toSorted()).toEqual(nics);
@@ -237,7 +237,7 @@ async function expectModel({ world, wanted }: Story): Promise<void> {
 test("converges to the last requested state after any sequence of events", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 16 }), async (happenings) => {
-      await expectModel(await report(happenings));
+      await expectModel(await tell(happenings));
     }),
     { numRuns: 150 },
   );
@@ -246,7 +246,7 @@ test("converges to the last requested state after any sequence of events", async
 test("does not touch retained attachments when nothing fails", async () => {
   await fc.assert(
     fc.asyncProperty(list, list, async (before, after) => {
-      const story = await report([{ what: "edit", text: before, isSeen: true }]);
+      const story = await tell([{ what: "edit", text: before, isSeen: true }]);
       const { cni } = story.world;
       const had = cni.attachments;
       const networksBefore = new Map(

@@ -20,7 +20,7 @@ function remember(name: string, more: Readonly<Record<string, unknown>> = {}): P
 }
 
 /** Recorded events, as `reason: message`. */
-function reported(): readonly string[] {
+function told(): readonly string[] {
   const notes = world.notes.filter(({ reason }) => !reason.endsWith("edInterface"));
   world.notes.length = 0;
   return notes.map(({ reason, message }) => `${reason}: ${message}`);
@@ -39,7 +39,7 @@ beforeEach(async () => {
   world.putNad({ namespace: "ns1", name: "blue" }, NEWEST);
   await world.putPod({ networks: "blue@net1" });
   await world.pass();
-  reported();
+  told();
 });
 
 describe("unused addresses are released", () => {
@@ -47,7 +47,7 @@ describe("unused addresses are released", () => {
     await remember("blue-box-2-net7", { containerId: "box-2" });
     await remember("blue-box-3-net7", { containerId: "box-3", networkName: "blue-box" });
     expect(await round()).toContain("GC blue box-uid-1/net1 box-2/net7");
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
   });
 
   test("but not of attachments that are being removed or were removed", async () => {
@@ -95,16 +95,16 @@ describe("unused addresses are released", () => {
     await prepare();
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
     const about = "unused resources of network blue cannot be released now";
-    expect(reported()).toEqual([`UnusedNotFreed: on this node: ${about}: ${why}`]);
+    expect(told()).toEqual([`UnusedNotFreed: on this node: ${about}: ${why}`]);
     await round();
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
   });
 
   test("unless a journal row is unreadable", async () => {
     await world.files.writeAtomic("/state/journal/uid-9/box-9.net1.json", "{");
     await world.pass();
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
-    expect(reported().join()).toContain("the journal of pod uid-9 cannot be read");
+    expect(told().join()).toContain("the journal of pod uid-9 cannot be read");
   });
 
   test("in mode alone, even if no cache is readable", async () => {
@@ -121,11 +121,11 @@ describe("unused addresses are released", () => {
       "GC blue box-uid-1/net1",
       "GC green",
     ]);
-    expect(reported()).toEqual([
+    expect(told()).toEqual([
       "UnusedNotFreed: on this node: CNI plugin bridge failed on GC: no daemon",
     ]);
     await round();
-    expect(reported()).toEqual(["UnusedFreed: unused addresses are released again on this node"]);
+    expect(told()).toEqual(["UnusedFreed: unused addresses are released again on this node"]);
   });
 });
 
@@ -143,15 +143,15 @@ describe("STATUS is run for networks that pods request", () => {
       "NetworkNotReady: this node cannot attach it now: CNI plugin bridge failed on STATUS";
     refuse("no daemon");
     await round();
-    expect(reported()).toEqual([`${why}: no daemon`]);
+    expect(told()).toEqual([`${why}: no daemon`]);
     refuse("no daemon");
     await round();
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
     refuse("no disk");
     await round();
-    expect(reported()).toEqual([`${why}: no disk`]);
+    expect(told()).toEqual([`${why}: no disk`]);
     await round();
-    expect(reported()).toEqual(["NetworkReady: this node can attach it again"]);
+    expect(told()).toEqual(["NetworkReady: this node can attach it again"]);
   });
 
   test("does not run a forbidden definition", async () => {
@@ -169,14 +169,14 @@ describe("attachments are checked", () => {
   test("and a finding is reported once, without a new attachment", async () => {
     failCheck();
     await round();
-    expect(reported()).toEqual([
+    expect(told()).toEqual([
       "InterfaceChanged: net1 of ns1/blue has changed since it was attached: CNI plugin bridge failed on CHECK: no address",
     ]);
     failCheck();
     await round();
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
     await round();
-    expect(reported()).toEqual(["InterfaceAsAttached: net1 matches its attachment again"]);
+    expect(told()).toEqual(["InterfaceAsAttached: net1 matches its attachment again"]);
     expect(world.cni.calls.filter((call) => /^(ADD|DEL)/.test(call))).toEqual([
       "ADD box-uid-1/net1",
     ]);
@@ -254,13 +254,13 @@ describe("the default network that the agent attaches", () => {
     const calls = await round();
     expect(calls).toContain("STATUS everyone");
     expect(calls).toContain("GC everyone box-4/eth0");
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
   });
 
   test("has no definition for events, so findings are only logged", async () => {
     world.cni.failNext("status", new AppError("CNI_PLUGIN_FAILED", FAILURE));
     await round();
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
     await round();
     expect(world.lines).toContainEqual({
       message: "a problem that upkeep found is resolved",

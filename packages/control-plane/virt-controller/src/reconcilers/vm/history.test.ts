@@ -20,22 +20,22 @@ const PLUG: IfaceOperation = {
 };
 const HISTORY: IfaceHistory = [{ name: "one", operations: [PLUG] }];
 
-async function report(bench: Bench, reported: VmiStatus): Promise<void> {
-  const status = { interfaces: [{ name: "one" }], ...reported };
+async function tell(bench: Bench, told: VmiStatus): Promise<void> {
+  const status = { interfaces: [{ name: "one" }], ...told };
   await bench.put(VIRTUAL_MACHINE_INSTANCES, aVmi({ nics: [ONE], ownedByVm: true, status }));
 }
 
 test("the VM takes over the NIC history of its ended VMI", async () => {
   const bench = new Bench();
   await bench.put(VIRTUAL_MACHINES, aVm({ nics: [ONE] }));
-  await report(bench, { phase: "Running" });
+  await tell(bench, { phase: "Running" });
   await bench.settleVm();
   const before = bench.calls.length;
-  await report(bench, { phase: "Running", interfaceHistory: HISTORY });
+  await tell(bench, { phase: "Running", interfaceHistory: HISTORY });
   await bench.settleVm();
   expect(bench.calls.slice(before)).not.toContain(VM);
   expect((await bench.vm())?.status?.interfaceHistory).toBeUndefined();
-  await report(bench, { phase: "Failed", interfaceHistory: HISTORY });
+  await tell(bench, { phase: "Failed", interfaceHistory: HISTORY });
   await bench.settleVm();
   expect((await bench.vm())?.status?.interfaceHistory).toMatchObject([
     { name: "one", operations: [{ ...PLUG, outcome: "GuestEnded" }] },

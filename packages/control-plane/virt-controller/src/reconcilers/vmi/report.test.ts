@@ -120,13 +120,13 @@ describe("a sync error", () => {
   });
 
   test("that virt-handler reports is not recorded twice", async () => {
-    const reported = { reason: "LauncherUnreachable", message: "no answer" };
-    const hindrance = { ...reported, attempts: 1, since: "2026-01-01T00:00:00Z" };
+    const told = { reason: "LauncherUnreachable", message: "no answer" };
+    const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
     await putVmi(aVmi({ status: { ...STARTED, hindrance } }));
     await bench.put(PODS, launcher());
     await bench.settleVmi();
     expect((await bench.vmi())?.status?.conditions).toContainEqual(
-      expect.objectContaining({ type: "Synchronized", status: "False", ...reported }),
+      expect.objectContaining({ type: "Synchronized", status: "False", ...told }),
     );
     expect(bench.events).toEqual([]);
   });

@@ -10,16 +10,16 @@ import { announceChanges } from "./report.ts";
 const since = "2026-01-01T00:00:00Z";
 
 /** Events about the VMI, with their object. */
-function reportedOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
-  const reported: { readonly on: KubeObject; readonly note: Note }[] = [];
-  const record = (on: KubeObject, note: Note): void => void reported.push({ on, note });
+function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
+  const told: { readonly on: KubeObject; readonly note: Note }[] = [];
+  const record = (on: KubeObject, note: Note): void => void told.push({ on, note });
   const phaseTimings = { describe: () => took };
   announceChanges(vmi, next, { events: { record, flush: () => Promise.resolve() }, phaseTimings });
-  return reported;
+  return told;
 }
 
 function notesOf(before: VmiStatus, next: NodeVmStatus, took?: string): readonly Note[] {
-  return reportedOf(aScheduledVmi([], before), next, took).map(({ note }) => note);
+  return toldOf(aScheduledVmi([], before), next, took).map(({ note }) => note);
 }
 
 type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
@@ -122,8 +122,8 @@ test.each(["DomainBusy", "DomainMissing", "DomainNotRunning", "WaitingForMigrati
 test("reports on a VMI without an earlier report", () => {
   const vmi = aScheduledVmi([]);
   Reflect.deleteProperty(vmi, "status");
-  const reported = reportedOf(vmi, { hindrance: refused, interfaces: [READY] });
-  expect(reported.map(({ note }) => note.reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
+  const told = toldOf(vmi, { hindrance: refused, interfaces: [READY] });
+  expect(told.map(({ note }) => note.reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
 });
 
 test("reports how long a NIC took, and its location", () => {
@@ -131,7 +131,7 @@ test("reports how long a NIC took, and its location", () => {
   const vmi = aScheduledVmi(["one"]);
   const swapped = { ...READY, podInterfaceName: "pod2" };
   const messages = (before: IfaceStatus[], after: IfaceStatus[]): readonly string[] =>
-    reportedOf({ ...vmi, status: { interfaces: before } }, { interfaces: after }, took).map(
+    toldOf({ ...vmi, status: { interfaces: before } }, { interfaces: after }, took).map(
       ({ note }) => note.message,
     );
   const ready = { ...READY, mac: "02:00:00:00:00:01" };
@@ -150,15 +150,15 @@ test("records NIC events on the VM that declares them, and guest events on the V
   const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true }];
   const owned = { ...vmi, metadata: { ...vmi.metadata, ownerReferences } };
   const next = { phase: "Running", interfaces: [READY] } as const;
-  const kinds = (reported: ReturnType<typeof reportedOf>): readonly string[] =>
-    reported.map(({ on, note }) => `${note.reason} ${on.kind} ${on.metadata.uid ?? ""}`);
+  const kinds = (told: ReturnType<typeof toldOf>): readonly string[] =>
+    told.map(({ on, note }) => `${note.reason} ${on.kind} ${on.metadata.uid ?? ""}`);
   // A list of one, as the status has it.
   const report = { ...next, interfaces: [...next.interfaces] };
-  expect(kinds(reportedOf(owned, report))).toEqual([
+  expect(kinds(toldOf(owned, report))).toEqual([
     `Started VirtualMachineInstance ${vmi.metadata.uid ?? ""}`,
     "InterfacePlugged VirtualMachine u",
   ]);
-  expect(kinds(reportedOf(vmi, report)).map((each) => each.split(" ")[1])).toEqual([
+  expect(kinds(toldOf(vmi, report)).map((each) => each.split(" ")[1])).toEqual([
     "VirtualMachineInstance",
     "VirtualMachineInstance",
   ]);
@@ -203,9 +203,8 @@ test("records no warnings for a VMI that is being deleted", () => {
   const detaching = { phase: "Detaching", reason: "DetachFailed", message: "no" } as const;
   const hindrance = { reason: "LauncherUnreachable", message: "no", attempts: 3, since };
   const next = { interfaces: [iface(detaching)], hindrance };
-  const reasonsOf = (reported: ReturnType<typeof reportedOf>) =>
-    reported.map(({ note }) => note.reason);
-  expect(reasonsOf(reportedOf(vmi, next))).toEqual(["SyncFailed", "DetachFailed"]);
+  const reasonsOf = (told: ReturnType<typeof toldOf>) => told.map(({ note }) => note.reason);
+  expect(reasonsOf(toldOf(vmi, next))).toEqual(["SyncFailed", "DetachFailed"]);
   const metadata = { ...vmi.metadata, deletionTimestamp: since };
-  expect(reasonsOf(reportedOf({ ...vmi, metadata }, next))).toEqual([]);
+  expect(reasonsOf(toldOf({ ...vmi, metadata }, next))).toEqual([]);
 });

@@ -37,14 +37,14 @@ async function later(bench: Bench, ms: number): Promise<void> {
   expect(await bench.resume()).toEqual([]);
 }
 
-function print(bench: Bench, links: readonly GuestInterface[] | undefined): void {
+function say(bench: Bench, links: readonly GuestInterface[] | undefined): void {
   bench.daemon.setAgent(DOMAIN, links);
 }
 
 /** A running VM whose guest agent knows its NICs. */
 async function withAgent(links: readonly GuestInterface[] = FIRST): Promise<Bench> {
   const bench = await running();
-  print(bench, links);
+  say(bench, links);
   await bench.run();
   await later(bench, 1_000);
   return bench;
@@ -109,7 +109,7 @@ describe("what the guest reports of its NICs", () => {
 
   test("is updated when the guest changes", async () => {
     const bench = await withAgent();
-    print(bench, [nic("wan0", MACS.one.toUpperCase(), "10.0.0.9", "10.0.0.10", "10.0.0.11")]);
+    say(bench, [nic("wan0", MACS.one.toUpperCase(), "10.0.0.9", "10.0.0.10", "10.0.0.11")]);
     await later(bench, 10_000);
     expect(await guestNames(bench)).toEqual(["wan0", "enp3s0"]);
     expect(await addresses(bench)).toEqual(["10.0.0.9", "10.0.0.10", "10.0.0.11", "fe80::1"]);
@@ -117,7 +117,7 @@ describe("what the guest reports of its NICs", () => {
 
   test("stays when the agent ends, and over a restart of the process", async () => {
     const bench = await withAgent();
-    print(bench, undefined);
+    say(bench, undefined);
     await later(bench, 100_000);
     await bench.run();
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
@@ -126,7 +126,7 @@ describe("what the guest reports of its NICs", () => {
 
   test("is marked as outdated once the agent has been silent for a minute", async () => {
     const bench = await withAgent();
-    print(bench, undefined);
+    say(bench, undefined);
     await later(bench, 1_000);
     const silentSince = new Date(bench.nowMs).toISOString();
     const before = writes(bench);
@@ -135,7 +135,7 @@ describe("what the guest reports of its NICs", () => {
     await later(bench, 1_000);
     const [first] = await interfacesOf(bench);
     expect(Date.parse(first?.addressInfo?.silentSince ?? "")).toBe(Date.parse(silentSince));
-    print(bench, FIRST);
+    say(bench, FIRST);
     await later(bench, 1_000);
     expect((await interfacesOf(bench))[0]?.addressInfo?.silentSince).toBeUndefined();
   });
@@ -187,7 +187,7 @@ describe("links that the guest created", () => {
       interfaceName: "docker0",
     });
     const events = bench.events.length;
-    print(bench, FIRST);
+    say(bench, FIRST);
     for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
     expect(await interfacesOf(bench)).toHaveLength(2);
     expect(bench.events).toHaveLength(events);
@@ -217,7 +217,7 @@ describe("links that the guest created", () => {
     expect(status?.interfaces).toHaveLength(12);
     expect(status?.unlistedGuestInterfaces).toBe(240);
     expect(JSON.stringify(status).length).toBeLessThan(8_000);
-    print(bench, [...FIRST, ...many.slice(0, 5)]);
+    say(bench, [...FIRST, ...many.slice(0, 5)]);
     for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
     expect((await bench.vmi()).status?.unlistedGuestInterfaces).toBeUndefined();
   });
@@ -237,7 +237,7 @@ describe("the agent's presence and the guest's system", () => {
   test("are reported, and the system is queried once", async () => {
     const bench = await running();
     bench.daemon.setGuestSystem(DOMAIN, { ...SYSTEM, name: "\u001b[2J" });
-    print(bench, FIRST);
+    say(bench, FIRST);
     await bench.run();
     await later(bench, 1_000);
     expect(await conditions(bench)).toEqual(["AgentConnected"]);
@@ -248,14 +248,14 @@ describe("the agent's presence and the guest's system", () => {
 
   test("are queried again when the agent reconnects, perhaps from another system", async () => {
     const bench = await withAgent();
-    print(bench, undefined);
+    say(bench, undefined);
     await later(bench, 0);
     await later(bench, 30_000);
     expect(await conditions(bench)).toEqual(["AgentConnected"]);
     await later(bench, 31_000);
     expect(await conditions(bench)).toEqual([]);
     bench.daemon.setGuestSystem(DOMAIN, SYSTEM);
-    print(bench, FIRST);
+    say(bench, FIRST);
     await bench.run();
     await later(bench, 1_000);
     expect(await conditions(bench)).toEqual(["AgentConnected"]);
@@ -292,7 +292,7 @@ describe("the agent's presence and the guest's system", () => {
       "readGuestSystem",
       new AppError("LIBVIRT_UNSUPPORTED", { message: "" }),
     );
-    print(bench, FIRST);
+    say(bench, FIRST);
     await bench.run();
     for (const ms of [1_000, 3_000, 15_000]) await later(bench, ms);
     expect(systemQuestions(bench)).toBe(1);
@@ -316,7 +316,7 @@ describe("the status is not written", () => {
       [nic("enp2s0", MACS.one, "10.0.0.9", "10.0.0.9/24", "nonsense", "127.0.0.1")],
     ];
     const cost = await wakes(bench, { everyMs: 5_000, forMs: 1_200_000 }, (turn) => {
-      print(bench, answers[turn % answers.length]);
+      say(bench, answers[turn % answers.length]);
     });
     expect(cost.writes).toBe(0);
     expect(cost.questions).toBeGreaterThan(10);
@@ -325,7 +325,7 @@ describe("the status is not written", () => {
   test("more often than the agent is queried, for a guest whose answers always change", async () => {
     const bench = await withAgent();
     const cost = await wakes(bench, { everyMs: 3_000, forMs: 1_500_000 }, (turn) => {
-      print(bench, [
+      say(bench, [
         nic(`eth${String(turn)}`, MACS.one, `10.0.${String(turn >> 8)}.${String(turn & 255)}`),
       ]);
     });

@@ -56,9 +56,9 @@ describe("a VM starts", () => {
 
 describe("the end of a guest", () => {
   test.each([
-    { how: "stopped", phase: "Succeeded", text: "Stopped the guest has shut down" },
-    { how: "crashed", phase: "Failed", text: "Stopped the guest has crashed" },
-  ] as const)("is reported: $how", async ({ how, phase, text: says }) => {
+    { how: "stopped", phase: "Succeeded", says: "Stopped the guest has shut down" },
+    { how: "crashed", phase: "Failed", says: "Stopped the guest has crashed" },
+  ] as const)("is reported: $how", async ({ how, phase, says }) => {
     const bench = await running();
     bench.daemon.endDomain("default_vm1", how);
     await bench.resume();

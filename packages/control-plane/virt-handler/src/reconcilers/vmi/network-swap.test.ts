@@ -69,7 +69,7 @@ describe("a NIC whose network changes", () => {
 
   test("has its addresses queried soon, like a new NIC", async () => {
     const bench = await running(["one"]);
-    const print = (address: string): void => {
+    const say = (address: string): void => {
       const nic = { name: "eth0", mac: "02:00:00:00:00:01", addresses: [address] };
       bench.daemon.setAgent("default_vm1", [nic]);
     };
@@ -77,14 +77,14 @@ describe("a NIC whose network changes", () => {
       bench.nowMs += ms;
       await bench.resume();
     };
-    print("10.8.0.5");
+    say("10.8.0.5");
     await bench.run();
     for (const ms of [1_000, 3_000, 15_000, 60_000]) await goOn(ms);
     expect((await status(bench))?.ipAddress).toBe("10.8.0.5");
     await ask(bench, OLD, NEW);
     putNew(bench);
     await bench.resume();
-    print("10.9.0.5");
+    say("10.9.0.5");
     await goOn(600);
     expect((await status(bench))?.ipAddress).toBe("10.9.0.5");
   });

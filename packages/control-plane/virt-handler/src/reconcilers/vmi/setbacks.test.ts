@@ -258,9 +258,9 @@ describe("a guest that does not release a NIC", () => {
   test("and refuses is reported at once, and asked again later all the same", async () => {
     const bench = await unplugging("refuse");
     await bench.resume();
-    const reported = await hotplugOf(bench, "one");
-    expect(reported).toMatchObject({ phase: "Detaching", reason: "GuestRefused", attempts: 1 });
-    expect(reported?.message).toMatch(/refused to release the device after 1 request since /);
+    const told = await hotplugOf(bench, "one");
+    expect(told).toMatchObject({ phase: "Detaching", reason: "GuestRefused", attempts: 1 });
+    expect(told?.message).toMatch(/refused to release the device after 1 request since /);
     bench.daemon.unplugPolicy = "grant";
     bench.nowMs += UNPLUG_RETRY_INTERVAL_MS - 1;
     await bench.resume();

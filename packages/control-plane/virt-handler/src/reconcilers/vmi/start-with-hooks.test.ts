@@ -80,9 +80,9 @@ test("does not start a guest whose hook removes a NIC, and reports why", async (
   const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
   await settle(bench);
   expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
-  const reported = await hindrance(bench);
-  expect(reported).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
-  expect(reported?.message).toContain(
+  const told = await hindrance(bench);
+  expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
+  expect(told?.message).toContain(
     "the answer of hook marks (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-one]: a hook cannot take it away",
   );
   const warned =

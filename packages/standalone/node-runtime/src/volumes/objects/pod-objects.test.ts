@@ -37,16 +37,16 @@ describe("an object of a pod", () => {
     bench.put(aConfigMap("c", { key: "1" }));
     objects.hold("1", "ns", [C]);
     objects.hold("2", "ns", [D]);
-    const reported: string[] = [];
-    const stop = objects.onChange((uid) => reported.push(uid));
+    const told: string[] = [];
+    const stop = objects.onChange((uid) => told.push(uid));
     bench.put(aConfigMap("c", { key: "2" }));
-    expect(reported).toEqual(["1"]);
+    expect(told).toEqual(["1"]);
     const entries = await objects.read("ns", C);
     expect(Buffer.from(entries?.get("key") ?? []).toString()).toBe("2");
     expect(await objects.read("ns", D)).toBeUndefined();
     stop();
     bench.put(aConfigMap("c", { key: "3" }));
-    expect(reported).toEqual(["1"]);
+    expect(told).toEqual(["1"]);
   });
 
   test("that the API server does not tell of is an error in the end", async () => {

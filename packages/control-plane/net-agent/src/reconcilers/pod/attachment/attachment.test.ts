@@ -109,7 +109,7 @@ describe("a new sandbox", () => {
   const TOLD = { name: "ns1/a", interface: "net1", mac: MAC.toUpperCase(), dns: {} };
 
   /** The runtime creates a sandbox with NIC net1 and reports `told`. */
-  async function renew(reported: object): Promise<void> {
+  async function renew(told: object): Promise<void> {
     await world.putPod({ networks: "a@net1" });
     await world.pass();
     world.dropNamespace("box-uid-1");
@@ -117,7 +117,7 @@ describe("a new sandbox", () => {
     const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
     const other = { ...link, name: "net0", mac: "02:00:00:00:00:02" };
     for (const each of [other, link]) world.podNetwork.putLink("inode-box-2", each);
-    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([reported]) };
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([told]) };
     await world.putPod({ networks: "a@net1", annotations });
     world.putSandbox("uid-1", "box-2");
   }
@@ -139,19 +139,16 @@ describe("a new sandbox", () => {
   });
 
   test.each([
-    { name: "of another network", reported: { ...TOLD, name: "ns1/b" } },
-    { name: "of another NIC", reported: { ...TOLD, interface: "net2" } },
-    { name: "with another MAC", reported: { ...TOLD, mac: "02:00:00:00:00:02" } },
-    { name: "without a MAC", reported: { name: "ns1/a", interface: "net1" } },
-  ])(
-    "rejects an existing NIC that the runtime does not report: $name",
-    async ({ reported: told }) => {
-      await renew(told);
-      expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
-      expect(world.notes.at(-1)?.message).toContain("net1");
-      expect(world.podNetwork.findLink("inode-box-2", "net1")).toBeDefined();
-    },
-  );
+    { name: "of another network", told: { ...TOLD, name: "ns1/b" } },
+    { name: "of another NIC", told: { ...TOLD, interface: "net2" } },
+    { name: "with another MAC", told: { ...TOLD, mac: "02:00:00:00:00:02" } },
+    { name: "without a MAC", told: { name: "ns1/a", interface: "net1" } },
+  ])("rejects an existing NIC that the runtime does not report: $name", async ({ told }) => {
+    await renew(told);
+    expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
+    expect(world.notes.at(-1)?.message).toContain("net1");
+    expect(world.podNetwork.findLink("inode-box-2", "net1")).toBeDefined();
+  });
 });
 
 describe("the requested values", () => {

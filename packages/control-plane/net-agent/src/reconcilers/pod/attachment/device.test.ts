@@ -188,13 +188,13 @@ test("does not apply the tenant policy to the device in the configuration", asyn
 });
 
 describe("device information", () => {
-  async function report(): Promise<void> {
+  async function tell(): Promise<void> {
     const path = `${DEVICE_INFO_DIR}/dp/vendor.io-nic-d1-device.json`;
     await world.files.writeAtomic(path, JSON.stringify(INFO));
   }
 
   test("is in the pod's status until the detach, also after a crash", async () => {
-    await report();
+    await tell();
     await ask({});
     await world.pass();
     expect(await world.files.exists(OWN_FILE)).toBe(true);
@@ -209,36 +209,36 @@ describe("device information", () => {
   });
 
   test("is what the plugins left after ADD", async () => {
-    const reported = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
+    const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
     let copied: string | undefined;
-    await report();
+    await tell();
     world.resultOf = async (result) => {
       copied = await world.files.readText(OWN_FILE);
-      await world.files.writeAtomic(OWN_FILE, JSON.stringify(reported));
+      await world.files.writeAtomic(OWN_FILE, JSON.stringify(told));
       return result;
     };
     await ask({});
     await world.pass();
     expect(copied).toBe(JSON.stringify(INFO));
-    expect(await world.networkStatus()).toMatchObject([{ "device-info": reported }]);
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
   });
 
   test("may come from a plugin that declares the file, without a requested device", async () => {
-    const reported = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "client" } };
+    const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "client" } };
     const plugin = { type: "own", capabilities: { CNIDeviceInfoFile: true } };
     world.putNad({ namespace: "ns1", name: "own" }, { cniVersion: "1.0.0", plugins: [plugin] });
     world.resultOf = async (result) => {
-      await world.files.writeAtomic(OWN_FILE.replace("fast", "own"), JSON.stringify(reported));
+      await world.files.writeAtomic(OWN_FILE.replace("fast", "own"), JSON.stringify(told));
       return result;
     };
     await ask({ name: "own" });
     await world.pass();
-    expect(await world.networkStatus()).toMatchObject([{ "device-info": reported }]);
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
     expect(await devices()).toEqual(["net1 none"]);
   });
 
   test("leaves no file when ADD fails or the agent crashes", async () => {
-    await report();
+    await tell();
     const left: string[] = [];
     for (let dieAt = 1; ; dieAt += 1) {
       await ask({});

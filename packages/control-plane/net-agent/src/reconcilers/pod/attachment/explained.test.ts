@@ -27,23 +27,23 @@ test.each([
     error: FAILED,
     problems: [MISSING],
     reason: "NodeLinkUnfit",
-    text: "eth9",
+    says: "eth9",
   },
   {
     name: "knows nothing",
     error: FAILED,
     problems: [],
     reason: "CniFailed",
-    text: "Link not found",
+    says: "Link not found",
   },
   {
     name: "is not asked of a plugin that does not end",
     error: TIMED_OUT,
     problems: [MISSING],
     reason: "CniFailed",
-    text: "did not finish",
+    says: "did not finish",
   },
-])("reports the definition's problem: $name", async ({ error, problems, reason, text: says }) => {
+])("reports the definition's problem: $name", async ({ error, problems, reason, says }) => {
   world.problems = problems;
   world.cni.failNext("add", error);
   await world.pass();

@@ -64,7 +64,7 @@ function kernelGivesBack(name = "dev7"): void {
   world.nodeNics.move(POD, HOST_INODE, { name, index: 7 });
 }
 
-const reported = (): readonly string[] =>
+const told = (): readonly string[] =>
   world.notes.filter(({ reason }) => reason === "NodeNicNotRestored").map((note) => note.message);
 
 test("is recorded on disk before its plugin runs", async () => {
@@ -103,7 +103,7 @@ test("retries until hardware has returned to the node", async () => {
   expect(await world.pass()).toBeUndefined();
   expect(host()).toEqual([{ ...CARD, index: 7 }]);
   expect(world.cni.calls.filter((call) => call.startsWith("DEL"))).toHaveLength(1);
-  expect(reported()).toEqual([]);
+  expect(told()).toEqual([]);
 });
 
 test("is moved back without a plugin that always fails", async () => {
@@ -142,9 +142,9 @@ describe("reports what cannot be restored, and does not block the detach:", () =
     for (let pass = 1; pass < TRIES; pass += 1) {
       expect(await world.pass()).toEqual({ code: "PODNET_FAILED" });
     }
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
     expect(await world.pass()).toBeUndefined();
-    expect(reported()).toEqual([
+    expect(told()).toEqual([
       "net1 of ns1/card was detached, but the node's NIC was not fully restored: eth1 lacks 10.9.1.2/24; an administrator must configure the NIC on the node",
     ]);
     expect(await rows()).toBe(0);
@@ -158,7 +158,7 @@ describe("reports what cannot be restored, and does not block the detach:", () =
     world.dropNamespace("box-uid-1");
     world.nodeNics.drop(POD.inode);
     expect(await world.pass()).toBeUndefined();
-    expect(reported().join("")).toContain("eth1 was removed by the kernel with the pod");
+    expect(told().join("")).toContain("eth1 was removed by the kernel with the pod");
   });
 });
 
@@ -196,7 +196,7 @@ test("is restored in the end after a crash at any call", async () => {
     for (let pass = 1; pass <= TRIES + 1; pass += 1) await world.pass();
     expect(host(), `died at call ${String(dieAt)}`).toEqual([CARD]);
     expect(await rows()).toBe(0);
-    expect(reported()).toEqual([]);
+    expect(told()).toEqual([]);
     if (!isDead) break;
     deaths = dieAt;
   }

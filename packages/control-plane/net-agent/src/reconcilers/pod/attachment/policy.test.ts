@@ -21,12 +21,12 @@ test("rejects it with all violations and the flags that allow them; an administr
   await world.pass();
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
-  const reported = world.notes.filter(({ type }) => type === "Warning");
-  expect(reported.map(({ reason }) => reason).toSorted()).toEqual([
+  const told = world.notes.filter(({ type }) => type === "Warning");
+  expect(told.map(({ reason }) => reason).toSorted()).toEqual([
     "DefinitionForbidden",
     "FailedAddingInterface",
   ]);
-  for (const { message } of reported) {
+  for (const { message } of told) {
     expect(message).toContain(
       'bridge "br0", which is the node\'s own (--tenant-bridges), ipam.dataDir "/etc" (--tenant-paths)',
     );
@@ -72,8 +72,8 @@ test.each([
   world.putNad({ namespace: "ns1", name: "mine" }, config);
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
-  const reported = world.notes.find(({ reason }) => reason === "DefinitionForbidden");
-  expect(reported?.message).toContain(`name "${config.name}", which `);
+  const told = world.notes.find(({ reason }) => reason === "DefinitionForbidden");
+  expect(told?.message).toContain(`name "${config.name}", which `);
 });
 
 test.each([
