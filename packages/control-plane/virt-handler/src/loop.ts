@@ -268,7 +268,7 @@ export async function reconcileNodeVm(
   wake: (key: string) => void,
 ): Promise<Next> {
   const vmi = deps.vmis.find(parseKey(key));
-  if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
+  if (vmi === undefined || deps.mutationCache.isBehind(vmi)) return done();
   const launcher = findLauncher(vmi, deps);
   trackLauncher(vmi, launcher, deps);
   if (launcher === undefined) return done();
@@ -331,7 +331,7 @@ function buildDeps(parts: LoopParts): Deps {
     guestServers: createGuestServers(parts),
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
-    ownWrites: createMutationCache(parts.vmis),
+    mutationCache: createMutationCache(parts.vmis),
     migrationRuns: createMigrationRuns(),
     knownLaunchers: new Map(),
   };

@@ -77,7 +77,7 @@ export type Reader = Pick<Store, "find">;
  */
 export function createCachedReader(
   store: Reader,
-  ownWrites: Pick<MutationCache, "newest">,
+  mutationCache: Pick<MutationCache, "newest">,
   known: readonly CachedKind[],
 ): Reader {
   return {
@@ -85,7 +85,7 @@ export function createCachedReader(
       const cache = known.find((each) => each.type === type)?.cache;
       const cached = cache?.find(key);
       if (cached === undefined) return store.find(type, key, options);
-      return ownWrites.newest(cached) as NonNullable<typeof type.objectType>;
+      return mutationCache.newest(cached) as NonNullable<typeof type.objectType>;
     },
   };
 }
