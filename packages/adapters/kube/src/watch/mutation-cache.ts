@@ -72,7 +72,7 @@ export interface CachedKind {
 export type Reader = Pick<Store, "find">;
 
 /**
- * Creates a reader of caches whose objects are at least as new as this process's writes. Decisions must be revalidated.
+ * Creates a reader of caches that returns no object older than this process's own writes. An object may still be stale.
  * Objects that no cache contains are read from the server, because a cache may be incomplete.
  */
 export function createCachedReader(
