@@ -12,7 +12,7 @@ export function textOption(input: Input, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Returns the texts of a repeatable flag, in their order. */
+/** Returns the values of a repeatable flag, in the given order. */
 export function listOption(input: Input, name: string): readonly string[] {
   const value = input.options[name];
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];

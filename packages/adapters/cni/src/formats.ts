@@ -83,7 +83,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses a plugin or a list; a missing name becomes `defaultName`. `at` is the field of the text. Retains unknown keys
+ * Parses the configuration of a plugin or a list; a missing name becomes `defaultName`. `at` is the path of the text's field,
+ * for errors. Retains unknown keys
  * of plugins. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
@@ -303,7 +304,7 @@ function listSandboxNics(result: CniResult): readonly SandboxNic[] {
   );
 }
 
-/** Finds the requested interface, or the first one if the result names none like it. */
+/** Finds the interface with the requested name, or the first one if the result has none with that name. */
 function findRequestedNic(places: readonly SandboxNic[], interfaceName: string): SandboxNic {
   const named = places.find(({ nic }) => nic.name === interfaceName);
   return named ?? places[0] ?? { index: undefined, nic: {} };

@@ -8,7 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Pauses before a stream is reopened: the first, the longest while the runtime is down, and the longest otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Delays of repeats: containerd sends events before the CRI status changes. Source: containerd CRI StartContainer. */
+/** Times after which a change is reported again, because containerd sends events before the CRI status changes. Source: containerd CRI StartContainer. */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */

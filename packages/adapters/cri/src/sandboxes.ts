@@ -136,7 +136,7 @@ export async function findProblem({
 }
 
 /** Sandboxes of a node's pods, with the connection to the runtime. */
-export interface OpenSandboxes {
+export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
   /** Checks the runtime now, within 3 s. Returns undefined when it answers. */
   findProblem(): Promise<string | undefined>;
@@ -145,7 +145,7 @@ export interface OpenSandboxes {
   close(): void;
 }
 
-interface OpenSandboxesOptions {
+interface SandboxConnectionOptions {
   /** Addresses of the runtime; undefined for the default ones. */
   readonly endpoints: readonly string[] | undefined;
   /** Pid of a process that sees the default addresses; undefined for this process. */
@@ -156,7 +156,10 @@ interface OpenSandboxesOptions {
 }
 
 /** Connects to the runtime, which may start later. */
-export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal): OpenSandboxes {
+export function openSandboxes(
+  options: SandboxConnectionOptions,
+  signal: AbortSignal,
+): SandboxConnection {
   const { hostProcess, namespaces, clock, log } = options;
   const endpoints = options.endpoints ?? defaultEndpoints(hostProcess);
   const runtime = createContainerRuntime({ endpoints, clock });

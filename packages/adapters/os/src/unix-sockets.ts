@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets: publishes own ones, and connects to sockets in directories where tenants may put links. Paths may be
+// Unix sockets: publishes those of this process, and connects to sockets in directories where tenants can create symbolic
+// links. Paths may be
 // longer than the kernel's limit for sockets.
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace and isolated as
-// a user of its own.
+// Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace under a
+// separate user.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";

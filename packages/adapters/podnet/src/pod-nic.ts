@@ -60,7 +60,7 @@ function isSameAddress(one: string, other: string): boolean {
   );
 }
 
-/** Plans how to restore a NIC. Not every kind can change its MAC while up, so the link is down then. */
+/** Plans how to restore a NIC. Sets the link down to change its MAC, because not every kind can change it while up. */
 export function planNicRestore(
   link: Link,
   { name, mac, addresses }: BorrowedNic,

@@ -68,7 +68,7 @@ export interface WatchDeps {
 
 type SendLine = (line: object) => void;
 
-/** Reports whether the API server responds, by a path that every user may read. A rejection counts as a response. */
+/** Reports at intervals whether the API server responds on a path that every user may read, if only with a rejection. */
 async function streamPulses(
   { client, clock }: WatchDeps,
   send: SendLine,

@@ -52,7 +52,7 @@ async function authorize(
   return access === "granted";
 }
 
-function sendConfigHealth(response: ServerResponse, health: ServedMetrics["health"]): void {
+function sendHealthz(response: ServerResponse, health: ServedMetrics["health"]): void {
   const version = health.configVersion();
   if (version === undefined) {
     sendError(response, 404, "not found");
@@ -78,7 +78,7 @@ function createMetricsListener({ metrics, checkAccess, health }: ServedMetrics, 
     response.setHeader("connection", "close");
     const [path = ""] = (request.url ?? "").split("?");
     if (path === "/metrics" && request.method === "GET") void sendMetrics(request, response);
-    else if (HEALTHZ.test(path)) sendConfigHealth(response, health);
+    else if (HEALTHZ.test(path)) sendHealthz(response, health);
     else sendError(response, 404, "not found");
   };
 }

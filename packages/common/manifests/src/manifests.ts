@@ -90,7 +90,7 @@ export function parseManifests(
 
 const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
 
-/** Writes only differences in labels and fields. @throws AppError of the store */
+/** Creates the object. If it exists, merges labels and all fields except metadata into it. @throws AppError of the store */
 export async function applyObject(
   store: Store,
   type: ResourceType<KubeObject>,

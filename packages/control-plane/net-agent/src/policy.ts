@@ -94,7 +94,7 @@ export function followPolicy(deps: PolicyDeps): CurrentPolicy {
 
 export type PolicyMode = "auto" | "warn" | "enforce";
 
-/** Returns false beside Multus by default: Multus attaches what this agent rejects when the next pod starts. */
+/** Returns whether violations are rejected. By default not beside Multus, which would attach them to the next pod. */
 export function isPolicyEnforced({
   tenantPolicyMode,
   mode,

@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NodeOffer } from "@patchbay/core/node";
-import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
+import { openSandboxes, type SandboxConnection } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
 import {
@@ -231,7 +231,7 @@ function offerDevices(
 function openRuntime(
   { clock, log, signal }: DaemonContext,
   { criEndpoint, hostProcess }: Flags,
-): OpenSandboxes {
+): SandboxConnection {
   const namespaces = createNamespaces();
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }

@@ -41,7 +41,7 @@ export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
   readonly guestHooks: GuestHooks;
-  readonly ownWrites: MutationCache;
+  readonly mutationCache: MutationCache;
   readonly migrationRuns: MigrationRuns;
   /** Launcher pods by uid of the VMI. */
   readonly knownLaunchers: Map<string, LauncherPod>;

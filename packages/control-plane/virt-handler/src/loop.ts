@@ -172,19 +172,19 @@ function selectReportableDrifts(
 
 async function converge(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
   let known: KnownFacts = {};
   const drifts: Drift[] = [];
   for (let pass = 1; ; pass += 1) {
-    const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
+    const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
     // Only the owner records phases. A migration target continues with those in the status.
-    if (place.role === "owner") {
+    if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
-    const result = await actNodeVm(plan, { ...place, facts, deps });
+    const result = await actNodeVm(plan, { ...launcher, facts, deps });
     drifts.push(...findRepairedDrifts(plan, facts, result));
     if (!result.changed || result.connectionError !== undefined || pass === PASSES_MAX) {
       for (const drift of selectReportableDrifts(drifts, facts, result))
@@ -225,20 +225,20 @@ function notifyHooks(
 
 async function convergeAndReport(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<{ readonly facts: NodeVmFacts; readonly next: Next }> {
-  const { facts, result } = await converge(vmi, place, deps);
+  const { facts, result } = await converge(vmi, launcher, deps);
   pruneRetryState(facts, result, deps);
   recordTaps(facts, deps.taps);
-  notifyHooks(facts, place, deps);
+  notifyHooks(facts, launcher, deps);
   const delayMs = await reportNodeVm(facts, result, deps);
   if (result.connectionError !== undefined) throw result.connectionError;
   // Nothing is polled without a guest agent, because netlink, libvirt and the API server report every change.
   const dueInMs = [
     result.changed ? 0 : [],
     result.retryInMs ?? [],
-    (delayMs > 0 ? delayMs : await queryOwnedGuest(facts, place, deps)) ?? [],
+    (delayMs > 0 ? delayMs : await queryOwnedGuest(facts, launcher, deps)) ?? [],
   ].flat();
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
@@ -246,20 +246,21 @@ async function convergeAndReport(
 /** Queries the agent on the guest's owner only, not on a migration target. */
 async function queryOwnedGuest(
   facts: NodeVmFacts,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<number | undefined> {
-  return place.role === "owner" ? queryGuestAgent(facts, place.session, deps) : undefined;
+  return launcher.role === "owner" ? queryGuestAgent(facts, launcher.session, deps) : undefined;
 }
 
 async function reconcileWithSession(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<Next> {
-  const converge = (): ReturnType<typeof convergeAndReport> => convergeAndReport(vmi, place, deps);
+  const converge = (): ReturnType<typeof convergeAndReport> =>
+    convergeAndReport(vmi, launcher, deps);
   if (deps.migrationRuns.find(vmi) === undefined) return (await converge()).next;
-  return reconcileMigration(vmi, place, { deps, converge });
+  return reconcileMigration(vmi, launcher, { deps, converge });
 }
 
 export async function reconcileNodeVm(
@@ -268,7 +269,7 @@ export async function reconcileNodeVm(
   wake: (key: string) => void,
 ): Promise<Next> {
   const vmi = deps.vmis.find(parseKey(key));
-  if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
+  if (vmi === undefined || deps.mutationCache.isBehind(vmi)) return done();
   const launcher = findLauncher(vmi, deps);
   trackLauncher(vmi, launcher, deps);
   if (launcher === undefined) return done();
@@ -331,7 +332,7 @@ function buildDeps(parts: LoopParts): Deps {
     guestServers: createGuestServers(parts),
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
-    ownWrites: createMutationCache(parts.vmis),
+    mutationCache: createMutationCache(parts.vmis),
     migrationRuns: createMigrationRuns(),
     knownLaunchers: new Map(),
   };

@@ -242,7 +242,7 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Sets the combined verdict of a VM's changes on the last change. */
+  /** Checks all pending changes of a VM in one dry run, and shows the verdict at the last of them. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);

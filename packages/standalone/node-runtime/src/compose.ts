@@ -70,7 +70,7 @@ import { rotateLogs } from "./log-rotation.ts";
 import { sendHeartbeat, runHeartbeat, type NodeDeps } from "./node/heartbeat.ts";
 import { reconcilePod, needsPass } from "./pods/reconcile-pod.ts";
 import type { VolumeDeps } from "./volumes/index.ts";
-import { createOwners } from "./pods/owners.ts";
+import { createPodUidIndex } from "./pods/owners.ts";
 import { createPulls } from "./pods/pulls.ts";
 import { createStops } from "./pods/stops.ts";
 import { createAdmission } from "./schedule/admission.ts";
@@ -347,7 +347,7 @@ function composePods(
     disk: volumes.disk,
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     stepBackoff: createStepBackoff({ clock }),
-    owners: createOwners(runtime),
+    owners: createPodUidIndex(runtime),
     pulls: createPulls({
       runtime,
       clock,

@@ -96,35 +96,37 @@ describe("accounts of a namespace", () => {
 
 describe("tokens", () => {
   test("a token states its account, audience and lifetime", async () => {
-    const { metadata } = await newAccount("teller");
+    const { metadata } = await newAccount("bound");
     const spec = { audiences: ["a", "b"], expirationSeconds: 700 };
-    const { code, body } = await request("teller", spec);
+    const { code, body } = await request("bound", spec);
     expect(code).toBe(201);
     expect(body).toMatchObject({
       kind: "TokenRequest",
       apiVersion: "authentication.k8s.io/v1",
-      metadata: { name: "teller", namespace: "default" },
+      metadata: { name: "bound", namespace: "default" },
       spec,
     });
     expect(claimsOf(String(body.status?.["token"]))).toMatchObject({
       iss: ISSUER,
       aud: ["a", "b"],
-      sub: `${NAME}teller`,
+      sub: `${NAME}bound`,
       "kubernetes.io": {
         namespace: "default",
-        serviceaccount: { name: "teller", uid: metadata.uid },
+        serviceaccount: { name: "bound", uid: metadata.uid },
       },
     });
   });
 
   test("a token is valid only while its account exists", async () => {
-    const { metadata } = await newAccount("mortal");
-    const token = await tokenOf("mortal");
-    expect((await api.ask("GET", MAPS, { token })).body.message).toContain(`User "${NAME}mortal"`);
+    const { metadata } = await newAccount("recreated");
+    const token = await tokenOf("recreated");
+    expect((await api.ask("GET", MAPS, { token })).body.message).toContain(
+      `User "${NAME}recreated"`,
+    );
     expect(await review(token)).toEqual({
       authenticated: true,
       user: {
-        username: `${NAME}mortal`,
+        username: `${NAME}recreated`,
         uid: metadata.uid,
         groups: [
           "system:serviceaccounts",
@@ -134,9 +136,9 @@ describe("tokens", () => {
       },
       audiences: [ISSUER],
     });
-    await api.delete(`${ACCOUNTS}/mortal`);
+    await api.delete(`${ACCOUNTS}/recreated`);
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
-    await newAccount("mortal");
+    await newAccount("recreated");
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
   });
 

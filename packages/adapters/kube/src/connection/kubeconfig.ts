@@ -28,7 +28,7 @@ export interface KubeConfig {
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** Reads credentials, new ones if the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads credentials. `isRefused`: the server rejected the previous ones, so new ones are needed. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from "@patchbay/base";
 import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 
-/** Longest use of credentials before they are read again, in milliseconds. Source: client-go rest/token_source.go */
+/** Maximum time that credentials are used before they are read again, in milliseconds. Source: client-go rest/token_source.go */
 const CREDENTIALS_TTL_MS = 60_000;
 /** Maximum number of connections; each watch holds one. */
 const CONNECTIONS_MAX = 128;

@@ -100,7 +100,7 @@ test("a write of which the cache has heard before its answer came is not kept", 
 
 const KEY = { namespace: "ns", name: "a" };
 const pods = createFakeCache<Pod>();
-const ownWrites = createMutationCache();
+const mutationCache = createMutationCache();
 let store: FakeStore;
 
 function podAt(resourceVersion: string): Pod {
@@ -114,7 +114,7 @@ beforeEach(() => {
 });
 
 function find() {
-  return createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]).find(PODS, KEY);
+  return createCachedReader(store, mutationCache, [{ type: PODS, cache: pods }]).find(PODS, KEY);
 }
 
 test("objects in the cache are not read from the server", async () => {
@@ -125,7 +125,7 @@ test("objects in the cache are not read from the server", async () => {
 
 test("what this process wrote is known before the cache hears of it", async () => {
   pods.put(podAt("1"));
-  ownWrites.note(podAt("2"));
+  mutationCache.note(podAt("2"));
   expect((await find())?.metadata.resourceVersion).toBe("2");
   pods.put(podAt("3"));
   expect((await find())?.metadata.resourceVersion).toBe("3");
@@ -139,7 +139,7 @@ test("objects missing from the cache are read from the server", async () => {
 });
 
 test("a kind without a cache is read from the server", async () => {
-  const reader = createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]);
+  const reader = createCachedReader(store, mutationCache, [{ type: PODS, cache: pods }]);
   pods.put(podAt("1"));
   expect(await reader.find(CONFIG_MAPS, KEY)).toBeUndefined();
   expect(store.calls).toEqual(["get configmaps ns/a"]);

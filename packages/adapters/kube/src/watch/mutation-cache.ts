@@ -72,12 +72,12 @@ export interface CachedKind {
 export type Reader = Pick<Store, "find">;
 
 /**
- * Creates a reader of caches whose objects are at least as new as this process's writes. Decisions must be revalidated.
+ * Creates a reader of caches that returns no object older than this process's own writes. An object may still be stale.
  * Objects that no cache contains are read from the server, because a cache may be incomplete.
  */
 export function createCachedReader(
   store: Reader,
-  ownWrites: Pick<MutationCache, "newest">,
+  mutationCache: Pick<MutationCache, "newest">,
   known: readonly CachedKind[],
 ): Reader {
   return {
@@ -85,7 +85,7 @@ export function createCachedReader(
       const cache = known.find((each) => each.type === type)?.cache;
       const cached = cache?.find(key);
       if (cached === undefined) return store.find(type, key, options);
-      return ownWrites.newest(cached) as NonNullable<typeof type.objectType>;
+      return mutationCache.newest(cached) as NonNullable<typeof type.objectType>;
     },
   };
 }

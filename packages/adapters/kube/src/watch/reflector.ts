@@ -204,7 +204,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(withoutBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version is none; a new list follows at once. */
+  /** Counts and logs a failure. An expired resource version does not count the first time: a new list follows at once. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a loop over the keys of a work queue, with retries, logs and metrics. The queue has the semantics of client-go's
 // workqueue: a key is queued at most once, processed at most once at a time, and queued again if it was added meanwhile.
-// Unlike there, an event does not immediately retry a failed key, because failures tend to cause the events.
+// Unlike in client-go, an event does not end a failed key's delay, because the failure itself often causes the event.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";

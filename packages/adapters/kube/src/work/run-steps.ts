@@ -10,7 +10,7 @@ import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 export interface FailedStep<A, T> {
   readonly action: A;
   readonly summary: T;
-  /** Time until the next attempt, in milliseconds; undefined if only a change helps. */
+  /** Time until the next attempt, in milliseconds; undefined if the step is retried only when its inputs change. */
   readonly pauseMs: number | undefined;
   /** Unset if the step was not tried. */
   readonly error?: unknown;

@@ -107,8 +107,8 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
 }
 
 /** Reserves nothing for a guest without an address: only DHCP is probed, which may take all the time. */
-function laterReserveMs({ addresses }: ExaminedNic, reservedMs: number): number {
-  return addresses.length === 0 ? 0 : reservedMs;
+function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
+  return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
 
 async function guessTarget(
@@ -186,7 +186,7 @@ function addRecentFrames(
   });
 }
 
-function isAnsweredAtEnd({ probe, replySeenAt: answered }: FrameTrace): boolean {
+function hasReplyAtPathEnd({ probe, replySeenAt: answered }: FrameTrace): boolean {
   const isOfGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
   const ends: readonly HopName[] = isOfGuest ? ["nodePeer", "podBridge"] : ["podNic"];
   return ends.some((hop) => answered.includes(hop));
@@ -231,7 +231,7 @@ interface ProbeResults {
 function hasLosses({ traces, losses }: ProbeResults): boolean {
   return (
     losses.some((each) => !isWholeSeries(each)) ||
-    traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !isAnsweredAtEnd(trace))
+    traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !hasReplyAtPathEnd(trace))
   );
 }
 
@@ -305,15 +305,15 @@ async function examine(
   const facts: ProbeFacts = { nic, links, newId, ...found };
   const capturePoints = listCapturePoints(links, nic);
   const probes = firstProbes(facts);
-  const reservedMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
+  const seriesAndForwardingMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
   const first = await sendProbes(sources, capturePoints, {
     probes,
-    untilMs: endMs - LATER_PROBES_MS - laterReserveMs(nic, reservedMs),
+    untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
   const more = laterProbes(facts, first);
   const later = await sendProbes(sources, capturePoints, {
     probes: more,
-    untilMs: endMs - reservedMs,
+    untilMs: endMs - seriesAndForwardingMs,
   });
   const traces = [...first, ...later];
   const by = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];

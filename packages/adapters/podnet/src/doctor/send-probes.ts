@@ -196,7 +196,7 @@ function countSeries(
   });
 }
 
-/** Checks whether each link that captured answers captured one to every ping. */
+/** Whether no reply was lost: each link that captured replies captured one to every probe, and one link captured some. */
 export function isWholeSeries({ sent, replies: answered }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(answered)) === sent &&

@@ -228,7 +228,7 @@ function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilt
   return family === "netdev" && link !== undefined ? [{ link, command }] : [];
 }
 
-/** Parses chains of links and bridges that drop frames, except those of our own tables. */
+/** Finds nftables chains that drop frames on a link or a bridge, except chains of our own tables. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
   return parseChains(ruleset).flatMap(toFilter);
 }

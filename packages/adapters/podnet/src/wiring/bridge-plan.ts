@@ -75,7 +75,7 @@ export function tapSteps(
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  // QEMU opens a multi-queue tap once per queue. A single-queue tap refuses that, and the reverse.
+  // QEMU opens a multi-queue tap once per queue. The kernel opens a tap only in the mode in which it was created.
   const isMultiQueue = queues > 1;
   return [
     { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },

@@ -37,7 +37,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Changes nothing permanently: it sends VMs as dry runs, and deletes the pod that it starts on a standalone machine. */
+/** Changes nothing permanently: creates VMs only as dry runs, and deletes the pod that it starts on a standalone machine. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

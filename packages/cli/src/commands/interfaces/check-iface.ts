@@ -143,7 +143,7 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 }
 
 /**
- * Waits until the interface is plugged and checks where its frames are lost. Unplugs it if the fault is in the guest or its pod, unless
+ * Plugs the interface, waits until it is in use, and checks whether its frames pass. Unplugs it again if the fault is in the guest or its pod, unless
  * `--keep` is set or the interface existed before.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and the errors of the change
  */

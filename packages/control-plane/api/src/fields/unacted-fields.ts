@@ -155,7 +155,7 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
-export const FEATURES = {
+export const UNACTED_FEATURES = {
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
   hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), {
     isDefault: isFeatureOff,
@@ -278,7 +278,7 @@ export const TEMPLATE_METADATA_FIELDS = {
 const claimName = text("Name of the claim, in the VM's namespace.");
 const readOnly = flag("It is mounted read-only.");
 
-export const VOLUME_FIELDS = {
+export const UNACTED_VOLUME_FIELDS = {
   containerPath: unbuilt(
     object("A path of the launcher.", { path: text("Path."), readOnly }, ["path"]),
   ),

@@ -6,7 +6,7 @@ import {
   CPU_FIELDS,
   DOMAIN_FIELDS,
   MEMORY_FIELDS,
-  FEATURES,
+  UNACTED_FEATURES,
 } from "../fields/unacted-fields.ts";
 import { map, quantity, text, feature, harmless, object } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
@@ -16,7 +16,7 @@ import {
   TimerSchema,
   CpuFeatureSchema,
   GUEST_DEVICES,
-  FEATURE_FIELDS,
+  SUPPORTED_FEATURES,
   EfiSchema,
 } from "./guest/machine.ts";
 import { BlockSizeSchema } from "./guest/disks.ts";
@@ -187,12 +187,12 @@ const DevicesSchema = Type.Object(
 
 const FeaturesSchema = Type.Object(
   {
-    preferredAcpi: FEATURE_FIELDS.acpi,
-    preferredApic: FEATURE_FIELDS.apic,
-    preferredHyperv: FEATURES.hyperv,
-    preferredKvm: FEATURE_FIELDS.kvm,
-    preferredPvspinlock: FEATURE_FIELDS.pvspinlock,
-    preferredSmm: FEATURE_FIELDS.smm,
+    preferredAcpi: SUPPORTED_FEATURES.acpi,
+    preferredApic: SUPPORTED_FEATURES.apic,
+    preferredHyperv: UNACTED_FEATURES.hyperv,
+    preferredKvm: SUPPORTED_FEATURES.kvm,
+    preferredPvspinlock: SUPPORTED_FEATURES.pvspinlock,
+    preferredSmm: SUPPORTED_FEATURES.smm,
   },
   { description: "Features of the machine." },
 );

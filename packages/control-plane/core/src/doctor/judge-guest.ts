@@ -85,8 +85,8 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp) return undefined;
   // Without ARP replies from its gateway the guest cannot reply by IP.
-  const hearsGateway = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
-  if (observed.isBridged && !hearsGateway) return undefined;
+  const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
+  if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
   const why = "it answers ARP but not IP: it replies neither to pings nor to connections";
   if (facts.isPaused === true || facts.isWindows === true) {

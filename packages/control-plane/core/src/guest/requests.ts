@@ -63,7 +63,7 @@ export const STREAM_PROTOCOL = "plain.kubevirt.io";
 /** Query parameter. With `true`, a new client does not disconnect the current one. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
-/** Query parameter of virt-handler only. With `true`, the client sees the screen beside the current client. */
+/** Query parameter of virt-handler only. With `true`, the client shares the screen with the current client. */
 const SHARED_VIEW = "beside";
 
 export interface StreamRequest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writer of small ISO 9660 images with Joliet names, because virt-handler may not start a program for this. Sources:
+// Writer of small ISO 9660 images with Joliet names, because virt-handler must not start programs for this. Sources:
 // ECMA-119, Joliet specification 1995.
 import { joinedBytes } from "@patchbay/base";
 

@@ -84,7 +84,7 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
   const start = hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [
     ...start,
-    // CNI plugins may have announced the MACs of the target's NICs.
+    // CNI plugins may have announced the guest's MACs at the target; until it moves, its frames must come here.
     { kind: "announceMacs" },
     { kind: "reportStart" } as const,
     { kind: "migrate" } as const,

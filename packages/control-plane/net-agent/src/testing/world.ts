@@ -349,7 +349,7 @@ export class World {
       defaultRoutes: crashingRoutes(this.defaultRoutes, life),
       nodeNics: crashingNics(this.nodeNics, life),
       openHostNetns: () => this.#openHost(),
-      cni: this.#mortalCni(life),
+      cni: this.#crashingCni(life),
       journal: crashingJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
@@ -381,7 +381,7 @@ export class World {
     };
   }
 
-  #mortalCni(life: Life): Cni {
+  #crashingCni(life: Life): Cni {
     return {
       add: (request) => {
         this.requests.push({ request });

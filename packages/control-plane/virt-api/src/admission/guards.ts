@@ -69,7 +69,7 @@ function splitMigration(changes: readonly Change[]): readonly Change[] {
   });
 }
 
-function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
+function listWritableMigrationFields(role: NodeRole, oldObject: unknown): readonly string[] {
   const fields = findTargetNode(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
   return fields.map((field) => `${MIGRATION}.${field}`);
 }
@@ -84,7 +84,7 @@ function findForbiddenChange(
   { oldObject, object }: AdmissionRequest,
   role: NodeRole,
 ): Change | undefined {
-  const migrationFields = migrationFieldsOf(role, oldObject);
+  const migrationFields = listWritableMigrationFields(role, oldObject);
   const isAllowed = (change: Change): boolean =>
     migrationFields.includes(change.field) || (role === "owner" && isOwnerChange(change));
   return splitMigration(findChanges(statusOf(oldObject), statusOf(object))).find(

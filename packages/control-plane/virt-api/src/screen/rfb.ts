@@ -73,9 +73,9 @@ async function handshake(stream: Duplex, reader: ByteReader): Promise<Size> {
   stream.write(NO_SECURITY);
   if ((await reader.take(4)).readUInt32BE() !== 0) fail("it rejected the connection");
   stream.write(SHARED);
-  const start = await reader.take(24);
-  await reader.skipText(start.readUInt32BE(20)); // desktop name
-  const [width, height] = [start.readUInt16BE(0), start.readUInt16BE(2)];
+  const serverInit = await reader.take(24);
+  await reader.skipText(serverInit.readUInt32BE(20)); // desktop name
+  const [width, height] = [serverInit.readUInt16BE(0), serverInit.readUInt16BE(2)];
   if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
     fail("its size is invalid");
   return { width, height };

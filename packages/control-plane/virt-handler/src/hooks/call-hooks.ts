@@ -225,7 +225,7 @@ async function mutateDomain(
   return last === undefined ? request.domainXml : writeXml(last);
 }
 
-/** Calls each hook twice. @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED */
+/** Returns the domain and cloud-init data that the hooks return. Calls each hook twice. @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {
   const sidecarsByContainer = await connectAll(request, hooks);
   try {

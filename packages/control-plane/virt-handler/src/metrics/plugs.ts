@@ -82,7 +82,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Returns the age of an operation that started before this process: that of its phase. */
+/** Estimates the age of an operation that started before this process, as the age of its phase. 0 if it has none. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }

@@ -40,7 +40,7 @@ interface IncomingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: IncomingFacts["migration"];
   readonly run: MigrationRun;
-  readonly place: LauncherContext;
+  readonly launcher: LauncherContext;
   readonly deps: Deps;
 }
 
@@ -50,9 +50,9 @@ function isOffAtSource({ migration, run }: IncomingMigration): boolean {
 }
 
 /** Returns whether the memory is still copied. libvirt refuses job statistics on the target. Source: libvirt qemuDomainGetJobStats. */
-async function isStillIncoming({ vmi, place }: IncomingMigration): Promise<boolean> {
+async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
-    const { state, move } = await place.session.connection.readJob(domainNameOf(vmi));
+    const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
     return state === "running" && move !== "out";
   } catch (error) {
     if (isAppError(error, "LIBVIRT_REFUSED") || isAppError(error, "LIBVIRT_NOT_RUNNING")) {
@@ -64,18 +64,18 @@ async function isStillIncoming({ vmi, place }: IncomingMigration): Promise<boole
 
 /** Returns the expected paths without NICs. A guest with hooks may have any paths, because hooks may add some. */
 function findExpectedPaths(
-  { vmi, run, place, deps }: IncomingMigration,
+  { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],
 ) {
-  const { sidecars = [] } = place.session.launcher;
+  const { sidecars = [] } = launcher.session.launcher;
   if (sidecars.length > 0) return actual;
   run.expectedPaths ??= planPaths(vmi, networkConfigOf(deps.kubevirts.list()[0]));
   return run.expectedPaths;
 }
 
 async function findFaults(incoming: IncomingMigration): Promise<readonly string[]> {
-  const { vmi, place, deps } = incoming;
-  const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
+  const { vmi, launcher, deps } = incoming;
+  const { nics, paths } = await readDomainFacts(domainNameOf(vmi), launcher.session.connection);
   const actual = nics.map(({ mac, tapName, socketPath, pciAddress }): IncomingNic => ({
     mac,
     tap: tapName ?? socketPath,
@@ -92,11 +92,11 @@ async function findFaults(incoming: IncomingMigration): Promise<readonly string[
 async function readGuestNetwork({
   vmi,
   run,
-  place,
+  launcher,
   deps,
 }: IncomingMigration): Promise<GuestNetwork> {
   if (run.guestNetwork === undefined) {
-    const facts = await observeNodeVm(vmi, place, deps);
+    const facts = await observeNodeVm(vmi, launcher, deps);
     run.guestNetwork = { wirings: listIncomingWirings(facts), nics: listAnnouncedNics(facts) };
   }
   return run.guestNetwork;
@@ -145,11 +145,11 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
 }
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {
-  const { place, run, deps } = incoming;
+  const { launcher, run, deps } = incoming;
   // The paths are computed now, because the guest is paused during the comparison.
   findExpectedPaths(incoming, []);
-  const relay = await deps.relays.receive(buildRelayRequest(incoming, place.session));
-  run.useRelay(relay, undefined, place.wake);
+  const relay = await deps.relays.receive(buildRelayRequest(incoming, launcher.session));
+  run.useRelay(relay, undefined, launcher.wake);
 }
 
 /** Performs one repair. Only logs a failure, because the regular pass repairs the links after this node owns the guest. */
@@ -167,8 +167,8 @@ async function tryRepair(
 
 /** Wires the links and announces the MACs, because switches send frames to the source until QEMU announces them later. */
 async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
-  const { place, deps } = incoming;
-  const { netns } = place.session.launcher;
+  const { launcher, deps } = incoming;
+  const { netns } = launcher.session.launcher;
   const { wirings, nics } = await readGuestNetwork(incoming);
   for (const wiring of wirings) {
     await tryRepair(incoming, () => deps.podNetwork.wireTap(netns, wiring));
@@ -178,9 +178,9 @@ async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
 
 /** Resumes the guest after it has left the source. Wires in parallel, because frames may arrive before the guest reads them. */
 async function resume(incoming: IncomingMigration): Promise<void> {
-  const { vmi, place, deps } = incoming;
+  const { vmi, launcher, deps } = incoming;
   await Promise.all([
-    place.session.connection.resumeDomain(domainNameOf(vmi)),
+    launcher.session.connection.resumeDomain(domainNameOf(vmi)),
     wireAndAnnounce(incoming),
   ]);
   deps.log.info("resumed an incoming guest", { vmi: printKey(keyOf(vmi)) });
@@ -252,8 +252,8 @@ export async function receiveGuest(
   return steps.some((step) => step.kind === "wait" && step.for === "person");
 }
 
-function hasCloudInitHooks({ vmi, place }: IncomingMigration): boolean {
-  const { sidecars = [] } = place.session.launcher;
+function hasCloudInitHooks({ vmi, launcher }: IncomingMigration): boolean {
+  const { sidecars = [] } = launcher.session.launcher;
   const { volumes = [] } = vmi.spec;
   const disks = volumes.map(({ cloudInitNoCloud, cloudInitConfigDrive }) => {
     return cloudInitNoCloud ?? cloudInitConfigDrive;
@@ -264,8 +264,8 @@ function hasCloudInitHooks({ vmi, place }: IncomingMigration): boolean {
 /** Creates the disks; returns false while hooks are called, whose answer wakes the loop. @throws AppError of the failed hook call */
 export function ensureCloudInitDisks(incoming: IncomingMigration): boolean {
   if (!hasCloudInitHooks(incoming)) return true;
-  const { vmi, place, deps } = incoming;
-  const { pod, session, wake } = place;
+  const { vmi, launcher, deps } = incoming;
+  const { pod, session, wake } = launcher;
   const { sidecars = [] } = session.launcher;
   const state = deps.guestHooks.ensureCalled(
     { pod, sidecars, vmi, hookNics: [], domainXml: undefined },

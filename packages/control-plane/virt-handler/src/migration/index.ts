@@ -23,11 +23,11 @@ type Netns = Parameters<PodNetwork["announce"]>[0];
 
 async function tryOnLinks(
   vmi: VirtualMachineInstance,
-  { place, deps }: { readonly place: LauncherContext; readonly deps: Deps },
+  { launcher, deps }: { readonly launcher: LauncherContext; readonly deps: Deps },
   act: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
 ): Promise<boolean> {
   try {
-    await act(await observeNodeVm(vmi, place, deps), place.session.launcher.netns);
+    await act(await observeNodeVm(vmi, launcher, deps), launcher.session.launcher.netns);
     return true;
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
@@ -42,10 +42,10 @@ async function tryOnLinks(
 /** Announces the guest's MACs, because switches may have learned them at the target. Safe to repeat. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<void> {
-  await tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
+  await tryOnLinks(vmi, { launcher, deps }, async (facts, netns) => {
     for (const nic of listAnnouncedNics(facts)) await deps.podNetwork.announce(netns, nic);
   });
 }
@@ -53,11 +53,11 @@ async function announceMacs(
 /** Releases the MACs: two macvlans of one parent cannot share a MAC. Safe to repeat. Returns whether it succeeded. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   deps: Deps,
 ): Promise<boolean> {
-  return tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
-    for (const wiring of listOutgoingWirings(facts, place.pod.uid))
+  return tryOnLinks(vmi, { launcher, deps }, async (facts, netns) => {
+    for (const wiring of listOutgoingWirings(facts, launcher.pod.uid))
       await deps.podNetwork.wireTap(netns, wiring);
   });
 }
@@ -96,17 +96,17 @@ function findMigration(
 
 async function reconcileOutgoing(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   { deps, converge }: PassContext,
 ): Promise<Next> {
   const found = findMigration(vmi, deps);
   if (found === undefined) return (await converge()).next;
   const { migration, run } = found;
-  const { session, wake } = place;
-  const announce = (): Promise<void> => announceMacs(vmi, place, deps);
+  const { session, wake } = launcher;
+  const announce = (): Promise<void> => announceMacs(vmi, launcher, deps);
   const hasLeft = await sendGuest({ vmi, migration, run, session, wake, announce, deps });
   if (hasLeft) {
-    run.isReleased ||= await releaseMacs(vmi, place, deps);
+    run.isReleased ||= await releaseMacs(vmi, launcher, deps);
     return run.isReleased ? done() : after(RELEASE_RETRY_INTERVAL_MS);
   }
   const { next } = await converge();
@@ -118,16 +118,16 @@ async function reconcileOutgoing(
 /** Wires the links until the incoming domain exists, and then changes nothing. */
 async function reconcileIncoming(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   { deps, converge }: PassContext,
 ): Promise<Next> {
   const found = findMigration(vmi, deps);
   if (found === undefined) return done();
   const { migration, run } = found;
-  const { session } = place;
+  const { session } = launcher;
   session.markObserved();
   const domain = await session.connection.findDomain(domainNameOf(vmi));
-  const incoming = { vmi, migration, run, place, deps };
+  const incoming = { vmi, migration, run, launcher, deps };
   if (domain !== undefined) {
     const mustStayPaused = await receiveGuest(incoming, { domain, isWired: true });
     return mustStayPaused ? after(PAUSED_CHECK_INTERVAL_MS) : done();
@@ -143,12 +143,12 @@ async function reconcileIncoming(
 /** Runs one pass. `converge` is the regular part of the pass. */
 export function reconcileMigration(
   vmi: VirtualMachineInstance,
-  place: LauncherContext,
+  launcher: LauncherContext,
   context: PassContext,
 ): Promise<Next> {
-  return place.role === "owner"
-    ? reconcileOutgoing(vmi, place, context)
-    : reconcileIncoming(vmi, place, context);
+  return launcher.role === "owner"
+    ? reconcileOutgoing(vmi, launcher, context)
+    : reconcileIncoming(vmi, launcher, context);
 }
 
 /** Continues after the launcher's end. Returns true when the pod no longer has the guest's MACs, which the target may need. */

@@ -66,6 +66,6 @@ export async function writeMigrationState(
   }));
   const patch = { type: "json", operations: [buildTest(current, test), ...changes] } as const;
   const options = { subresource: "status" } as const;
-  const { store, ownWrites } = deps;
-  ownWrites.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
+  const { store, mutationCache } = deps;
+  mutationCache.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
 }

@@ -10,7 +10,7 @@ import type { Deps } from "../deps.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
 
-/** Returns the launcher with the uid from the status and the assigned name; undefined if the guest has left the node. */
+/** Returns the guest's launcher on this node, by the uid in the VMI's status; undefined if the guest has left the node. */
 export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,

@@ -62,13 +62,13 @@ interface ExaminedIface {
 }
 
 async function examine(
-  place: LauncherContext & Pick<FoundGuest, "vmi">,
+  launcher: LauncherContext & Pick<FoundGuest, "vmi">,
   { iface: name, startedMs }: ExaminedIface,
   { deps, doctor, node }: NodeDoctor & { readonly deps: Deps },
 ): Promise<DoctorReport> {
-  const { vmi, pod, session } = place;
+  const { vmi, pod, session } = launcher;
   const vmiKey = printKey({ namespace: vmi.metadata.namespace ?? "", name: vmi.metadata.name });
-  const known = await observeNodeVm(vmi, place, deps);
+  const known = await observeNodeVm(vmi, launcher, deps);
   const iface = findByName(known.ifaces, name);
   if (iface === undefined) {
     throw new AppError("KUBE_NOT_FOUND", {
@@ -87,7 +87,7 @@ async function examine(
   const { offersDefaultRoute } = collectPathFacts(localSources);
   const sources: PathSources = {
     ...localSources,
-    ...(await queryGuest(place, known, offersDefaultRoute)),
+    ...(await queryGuest(launcher, known, offersDefaultRoute)),
   };
   const facts = collectPathFacts(sources);
   const query = planProbes(sources, facts);

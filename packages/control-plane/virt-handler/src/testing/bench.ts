@@ -286,7 +286,7 @@ class MemoryBench implements Bench {
       }),
       guestHooks: createGuestHooks({ hooks: this.hooks, clock: this.#clock, log }),
       ...createMemory(this.#clock),
-      ownWrites: createMutationCache(),
+      mutationCache: createMutationCache(),
       events: {
         record: (_object, note) => {
           this.notes.push(note);

@@ -4,7 +4,7 @@ import { type LabelMatcher, makeLabelMatcher } from "../meta/label-selector.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
-import { labelValueFault, qualifiedFault } from "../meta/names.ts";
+import { labelValueFault, qualifiedNameFault } from "../meta/names.ts";
 
 function listExpressions(selector: Fields): readonly Fields[] {
   return asList(selector["matchExpressions"]).filter(isFields);
@@ -59,7 +59,7 @@ function expressionCauses(expression: unknown, field: string): Cause[] {
   const operator = textAt(expression, "operator");
   const key = textAt(expression, "key");
   const values = asList(valueAt(expression, "values"));
-  const keyFault = qualifiedFault(key);
+  const keyFault = qualifiedNameFault(key);
   const causes: Cause[] =
     keyFault === undefined ? [] : [invalidValue(`${field}.key`, key, keyFault)];
   switch (operator) {
@@ -93,7 +93,7 @@ export function selectorCauses(selector: unknown, field: string): Cause[] {
   const expressions = asList(valueAt(selector, "matchExpressions"));
   return [
     ...labels.flatMap(([key, value]) => {
-      const keyFault = qualifiedFault(key);
+      const keyFault = qualifiedNameFault(key);
       const valueFault = labelValueFault(String(value));
       return [
         ...(keyFault === undefined ? [] : [invalidValue(`${field}.matchLabels`, key, keyFault)]),

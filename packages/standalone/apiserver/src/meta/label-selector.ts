@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parser for the labelSelector query parameter. Source: Kubernetes labels.Parse.
 import { badRequest } from "./status.ts";
-import { labelValueFault, qualifiedFault } from "./names.ts";
+import { labelValueFault, qualifiedNameFault } from "./names.ts";
 
 export type LabelMatcher = (labels: Readonly<Record<string, string>>) => boolean;
 
@@ -61,7 +61,7 @@ class Tokens {
 
 function takeKey(tokens: Tokens): string {
   const key = tokens.takeWord();
-  const fault = qualifiedFault(key);
+  const fault = qualifiedNameFault(key);
   return fault === undefined ? key : tokens.fail(`key: Invalid value: "${key}": ${fault}`);
 }
 

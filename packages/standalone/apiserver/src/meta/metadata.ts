@@ -5,7 +5,7 @@ import type { KubeObject, Meta, OwnerReference } from "../objects/object.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { type Cause, badRequest } from "./status.ts";
 import { forbiddenValue, invalidValue, requiredValue, tooLongValue } from "./causes.ts";
-import { labelFault, labelValueFault, qualifiedFault, subdomainFault } from "./names.ts";
+import { labelFault, labelValueFault, qualifiedNameFault, subdomainFault } from "./names.ts";
 
 type FieldType = "string" | "number" | "boolean" | "map" | "strings" | "owners" | "any";
 
@@ -203,7 +203,7 @@ function labelCauses(labels: Readonly<Record<string, string>>): Cause[] {
     return [tooLongValue("metadata.labels", MAP_MAX_BYTES)];
   }
   return Object.entries(labels).flatMap(([key, value]) => {
-    const keyFault = qualifiedFault(key);
+    const keyFault = qualifiedNameFault(key);
     const valueFault = labelValueFault(value);
     return [
       ...(keyFault === undefined ? [] : [invalidValue("metadata.labels", key, keyFault)]),
@@ -217,7 +217,7 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
     return [tooLongValue("metadata.annotations", MAP_MAX_BYTES)];
   }
   return Object.keys(annotations).flatMap((key) => {
-    const fault = qualifiedFault(key.toLowerCase());
+    const fault = qualifiedNameFault(key.toLowerCase());
     return fault === undefined ? [] : [invalidValue("metadata.annotations", key, fault)];
   });
 }
@@ -233,7 +233,7 @@ function propagationCauses(finalizers: readonly string[]): Cause[] {
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;
-    const fault = qualifiedFault(finalizer);
+    const fault = qualifiedNameFault(finalizer);
     if (fault !== undefined) {
       return [invalidValue("metadata.finalizers", finalizer, fault)];
     }

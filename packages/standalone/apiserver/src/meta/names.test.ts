@@ -6,7 +6,7 @@ import {
   labelFault,
   labelValueFault,
   pathSegmentFault,
-  qualifiedFault,
+  qualifiedNameFault,
   subdomainFault,
 } from "./names.ts";
 
@@ -19,7 +19,7 @@ test.each([
   { check: labelFault, good: ["a", "a-1", "a".repeat(63)], bad: ["a.b", "a_", "a".repeat(64)] },
   { check: dns1035Fault, good: ["a1", "a".repeat(63)], bad: ["1a", "a.", "a".repeat(64)] },
   {
-    check: qualifiedFault,
+    check: qualifiedNameFault,
     good: ["a", "A_b.c", "x.io/a", `x.io/${"a".repeat(63)}`],
     bad: ["", "a/", "/a", "a/b/c", "X.io/a", "a b", "a".repeat(64)],
   },

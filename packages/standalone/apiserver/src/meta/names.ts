@@ -65,7 +65,7 @@ export function pathSegmentFault(name: string): string | undefined {
 }
 
 /** Checks keys of labels and annotations, and finalizers. */
-export function qualifiedFault(key: string): string | undefined {
+export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split("/");
   const name = parts.at(-1) ?? "";
   const prefix = parts.length > 1 ? parts[0] : undefined;

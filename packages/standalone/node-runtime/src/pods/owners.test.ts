@@ -2,14 +2,14 @@
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { beforeEach, expect, test } from "vitest";
 import { createRuns, RUN_UID } from "../testing/runs.ts";
-import { createOwners, type Owners } from "./owners.ts";
+import { createPodUidIndex, type Owners } from "./owners.ts";
 
 let runtime: ReturnType<typeof createFakeContainerRuntime>;
 let owners: Owners;
 
 beforeEach(() => {
   runtime = createFakeContainerRuntime();
-  owners = createOwners(runtime);
+  owners = createPodUidIndex(runtime);
 });
 
 test("the runtime knows whose container and sandbox an id is", async () => {

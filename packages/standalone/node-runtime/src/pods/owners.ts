@@ -8,7 +8,7 @@ export interface Owners {
   find(id: string): Promise<string | undefined>;
 }
 
-export function createOwners(runtime: ContainerRuntime): Owners {
+export function createPodUidIndex(runtime: ContainerRuntime): Owners {
   const uidById = new Map<string, string>();
   const idsByUid = new Map<string, readonly string[]>();
   return {

@@ -19,7 +19,7 @@ import { NO_PULL_GUARD } from "../images/pull-guard.ts";
 import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
 import { reconcilePod } from "../pods/reconcile-pod.ts";
-import { createOwners } from "../pods/owners.ts";
+import { createPodUidIndex } from "../pods/owners.ts";
 import { createPulls } from "../pods/pulls.ts";
 import { createStops } from "../pods/stops.ts";
 import { UID_LABEL } from "../translate/labels.ts";
@@ -174,7 +174,7 @@ export class PodWorld {
       volumes: this.#volumes(),
       probes: { retain: () => undefined, findHealth: () => this.health },
       stepBackoff: createStepBackoff({ clock, random: () => 0 }),
-      owners: createOwners(runtime),
+      owners: createPodUidIndex(runtime),
       pulls: createPulls({
         runtime,
         clock,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes on fakes, for the tests of this folder.
+// Volume services with fakes, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";

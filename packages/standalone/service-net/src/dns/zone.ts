@@ -77,7 +77,7 @@ function findEndpointRecords(label: string, service: Service, zone: Zone): Looku
   return toLookup(endpointRecords.map(({ address }) => ({ type: "A", address })));
 }
 
-/** Returns one record at the Service, or one for each endpoint of a headless Service. */
+/** Returns one SRV record for the Service, or one for each endpoint of a headless Service. */
 function findPortRecords(
   [portName, protocol]: readonly [string, string],
   service: Service,

@@ -16,7 +16,7 @@ import {
   quantity,
   anything,
 } from "../../fields/notation.ts";
-import { VOLUME_FIELDS } from "../../fields/unacted-fields.ts";
+import { UNACTED_VOLUME_FIELDS } from "../../fields/unacted-fields.ts";
 import type { Condition, KubeObject } from "../kubernetes/meta.ts";
 
 const bus = Type.Optional(
@@ -294,7 +294,7 @@ export const VolumeSchema = Type.Object(
         { description: "Files of a Secret, as a small disk." },
       ),
     ),
-    ...VOLUME_FIELDS,
+    ...UNACTED_VOLUME_FIELDS,
   },
   { description: "One volume." },
 );

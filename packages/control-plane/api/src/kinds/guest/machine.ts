@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Firmware, CPU, clock, features and other devices of the guest. Source: KubeVirt api/core/v1 schema.go.
 import { Type } from "../../fields/schema.ts";
-import { FIRMWARE_FIELDS, CPU_FIELDS, FEATURES } from "../../fields/unacted-fields.ts";
+import { FIRMWARE_FIELDS, CPU_FIELDS, UNACTED_FEATURES } from "../../fields/unacted-fields.ts";
 import type { TProperties } from "typebox";
 import { object, oneOf, supportedValues, text as anyText, unbuilt } from "../../fields/notation.ts";
 
@@ -152,7 +152,7 @@ const feature = <T extends TProperties>(description: string, more: T) =>
     ),
   );
 
-export const FEATURE_FIELDS = {
+export const SUPPORTED_FEATURES = {
   acpi: feature("ACPI; the guest has it when this is absent.", {}),
   apic: feature("APIC; the guest has it when this is absent.", {
     endOfInterrupt: Type.Optional(
@@ -171,8 +171,8 @@ export const FEATURE_FIELDS = {
 
 export const FeaturesSchema = Type.Object(
   {
-    ...FEATURE_FIELDS,
-    ...FEATURES,
+    ...SUPPORTED_FEATURES,
+    ...UNACTED_FEATURES,
   },
   { description: "Features of the machine." },
 );

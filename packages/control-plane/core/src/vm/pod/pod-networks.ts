@@ -124,14 +124,14 @@ export function listNetworkNames(
   return [...new Set([...named, ...extra])];
 }
 
-type Claim = "wanted" | "in-use" | "released" | "unknown";
+type NicUse = "wanted" | "in-use" | "released" | "unknown";
 
 /** Returns how a pod NIC is used. A NIC that is not wanted and has no attachment is unknown. */
-function findClaim(
+function findNicUse(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
   podInterfaceName: string,
-): Claim {
+): NicUse {
   const attachment = vmi.status?.attachments?.find(({ podInterfaceName: own }) =>
     [own, buildExtraInterfaceName(own)].includes(podInterfaceName),
   );
@@ -150,8 +150,8 @@ export function planPodNetworks(
 ): readonly NetworkSelection[] {
   const wanted = listWantedElements(owner, current);
   const isRetained = (name: string): boolean => {
-    const claim = findClaim(owner.vmi, wanted, name);
-    return claim === "wanted" || claim === "in-use";
+    const use = findNicUse(owner.vmi, wanted, name);
+    return use === "wanted" || use === "in-use";
   };
   const retained = current.filter(
     ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),

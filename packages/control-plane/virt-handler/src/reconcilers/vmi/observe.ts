@@ -167,12 +167,12 @@ export interface KnownFacts {
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,
-  place: LauncherContext & KnownFacts,
+  launcher: LauncherContext & KnownFacts,
   deps: Deps,
 ): Promise<NodeVmFacts> {
-  const { pod, role, session } = place;
+  const { pod, role, session } = launcher;
   const vmi = role === "target" ? targetView(stored) : stored;
-  const [domain, view] = await observeLinks(vmi, place, deps);
+  const [domain, view] = await observeLinks(vmi, launcher, deps);
   const { links } = view;
   const nics = domain?.running === true ? domain.facts.nics : [];
   const uid = vmi.metadata.uid ?? "";
@@ -184,10 +184,10 @@ export async function observeNodeVm(
   const addresses = await observeAddresses(pod.uid, links, deps);
   const reported = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
   const isRunning = domain?.running === true;
-  const sockets = observeSockets(vmi, place, deps);
+  const sockets = observeSockets(vmi, launcher, deps);
   const useEmulation = usesEmulation(kubevirt);
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...observed, bindings, security, ...reported, ...findAwaitedIn(place) };
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...findAwaitedIn(launcher) };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
   session.wakeOnlyFor(buildLinkFilter(ifaces, links));

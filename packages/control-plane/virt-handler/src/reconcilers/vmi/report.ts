@@ -301,7 +301,7 @@ async function writeChanges(
   } as const;
   const options = { subresource: "status" } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
-  deps.ownWrites.note(written);
+  deps.mutationCache.note(written);
   deps.phaseTimings.markWritten(vmi.metadata.uid ?? "");
   announceChanges(vmi, next, deps);
   return 0;
@@ -349,7 +349,7 @@ export async function reportFailure(
   // A launcher ends after its guest has migrated away, which is no failure.
   if (openMigration(vmi) !== undefined) return;
   // The recent report of a step is more precise.
-  if (deps.ownWrites.isBehind(vmi)) return;
+  if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = buildBlockedFields(vmi, failure, now);
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);

@@ -12,7 +12,7 @@ import {
   unsupportedValue,
 } from "../../meta/causes.ts";
 import { conditionFault } from "../../expressions/condition.ts";
-import { dns1035Fault, qualifiedFault, subdomainFault } from "../../meta/names.ts";
+import { dns1035Fault, qualifiedNameFault, subdomainFault } from "../../meta/names.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { selectorCauses } from "../selector.ts";
 import { clientConfigCauses, stringItems } from "./client-config.ts";
@@ -191,7 +191,7 @@ function conditionCauses(webhook: unknown, field: string): Cause[] {
   return conditions.flatMap((condition, index) => {
     const itemField = `${field}[${String(index)}]`;
     const name = names[index] ?? "";
-    const fault = name === "" ? undefined : qualifiedFault(name);
+    const fault = name === "" ? undefined : qualifiedNameFault(name);
     return [
       ...expressionCauses(textAt(condition, "expression"), `${itemField}.expression`),
       ...(name === "" ? [requiredValue(`${itemField}.name`)] : []),

@@ -73,7 +73,7 @@ export class WatchSender {
     }
   }
 
-  /** Sends a bookmark, but none before the initial objects are sent, and with the strict behavior none when idle. */
+  /** Sends a bookmark if the initial objects are sent. Without `sendsIdleBookmarks`, sends none if no event was sent. */
   sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
@@ -113,7 +113,7 @@ export class WatchSender {
     return next;
   }
 
-  /** Runs `work`, which writes, when the client has read enough and it is the user's turn. */
+  /** Waits until the client has read enough and the user's time slice begins, then runs `work`, which writes. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();

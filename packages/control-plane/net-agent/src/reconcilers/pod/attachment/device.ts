@@ -119,7 +119,7 @@ async function listPodDevices(
 }
 
 /**
- * Adds a device to the request if the network or the element requests one: to each plugin's configuration and to the capabilities.
+ * If the network or the annotation's element requests a device, adds one to each plugin's configuration and capabilities.
  * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
  */
 export async function addDevice(
