@@ -63,8 +63,8 @@ describe("who is served", () => {
 
   test("nobody of another authority", async () => {
     const others = await createAuthority("clients-ca", createClock());
-    const stranger = await bench.identity("kube-apiserver-kubelet-client", others);
-    await expect(answerTo(bench.open("/healthz", stranger))).rejects.toThrow();
+    const unauthorized = await bench.identity("kube-apiserver-kubelet-client", others);
+    await expect(answerTo(bench.open("/healthz", unauthorized))).rejects.toThrow();
   });
 
   test("nobody of another name, also not by an upgrade", async () => {
