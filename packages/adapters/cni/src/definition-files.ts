@@ -12,7 +12,7 @@ export interface DefinitionFile {
 }
 
 export interface DefinitionSearch {
-  /** First file by name that defines the network; unset if there is none. */
+  /** First file by name that defines the network; unset if no file defines it. */
   readonly file?: DefinitionFile;
   readonly names: readonly string[];
   /** Files without a readable network name, each with the reason. */

@@ -11,7 +11,7 @@ export interface DeviceInfoFiles {
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
   /** Copies the device plugin's information, if any, to `path` before ADD. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
-  /** Reads device information; undefined if there is none or it is invalid. */
+  /** Reads device information; undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }

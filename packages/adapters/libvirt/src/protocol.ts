@@ -90,7 +90,7 @@ const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
   "deviceRemovalFailed",
 ]);
 
-/** Parses an answer to a heartbeat; undefined if the message is none. */
+/** Parses an answer to a heartbeat; undefined for other messages. */
 export function parseBeat(message: unknown): Beat | undefined {
   if (!isJsonObject(message) || message["kind"] !== "beat") return undefined;
   const { eventLoopAgeMs } = message;

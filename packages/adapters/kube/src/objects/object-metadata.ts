@@ -61,7 +61,7 @@ export function printMicroTime(ms: number): string {
   return printTime(ms).replace("Z", "000Z");
 }
 
-/** Parses a time to milliseconds since 1970; NaN if the text is none. */
+/** Parses a time to milliseconds since 1970; NaN if the text is not a time. */
 export function parseTime(text: string): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text);
