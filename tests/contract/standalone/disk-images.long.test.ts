@@ -138,7 +138,7 @@ const HOSTILE: readonly Hostile[] = [
   },
   {
     name: "qcow2.raw",
-    want: "holds a disk of format qcow2",
+    want: "contains a disk of format qcow2",
     make: (name) => {
       qemuImg("create", "-q", "-f", "qcow2", name, "1M");
     },
