@@ -48,7 +48,7 @@ test.each([
 test.each([
   { release: "12", given: DEBIAN_12 },
   { release: "13", given: DEBIAN_13 },
-])("on Debian $release the main commands need no package of single tests", ({ given: input }) => {
+])("the main commands need no package of single tests on Debian $release", ({ given: input }) => {
   const { code, names } = listPackages(input);
   const { names: ofTests } = listPackages(input, "--tests");
   expect(code).toBe(0);
@@ -66,7 +66,7 @@ test.each([
   },
   { name: "an unknown distribution", given: "" },
 ])(
-  "on $name prints nothing for apt and names the supported releases and packages",
+  "prints nothing for apt on $name and names the supported releases and packages",
   ({ name, given: input }) => {
     const { code, names, stderr } = listPackages(input);
     expect(code).toBe(3);

@@ -38,14 +38,14 @@ function runInstall(osRelease: string, ...args: readonly string[]): Run {
   }
 }
 
-test("on an unsupported distribution stops before any change and names the packages", () => {
+test("stops on an unsupported distribution before any change and names the packages", () => {
   const { code, stderr, calls } = runInstall('ID=fedora\nVERSION_ID=43\nPRETTY_NAME="Fedora 43"\n');
   expect({ code, calls }).toEqual({ code: 3, calls: "" });
   expect(stderr).toContain("this is Fedora 43");
   expect(stderr).toContain("qemu-system-x86");
 });
 
-test.each(["12", "13"])("on Debian %s first updates the apt package lists", (version) => {
+test.each(["12", "13"])("updates the apt package lists first on Debian %s", (version) => {
   const { code, calls } = runInstall(`ID=debian\nVERSION_ID="${version}"\n`);
   expect({ code, calls }).toEqual({ code: 1, calls: "apt-get -qq\n" });
 });

@@ -46,7 +46,7 @@ describe("tests that did not pass", () => {
       file: { assertionResults: [failedBy(MISSING, "Error: no")] },
       failure: `a.test.ts: breaks\n    Error: ${NOT_POSSIBLE} ${WHY}\n    Error: no`,
     },
-  ])("$name has failed", ({ file, failure }) => {
+  ])("reports $name as failed", ({ file, failure }) => {
     expect(countReport({ testResults: [aFile(file)] }, "/root")).toEqual({
       passed: 0,
       failed: 1,
@@ -73,7 +73,7 @@ describe("tests that did not pass", () => {
       passed: 0,
       count: 1,
     },
-  ])("$name: not possible, neither passed nor failed", ({ file, passed, count }) => {
+  ])("reports $name as not possible, neither passed nor failed", ({ file, passed, count }) => {
     expect(countReport({ testResults: [aFile(file)] }, "/root")).toEqual({
       passed,
       failed: 0,
@@ -82,7 +82,7 @@ describe("tests that did not pass", () => {
     });
   });
 
-  test("a suite without tests has failed", () => {
+  test("reports a suite without tests as failed", () => {
     expect(countReport({ testResults: [] }, "/root")).toMatchObject({ passed: 0, failed: 1 });
   });
 });

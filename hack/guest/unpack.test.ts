@@ -28,7 +28,7 @@ test.each([
   { name: "lz4", given: packBy("lz4", "-c") },
   { name: "zstd", given: zstdCompressSync(TEXT) },
   { name: "nothing", given: Buffer.from(TEXT) },
-])("a file packed by $name is unpacked", ({ given }) => {
+])("unpacks a file that $name packed", ({ given }) => {
   writeFileSync(file, given);
   expect(execFileSync(SCRIPT, [file], { encoding: "utf8" })).toBe(TEXT);
 });

@@ -62,7 +62,7 @@ describe("the table of attacks", () => {
     expect(others).toEqual([]);
   });
 
-  test("has a test for each repelled attack, and no other", () => {
+  test("has a test for each repelled attack only", () => {
     const repelled = rows
       .filter(({ outcome }) => outcome === "repelled")
       .flatMap(({ numbers }) => numbers);

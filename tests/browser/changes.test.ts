@@ -158,7 +158,7 @@ test("other changes continue during the test, and the tested NIC stays until the
   expect(panel.complaints).toEqual([]);
 });
 
-test("asks before the page closes only while changes are queued", async () => {
+test("confirms closing the page only while changes are queued", async () => {
   await using panel = await open();
   const { page } = panel;
   const requested: string[] = [];
@@ -316,7 +316,7 @@ test("explains rejected changes; a change that fails at Apply shows its error an
   await page.getByText("All changes are sent").waitFor();
 });
 
-test("checks changes of one VM together and reports a conflict at the last one", async () => {
+test("checks changes of one VM together and reports a conflict at the last change", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.refusal = { kind: "Status", message: "no free PCIe port for storage-2" };

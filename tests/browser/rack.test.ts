@@ -181,7 +181,7 @@ test("does not show a frozen server as live", async () => {
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a link works for one browser, which may reload the page; another browser is told what to do", async () => {
+test("a link works for one browser, which may reload the page; another browser shows the next step", async () => {
   await using panel = await open();
   const { page } = panel;
   const link = panel.panel.link();
@@ -233,7 +233,7 @@ test("a page whose server does not answer shows it", async () => {
   await expect.poll(() => text.count()).toBe(1);
 });
 
-test("explains how to create a VM when there is none", async () => {
+test("explains how to create the first VM", async () => {
   await using panel = await open((cluster) => {
     fill(cluster, []);
   });

@@ -63,7 +63,7 @@ describe("on the named cluster", () => {
     await expectObserved("first", since);
   });
 
-  test("unplugs it", async () => {
+  test("unplugs the NIC", async () => {
     const since = room.console(VM).length;
     room.patchbay("removeinterface", VM, "--name", "first", "--wait");
     await expectGone("first", since);
@@ -80,7 +80,7 @@ describe("on the named cluster", () => {
     await expectObserved("second", since);
   });
 
-  test("keeps it across a restart of the VM", async () => {
+  test("retains the NIC across a restart of the VM", async () => {
     const before = room.vmi(VM).metadata.uid;
     const mac = room.iface(VM, "second")?.mac;
     room.patchbay("restart", VM);

@@ -84,7 +84,7 @@ const KINDS: readonly RegExp[] = [
   new RegExp(`^hack/guest/debian/(dpkg\\.cfg|files/${FOLDERS}${NAME})$`),
 ];
 
-test("each file has a type that belongs in its place", () => {
+test("each file has an allowed type for its folder", () => {
   const isKnown = (path: string): boolean => KINDS.some((kind) => kind.test(path));
   expect(listFiles().filter((path) => !isKnown(path))).toEqual([]);
 });

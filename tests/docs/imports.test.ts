@@ -63,7 +63,7 @@ test.each([
   expect(reachable({ ...DOOR, "packages/a/src/main.ts": main })).toEqual(want);
 });
 
-test("files beside one another, also in a cycle, and programs beside them", () => {
+test("includes sibling files, also in a cycle, and the programs that they start", () => {
   const reached = reachable({
     "packages/a/src/main.ts": 'import { x } from "./x.ts"; import "node:fs";',
     "packages/a/src/x.ts": 'import "./main.ts"; new URL("./child.ts", import.meta.url);',

@@ -16,7 +16,7 @@ function readRows(page: string): ReadonlyMap<string, string> {
   return new Map(rows.map(([, first = "", second = ""]) => [first, second]));
 }
 
-test.each(Object.entries(DOCTOR_FIXES))("doctor.md says what to do about %s", (reason, fix) => {
+test.each(Object.entries(DOCTOR_FIXES))("doctor.md has a next step for %s", (reason, fix) => {
   expect(readRows("doctor.md").get(reason)).toBe(fix);
 });
 

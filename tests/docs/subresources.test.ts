@@ -30,11 +30,11 @@ function rightsOf(role: string): readonly string[] {
 /** A capture shows the traffic of the guest's users. */
 const ADMIN_ONLY = ["get virtualmachineinstances/capture"];
 
-test("an admin has all of them and no others", () => {
+test("an admin may use all subresources and no others", () => {
   expect([...rightsOf("kubevirt.io:admin")].sort()).toEqual([...new Set(wanted)].sort());
 });
 
-test("an editor has all of them except packets, and no others", () => {
+test("an editor may use all subresources except packet captures, and no others", () => {
   const left = wanted.filter((right) => !ADMIN_ONLY.includes(right));
   expect([...rightsOf("kubevirt.io:edit")].sort()).toEqual([...new Set(left)].sort());
 });

@@ -51,7 +51,7 @@ const walks = listDocuments()
   .filter(({ path }) => path.startsWith("docs/walks/"))
   .map(({ path, text }) => ({ path, steps: stepsOf(text) }));
 
-test("there are walks", () => {
+test("at least one walk exists", () => {
   expect(walks.map(({ path }) => path)).toEqual([
     "docs/walks/add-iface.md",
     "docs/walks/doctor.md",
@@ -67,7 +67,7 @@ describe.each(walks)("$path", ({ steps }) => {
     expect(steps.map(({ number }) => number)).toEqual(steps.map((_, index) => index + 1));
   });
 
-  test("names one file in each step, which exists", () => {
+  test("names one existing file in each step", () => {
     const wrong = steps.filter(
       ({ paths }) => paths.length !== 1 || !paths.every((path) => existsSync(join(ROOT, path))),
     );

@@ -37,12 +37,12 @@ function quotedReasons(path: string): readonly string[] {
 }
 
 describe("error codes", () => {
-  test("the reference lists each one", () => {
+  test("the reference lists each code", () => {
     const page = readText("docs/reference/errors.md");
     expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   });
 
-  test("the catalog contains each one that a document names", () => {
+  test("the catalog contains each code that a document names", () => {
     const prefixes = [...new Set(codes.map((code) => code.split("_")[0] ?? ""))];
     // Environment variables look alike and are on the page of flags.
     const isCode = new RegExp(`^(${prefixes.join("|")})_[A-Z_]+$`);
@@ -85,7 +85,7 @@ describe("annotations, labels and finalizers", () => {
     /_(ANNOTATION|LABEL|FINALIZER|RESOURCE)$/.test(name) ? [String(value)] : [],
   );
 
-  test("explains each one", () => {
+  test("explains each key", () => {
     expect(texts.length).toBeGreaterThan(5);
     expect(texts.filter((text) => !page.includes(`\`${text}\``))).toEqual([]);
   });

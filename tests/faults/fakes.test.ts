@@ -18,7 +18,7 @@ afterAll(() => {
 });
 
 test.each(STORIES)(
-  "$name has the same result after a death at any of its actions",
+  "$name has the same result after a crash at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (scenario) => {
     const { length: points } = await expectSameEnd(scenario, () => ({

@@ -77,7 +77,7 @@ function twoNodes(): World {
 }
 
 test.each(SCENARIOS)(
-  "$name: the result is the same after a death at any of its actions",
+  "$name: the result is the same after a crash at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (scenario) => {
     const points = await expectSameEnd(scenario, twoNodes);
@@ -90,13 +90,13 @@ test.each(SCENARIOS)(
   },
 );
 
-describe("kinds of deaths", () => {
+describe("kinds of crashes", () => {
   // The scenarios above have run.
   test.each(WHO_DIES)("$id: $dies: $then", ({ deaths }) => {
     expect(died.filter(deaths).length).toBeGreaterThan(0);
   });
 
-  test("each migration death has at least one kind", () => {
+  test("each crash during a migration has at least one kind", () => {
     const unnamed = died.filter((death) => !WHO_DIES.some(({ deaths }) => deaths(death)));
     expect(unnamed).toEqual([]);
   });

@@ -291,7 +291,7 @@ test.each(SERVICES)(
   },
 );
 
-test("nothing is left of the NICs, and the guest kept running undisturbed", () => {
+test("the NICs leave no traces, and the guest runs undisturbed", () => {
   const journal = join(machine.dataDir, "net-agent/journal");
   expect(existsSync(journal) ? readdirSync(journal) : []).toEqual([]);
   expect(

@@ -40,7 +40,7 @@ test("lists each package once, with its address and licenses", () => {
   });
 });
 
-test("the same materials give the same text", () => {
+test("the same materials produce the same text", () => {
   const backwards = { ...MATERIALS, npm: MATERIALS.npm.toReversed() };
   expect(makeBom(backwards)).toBe(makeBom(MATERIALS));
 });

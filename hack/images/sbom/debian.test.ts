@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { licencesOf, parsePackages, spdxNameOf } from "./debian.ts";
 
-test("packages are read with version, architecture and homepage", () => {
+test("reads packages with version, architecture and homepage", () => {
   const status = [
     "Package: libc6\nStatus: install ok installed\nVersion: 2.36-9\nArchitecture: amd64\n",
     "Package: seabios\nVersion: 1:1.16\nArchitecture: all\nHomepage: https://www.seabios.org/\n",
@@ -30,7 +30,7 @@ test.each([
   expect(spdxNameOf(debian)).toBe(spdx);
 });
 
-describe("licences of a copyright file", () => {
+describe("licenses of a copyright file", () => {
   const FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n";
 
   test.each([
@@ -41,17 +41,17 @@ describe("licences of a copyright file", () => {
     expect(licencesOf("a", text)).toEqual(["GPL-2.0-or-later", "MIT"]);
   });
 
-  test("prose that points to common licences", () => {
+  test("finds the common licenses that prose refers to", () => {
     const text = "See /usr/share/common-licenses/LGPL-2.1.\nAnd /usr/share/common-licenses/GPL.\n";
     expect(licencesOf("a", text)).toEqual(["GPL", "LGPL-2.1-only"]);
   });
 
-  test("prose below a heading for machines", () => {
+  test("finds licenses in prose below a machine-readable heading", () => {
     const text = `${FORMAT}QEMU is under /usr/share/common-licenses/GPL-2.\n`;
     expect(licencesOf("a", text)).toEqual(["GPL-2.0-only"]);
   });
 
-  test("names the location of a license text that has no name", () => {
+  test("names the location of a license text without a name", () => {
     const text = "License: do what you like\n";
     expect(licencesOf("a", text)).toEqual(["in /usr/share/doc/a/copyright"]);
   });

@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, STARTS_MS);
 afterAll(() => bench.close(), STARTS_MS);
 
-test("attack 130: probes that print 15 MiB fail and cost the node little", async () => {
+test("attack 130: probes that print 15 MiB fail and use few resources of the node", async () => {
   const { runtime, chatterer, speaker } = bench;
   const request = { containerId: id, timeoutSeconds: 60 };
   // The first probe opens the connection.

@@ -52,7 +52,7 @@ test.each([
       initContainers: [{ resources: { requests: { cpu: "1" } } }],
     },
   },
-])("creates pods that request $name", ({ spec }) => {
+])("accepts pods that request $name", ({ spec }) => {
   expect(allows(spec)).toBe(true);
 });
 

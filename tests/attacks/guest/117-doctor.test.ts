@@ -46,7 +46,7 @@ function answerFor(ip: string): string {
   return frame(EVERYBODY, MAC, arp({ op: 2, mac: MAC, ip, asks: "0.0.0.0" }));
 }
 
-test("attack 117: a guest that floods replies from many MACs is reported to have them and harms nothing else", async () => {
+test("attack 117: processes a limited number of replies from a guest that floods from many MACs", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
   const observed = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
   const received = observed.traces.flatMap(({ repliedFrom }) => repliedFrom);

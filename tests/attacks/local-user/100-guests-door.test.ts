@@ -114,7 +114,7 @@ async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise
   return promise;
 }
 
-test("attack 100: the handshake fails without a certificate or with another authority's", async () => {
+test("attack 100: the handshake fails without a certificate or with another CA's", async () => {
   const other = await createAuthority("guests", createClock());
   const otherClient = await issue(other, "virt-api");
   for (const shown of [{}, otherClient]) {
@@ -124,7 +124,7 @@ test("attack 100: the handshake fails without a certificate or with another auth
 });
 
 test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
-  "attack 100: tells %s with the authority's certificate nothing",
+  "attack 100: rejects %s with a certificate of the CA",
   async (name) => {
     const answer = await ask(await issue(own, name), RESET);
     expect(answer).toEqual([401, '{"message":"Unauthorized"}']);

@@ -71,7 +71,7 @@ test("attack 64: a watch may last longer than the time limit for receiving a req
   expect(socket.closed).toBe(false);
 });
 
-test("attack 65: of 2,000 unauthenticated connections only the newest stay, and other clients are served", async () => {
+test("attack 65: retains only the newest of 2,000 unauthenticated connections and serves other clients", async () => {
   const unauthenticated: Socket[] = [];
   for (let round = 0; round < 20; round += 1) {
     for (let index = 0; index < 100; index += 1) {

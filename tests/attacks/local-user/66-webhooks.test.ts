@@ -51,7 +51,7 @@ describe("when the API server presents a certificate", () => {
     }
   });
 
-  test("attack 66: the API server itself is answered", async () => {
+  test("attack 66: accepts the API server", async () => {
     expect(await machine.makeVm("default", "victim", MAC)).toMatchObject({ code: 201 });
     const copy = await machine.makeVm("default", "twin", MAC);
     expect(copy).toMatchObject({ code: 422 });

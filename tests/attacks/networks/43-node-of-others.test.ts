@@ -47,7 +47,7 @@ async function attempt(name: string, plugin: object) {
   return { ...reported, nics: machine.node.nics(sandbox) };
 }
 
-test("attack 43: rejects a host-device network that takes a node NIC", async () => {
+test("attack 43: rejects a host-device network that uses a node NIC", async () => {
   const { reason, message, nics } = await attempt("card", { type: "host-device", device });
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
   expect(message).toContain('type "host-device" (--tenant-plugins)');
@@ -112,7 +112,7 @@ test.each<Reach>([
   expect(ports()).toBe(before);
 });
 
-test("attack 127: DEL uses no unchecked definition from a status that the pod's author wrote", async () => {
+test("attack 127: DEL never uses an unchecked definition from a status that the pod's author wrote", async () => {
   const executed = join(machine.node.directory, "executed");
   machine.node.addPlugin("canary", `touch ${executed}`);
   const evil = { cniVersion: "1.0.0", type: "canary", logFile: "/etc/cron.d/x" };

@@ -132,7 +132,7 @@ test.each(ROWS)(
   },
 );
 
-test("attack 6: a VMI whose own pod is gone ends, although other pods claim to be its launcher", async () => {
+test("attack 6: a VMI whose own pod was deleted ends, although other pods claim to be its launcher", async () => {
   const own = await scene.pod();
   const vmi = await scene.vmi();
   const evil = impostor(vmi, {

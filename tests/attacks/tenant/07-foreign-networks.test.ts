@@ -65,7 +65,7 @@ test("attack 8: a pod cannot request more addresses than the owner's pool has", 
   await expectServed(OWNER, "mine");
 });
 
-test("attack 8: rejects an annotation of 260 elements and one of 131,072", async () => {
+test("attack 8: rejects annotations of 260 and of 131,072 elements", async () => {
   const many = (count: number): string => Array.from({ length: count }, () => "a").join(",");
   await machine.runPod({ namespace: TENANT, name: "hoard", networks: many(260) });
   await machine.runPod({ namespace: TENANT, name: "flood", networks: many(100_000) });

@@ -257,13 +257,13 @@ describe("attack 124: a tenant whose guest migrates", () => {
   };
 
   test.each(["system-critical", "user-triggered", "system-maintenance"])(
-    "cannot claim that it is %s",
+    "cannot set the priority %s",
     async (priority) => {
       expect(await requestFor(tenant, "urgent", { priority })).toMatchObject(refused);
     },
   );
 
-  test("cannot impersonate virt-handler or virt-api, whose accounts may not either", async () => {
+  test("shares this limit with virt-handler and virt-api", async () => {
     for (const name of ["virt-handler", "virt-api"]) {
       const account = await machine.person(`system:serviceaccount:patchbay:${name}`);
       const answer = await requestFor(account, "urgent", { priority: "system-critical" });
@@ -271,7 +271,7 @@ describe("attack 124: a tenant whose guest migrates", () => {
     }
   });
 
-  test("requests it without the fields and cannot raise its priority later", async () => {
+  test("can request a migration without a priority, but not raise the priority later", async () => {
     // virt-api learns the VMI by a watch.
     await expect.poll(() => requestFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
     const spec = { priority: "system-critical" };

@@ -122,7 +122,7 @@ test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and report
   );
 });
 
-test("attack 86: on a disk full of older claims, evicts the pod that writes, not its neighbor", async () => {
+test("attack 86: on a disk full of older claims, evicts the writing pod, not its neighbor", async () => {
   const small = join(disk, "small");
   mkdirSync(small);
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", small]);

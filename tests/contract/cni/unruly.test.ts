@@ -78,18 +78,21 @@ test.each([
     then: "head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1",
     want: /exit code 1: x/,
   },
-])("reports a plugin that $name briefly and undoes its changes", async ({ then, want }) => {
-  const request = unruly("unruly", then);
-  const error: unknown = await cni.add(request).catch((thrown: unknown) => thrown);
-  expect(error).toMatchObject({ code: "CNI_PLUGIN_FAILED", details: { plugin: "unruly" } });
-  const { message } = (error as { details: { message: string } }).details; // checked by the caller
-  expect(message).toMatch(want);
-  expect(message.length).toBeLessThan(MESSAGE_MAX);
-  expect(node.nics(sandbox)).toEqual(["net1"]);
-  await cni.del(request);
-  expect(node.nics(sandbox)).toEqual([]);
-  expect(node.leases("blue")).toEqual([]);
-});
+])(
+  "reports a plugin that $name in a short message and undoes its changes",
+  async ({ then, want }) => {
+    const request = unruly("unruly", then);
+    const error: unknown = await cni.add(request).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "CNI_PLUGIN_FAILED", details: { plugin: "unruly" } });
+    const { message } = (error as { details: { message: string } }).details; // checked by the caller
+    expect(message).toMatch(want);
+    expect(message.length).toBeLessThan(MESSAGE_MAX);
+    expect(node.nics(sandbox)).toEqual(["net1"]);
+    await cni.del(request);
+    expect(node.nics(sandbox)).toEqual([]);
+    expect(node.leases("blue")).toEqual([]);
+  },
+);
 
 /** Whether the process whose pid is in that file runs and is not a zombie. */
 function isRunning(file: string): boolean {

@@ -76,7 +76,7 @@ test("a screen is available at a local port until Ctrl-C", async () => {
   expect((await viewer.ended).code).toBe(0);
 });
 
-test("forwards a port anew for each connection", async () => {
+test("opens a new port-forward for each connection", async () => {
   const forward = machine.run("port-forward", "vm", "0:22");
   const [, port] = /127\.0\.0\.1:(\d+) -> 22$/.exec(await firstLine(forward)) ?? [];
   for (const index of [0, 1]) {

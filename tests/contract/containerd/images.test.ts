@@ -73,7 +73,7 @@ test("reports an added name as added until it refers to another image", async ()
   await bench.ctr("images", "rm", "--sync", fetched);
 });
 
-test("an archive replaces the image of its name without remains", async () => {
+test("an archive replaces the image of its name without leftovers", async () => {
   const archive = await makeArchive("three", "another kernel");
   await importImage(deps(), { archive, id: "three" }, NAME);
   await removeImage(deps(), OTHER);
@@ -102,7 +102,7 @@ test("a removed image is deleted with its layers when no container runs from it"
   expect(await bench.ctr("content", "ls", "--quiet")).toBe("");
 });
 
-test("another containerd of the machine sees no image of it", async () => {
+test("another containerd of the machine does not list the image", async () => {
   const archive = await makeArchive("four", "kernel");
   await importImage(deps(), { archive, id: "four" }, NAME);
   const another = await startContainerdBench();

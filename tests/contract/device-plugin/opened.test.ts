@@ -78,11 +78,11 @@ async function open(name: string, hostPath: string): Promise<number | undefined>
   }
 }
 
-test("not the node's own device", async () => {
+test("a container cannot open the node's own device", async () => {
   expect(await open("node", source)).toBe(1);
 });
 
-test("the copy that the device plugin stores", async () => {
+test("a container can open the copy that the device plugin stores", async () => {
   const path = join(directory, "copies/null");
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
   await nodes.ensureCopy({ source, path, uid: USER, gid: USER, mode: 0o600 });

@@ -63,7 +63,7 @@ test("the next pod finds nothing of the previous one", async () => {
   expect(readdirSync(node.shownOf("sockets-0"))).toEqual([]);
 });
 
-test("removes a directory when no pod uses it; other pods and other users of the host keep theirs", async () => {
+test("removes a directory when no pod uses it, but not those of other pods and other users", async () => {
   await node.directories.make("another-machines");
   await node.admit("one", "sockets-0");
   await node.admit("two", "sockets-1");
@@ -91,7 +91,7 @@ test("removes nothing while the kubelet does not answer, and logs it once", asyn
   expect(reported()).toBe(1);
 });
 
-test("a node that cannot create directories offers none, reports why, and offers them once it can", async () => {
+test("a node that cannot create directories reports why, and offers directories after its recovery", async () => {
   const unfit = new SocketsNode();
   const reported = (): readonly unknown[] =>
     unfit.log.lines

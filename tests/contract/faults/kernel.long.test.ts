@@ -15,7 +15,7 @@ afterAll(() => {
 });
 
 test.each(STORIES.filter(({ name }) => ON_KERNEL.includes(name)))(
-  "$name has the same result after a death at any of its actions",
+  "$name has the same result after a crash at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (scenario) => {
     const { length: points } = await expectSameEnd(scenario, () => ({

@@ -154,7 +154,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(reported).toContain("libc.so.6 => /lib");
   });
 
-  test("has no setuid program, no world-writable file, nothing of this machine", () => {
+  test("has no setuid program, no world-writable file, no trace of the build machine", () => {
     const find = (...args: readonly string[]) => run(["find", root, "-xdev", ...args]);
     expect(find("-type", "f", "-perm", "/6000")).toBe("");
     expect(find("-type", "f", "-perm", "/0002")).toBe("");

@@ -80,7 +80,7 @@ test("follows an upward link while files are renamed", () => {
   }
 });
 
-test("a copy replaces the previous one and the remains of a killed one", () => {
+test("a copy replaces the previous copy and the leftovers of a killed copy", () => {
   writeFileSync(join(root, "out/initrd"), "old and longer than the new one");
   writeFileSync(join(root, "out/.copy-files.partial"), "half");
   expect(copyFiles("/out", "/boot/initrd")).toEqual({ status: 0, said: "" });

@@ -39,7 +39,7 @@ test("rebuilds an archive without its description, and a description without its
   }
 });
 
-test("changed inputs build a new image in its place", () => {
+test("changed inputs build a new image that replaces the old one", () => {
   const env = { PATCHBAY_IMAGES_DIR: second, SOURCE_DATE_EPOCH: "1000000000" };
   expect(attempt([join(IMAGES, "make-images"), "pause"], env).status).toBe(0);
   expect(readArchive(join(second, "pause.tar")).config.created).toBe("2001-09-09T01:46:40Z");

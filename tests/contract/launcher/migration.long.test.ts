@@ -98,7 +98,7 @@ async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
 
 const lives = (pod: LauncherPod): boolean => pod.pids("libvirtd").length > 0;
 
-test("the source launcher stays until it is told to end, and the target launcher ends with the guest", async () => {
+test("the source launcher runs until SIGTERM, and the target launcher ends with the guest", async () => {
   await migrate();
   await there().virsh("resume", "vm");
   const received = openGuestConsole({
@@ -113,7 +113,7 @@ test("the source launcher stays until it is told to end, and the target launcher
   expect(await here().exitCode(2000)).toBe(0);
 });
 
-test("a target launcher whose migration failed stays until it is told to end, and ends immediately", async () => {
+test("a target launcher whose migration failed runs until SIGTERM, and ends immediately", async () => {
   const { moved } = await migrateSlowly();
   for (const qemu of there().pids("qemu")) process.kill(qemu, "SIGKILL");
   expect(await moved).toBeInstanceOf(Error);
@@ -123,7 +123,7 @@ test("a target launcher whose migration failed stays until it is told to end, an
   expect(await there().exitCode(2000)).toBe(0);
 });
 
-test("a target launcher told to end during a migration ends immediately, and the guest stays at its source", async () => {
+test("SIGTERM during a migration ends the target launcher, and the guest stays at its source", async () => {
   const { moved } = await migrateSlowly();
   await there().terminate();
   expect(await there().exitCode(2000)).toBe(0);
@@ -150,7 +150,7 @@ test("a target launcher whose console log lags waits for the log and ends", asyn
   expect(await moved).toBeInstanceOf(Error);
 });
 
-test("a source launcher told to end during a migration keeps the guest and shuts it down", async () => {
+test("a source launcher that receives SIGTERM during a migration shuts its guest down", async () => {
   const { moved } = await migrateSlowly();
   await here().terminate();
   expect(await moved).toBeInstanceOf(Error);

@@ -62,7 +62,7 @@ async function runTail(): Promise<readonly [code: number | null, printed: string
   return [code, Buffer.concat(printed).toString()];
 }
 
-test("a launcher that ended earlier delays it no longer than it takes to print", async () => {
+test("an earlier end of the launcher causes no delay beyond printing the log", async () => {
   expect(await runTail()).toEqual([0, LINE]);
 }, 60_000);
 

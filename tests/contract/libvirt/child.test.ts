@@ -66,7 +66,7 @@ afterEach(async () => {
 });
 
 describe("libvirt in a child", () => {
-  test("every thread of the child runs as the launchers' user and can become no other", async () => {
+  test("every thread of the child runs as the launchers' user and cannot change its user", async () => {
     make();
     await hypervisor.open(testDriver);
     const tasks = `/proc/${String(pids[0])}/task`;

@@ -149,7 +149,7 @@ test("migrates the content of the launcher's own disk over a separate channel", 
   expect(execFileSync("qemu-io", check, { encoding: "utf8" })).not.toMatch(/failed/);
 });
 
-test("a disk that the target does not request stays, and so does the guest", async () => {
+test("a disk that the target does not request fails the migration, and the guest stays", async () => {
   makeDisks();
   await start(xml.replace("<interface ", `${DISK_XML}<interface `));
   await startRelays();
@@ -170,7 +170,7 @@ test.each([
     who: "the target's relay hangs",
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGSTOP"),
   },
-])("when $who in the middle, the guest stays where it is", async ({ strike }) => {
+])("when $who during the migration, the guest stays at its source", async ({ strike }) => {
   await start();
   await startRelays({ silenceMs: 3000 });
   await steering.setMaxSpeed("vm1", 1);

@@ -103,7 +103,7 @@ afterAll(async () => {
   rmSync(base, { recursive: true });
 });
 
-test("the domain supports such NICs and reports it", async () => {
+test("the domain reports its support of vhost-user NICs", async () => {
   const { sharesMemory, hasNoNicVectors } = await live();
   expect({ sharesMemory, hasNoNicVectors }).toEqual({ sharesMemory: true, hasNoNicVectors: true });
 });
@@ -126,13 +126,13 @@ test("the launcher can use a shared root socket, and the device matches its XML"
   ]);
 });
 
-test("cannot set its link state", async () => {
+test("rejects a change of the link state", async () => {
   await expect(connection.updateDevice(DOMAIN, nic(false), "live")).rejects.toMatchObject({
     code: "LIBVIRT_UNSUPPORTED",
   });
 });
 
-test("detaches it, also when the dataplane is down", async () => {
+test("detaches the NIC, also when the dataplane is down", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   await connection.detachDevice(DOMAIN, ALIAS, "live");
@@ -141,7 +141,7 @@ test("detaches it, also when the dataplane is down", async () => {
   await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
 });
 
-test("an unprivileged dataplane serves it the same through its group, and removes its socket", async () => {
+test("an unprivileged dataplane serves the NIC through its group and removes its socket", async () => {
   const places = { ...PLACES, dataplaneGroup: MEMBER.gid };
   await createVhostDirectories(places).make(ID);
   chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here and must traverse

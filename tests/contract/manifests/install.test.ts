@@ -176,7 +176,7 @@ describe("install", () => {
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
   });
 
-  test("updates what differs and preserves what virt-api wrote", async () => {
+  test("updates changed objects and preserves the certificates that virt-api wrote", async () => {
     await patchbay("install");
     const operations = [{ op: "add", path: "/webhooks/0/clientConfig/caBundle", value: "eA==" }];
     await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
@@ -267,7 +267,7 @@ describe("install", () => {
     expect((await api.get(AGENT)).body.spec).toEqual(JSON.parse(text));
   });
 
-  test("prints what it would do and changes nothing", async () => {
+  test("a dry run prints the planned changes and changes nothing", async () => {
     const { lines, exitCode } = await patchbay("install", "--dry-run");
     expect(exitCode).toBe(0);
     expect(lines.filter((line) => !line.includes("would be created"))).toEqual([]);
@@ -292,7 +292,7 @@ describe("install", () => {
       path: "/api/v1/namespaces",
       object: { apiVersion: "v1", kind: "Namespace", metadata: { name: "patchbay" } },
     },
-  ])("stops beside $what, names it and changes nothing", async ({ what, path, object }) => {
+  ])("stops if $what exists, names it and changes nothing", async ({ what, path, object }) => {
     await api.post(path, object);
     const definitions = await names(DEFINITIONS);
     const output = await patchbay("install");

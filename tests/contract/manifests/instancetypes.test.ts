@@ -105,7 +105,7 @@ describe("a VM of an instancetype and a preference", () => {
     });
   });
 
-  test("starts it with all settings of both", async () => {
+  test("expands to all settings of both", async () => {
     const path = `${SUBRESOURCES}/virtualmachines/sized/expand-spec`;
     const { out } = await kubectl("get", "--raw", path);
     expect(JSON.parse(out)).toMatchObject({
@@ -180,7 +180,7 @@ test("rejects an instancetype that contradicts itself", async () => {
 });
 
 describe("a VM that declares no NIC", () => {
-  test("gets one on the pod network and retains it when applied again", async () => {
+  test("gets a NIC on the pod network and retains the NIC when applied again", async () => {
     expect((await apply(vmOf("plain", {}))).code).toBe(0);
     expect(await specOf("plain")).toMatchObject({ template: { spec: NIC } });
     expect((await apply(vmOf("plain", { runStrategy: "Manual" }))).code).toBe(0);
@@ -191,7 +191,7 @@ describe("a VM that declares no NIC", () => {
     expect(await specOf("plain")).toMatchObject({ template: { spec: NIC } });
   });
 
-  test("gets none on request", async () => {
+  test("gets no NIC on request", async () => {
     const devices = { autoattachPodInterface: false };
     expect((await apply(vmOf("bare", {}, { devices }))).code).toBe(0);
     expect(await specOf("bare")).toEqual({
@@ -235,7 +235,7 @@ describe("a VM that infers its instancetype from a volume", () => {
     expect((await kubectl("get", "vm", "inferred")).err).toContain("not found");
   });
 
-  test("uses those that the claim's labels name", async () => {
+  test("uses the instancetype and preference that the claim's labels name", async () => {
     const labels = {
       "instancetype.kubevirt.io/default-instancetype": "small",
       "instancetype.kubevirt.io/default-preference": "linux",

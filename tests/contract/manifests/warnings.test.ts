@@ -44,7 +44,7 @@ test.each([
   expect(answer.warning).toMatch(want);
 });
 
-test("does not warn authors who fix or only label it", async () => {
+test("does not warn authors who correct or only label the network", async () => {
   await person.ask("POST", NADS, nad("mended", "{"));
   const labelled = { metadata: { labels: { a: "b" } } };
   expect((await person.ask("PATCH", `${NADS}/mended`, labelled)).warning).toBe("");

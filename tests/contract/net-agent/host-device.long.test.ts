@@ -92,7 +92,7 @@ async function expectAsBefore(before: readonly string[]): Promise<void> {
   await expect.poll(look, { timeout: TIMEOUT.withinMs }).toEqual(before);
 }
 
-test("an unplug returns it, whatever the guest has changed", async () => {
+test("an unplug returns the device, whatever the guest has changed", async () => {
   const before = look();
   const sandbox = await borrow();
   for (const words of ["down", "address 02:00:00:00:9d:99 mtu 1300", "up"]) {
@@ -103,7 +103,7 @@ test("an unplug returns it, whatever the guest has changed", async () => {
   await machine.removePod(POD, sandbox);
 });
 
-test("the end of a pod returns it, although the namespace is deleted and the kernel renamed it", async () => {
+test("the end of a pod returns the device, although the namespace is deleted and the kernel renamed it", async () => {
   const before = look();
   const sandbox = await borrow();
   // The kernel moves hardware NICs back; it deletes other kinds with their namespace.
@@ -116,7 +116,7 @@ test("the end of a pod returns it, although the namespace is deleted and the ker
   expect(ip("-o", "link")).not.toContain("dev7");
 });
 
-test("a forced removal returns it after repeated plugin failures", async () => {
+test("a forced removal returns the device after repeated plugin failures", async () => {
   await machine.putNad(NAMESPACE, "stubborn", [{ type: "host-device", device: "card0" }]);
   const before = look();
   const sandbox = await borrow("stubborn");

@@ -76,7 +76,7 @@ async function errorOf(pod: string): Promise<string> {
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
-describe("is reported without a pod that uses it", () => {
+describe("a network problem is reported without a pod", () => {
   test.each([
     { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
     {
@@ -109,7 +109,7 @@ describe("is reported without a pod that uses it", () => {
     expect([event, ...others]).toEqual([`Warning ${reason} ${message}`]);
   });
 
-  test("kubectl shows it in a column, beside a usable one", async () => {
+  test("kubectl shows the problem in a column", async () => {
     await machine.putNad(NAMESPACE, "good", [machine.node.layer2Plugin()]);
     await waitFor("no-json", "NetworkInvalid");
     const table = await machine.kubectl("get", "nad");
@@ -127,7 +127,7 @@ function addLink(name: string): void {
   run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
 }
 
-test("a link that appears and disappears: the definition is not written at rest", async () => {
+test("reports a missing link until it appears, and does not write the definition otherwise", async () => {
   const master = machine.node.nameLink("m");
   await machine.putNad(NAMESPACE, "on-link", [{ type: "macvlan", master }]);
   await waitFor("on-link", "NodeLinkUnfit");
@@ -152,7 +152,7 @@ test("a link that appears and disappears: the definition is not written at rest"
   expect(await version()).toBe(before);
 });
 
-test("a plugin that is installed later", async () => {
+test("reports a missing plugin until it is installed", async () => {
   await machine.putNad(NAMESPACE, "late", '{"cniVersion":"1.0.0","type":"late-plugin"}');
   await waitFor("late", "PluginMissing");
   machine.node.addPlugin("late-plugin", "exit 1");
@@ -161,7 +161,7 @@ test("a plugin that is installed later", async () => {
   expect(await waitFor("late", "PluginMissing")).toContain("late-plugin");
 });
 
-test("an exhausted range until one address is free", async () => {
+test("reports an exhausted range until one address is free", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });

@@ -251,7 +251,7 @@ describe("node-runtime", () => {
   });
 
   test.each(["creation", ...MOMENTS] as const)(
-    "killed after the %s during a pod's start, it still starts it once",
+    "starts a pod once although it is killed after the %s",
     async (moment) => {
       await machine.addGuestImage();
       await machine.create(launcherPod("a"));

@@ -66,7 +66,7 @@ const at = (name: string): string => join(directory, name);
 
 describe("files of a claim", () => {
   test.each([1, 8, 127, 128, 1023, 1024, 10_240, 102_400])(
-    "of %d MiB use that much data, and almost none before",
+    "of size %d MiB have that much space, and use almost no space at first",
     async (mebibytes) => {
       const sizeBytes = mebibytes * MEBIBYTE;
       await disk.make(at("v.img"), { kind: "files", sizeBytes });
@@ -109,7 +109,7 @@ describe("files of a claim", () => {
     expect(statSync(at("v.img")).blocks * 512).toBeLessThan(16 * MEBIBYTE);
   });
 
-  test("belong to a group, without following links, and stay on it", async () => {
+  test("get the group of the mount once, without following links", async () => {
     await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
     await disk.mount(at("v.img"), { directory: at("mount") });
     mkdirSync(at("mount/below"), { mode: 0o700 });
@@ -133,7 +133,7 @@ describe("files of a claim", () => {
     expect(observed("mount/later")).toBe("0:107 600");
   });
 
-  test("damaged ones stay unchanged, and the reason names the next step", async () => {
+  test("stay unchanged if damaged, and the reason names the next step", async () => {
     const bytes = Buffer.alloc(MEBIBYTE, 7);
     writeFileSync(at("v.img"), bytes);
     await expect(disk.mount(at("v.img"), { directory: at("mount") })).rejects.toThrow(
@@ -142,7 +142,7 @@ describe("files of a claim", () => {
     expect(readFileSync(at("v.img")).equals(bytes)).toBe(true);
   });
 
-  test("held by another mount namespace are mounted from the same device", async () => {
+  test("that another mount namespace holds are mounted from the same device", async () => {
     await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
     await disk.mount(at("v.img"), { directory: at("other") });
     writeFileSync(at("other/seen"), "1");

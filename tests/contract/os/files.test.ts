@@ -28,7 +28,7 @@ describe("removing files created by root", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("a mount in it is an error, and its files stay", async () => {
+  test("a mount inside the tree is an error, and its files are preserved", async () => {
     const mount = join(directory, "tree", "mount");
     mkdirSync(mount, { recursive: true });
     execFileSync("mount", ["-t", "tmpfs", "none", mount]);

@@ -169,7 +169,7 @@ describe("published files", () => {
     expect(accessOf(join(volume(), "deep/b"))).toEqual({ uid: 107, gid: 108, mode: 0o440 });
   });
 
-  test("of concurrent writes are those of the last one, and nothing else is left", async () => {
+  test("contain the result of the last of several concurrent writes, and nothing else", async () => {
     await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
     const texts = ["1", "2", "3", "4"];
     await Promise.all(texts.map((text) => disk.publish(volume(), new Map([["a", fileOf(text)]]))));
@@ -213,7 +213,7 @@ describe("published files", () => {
   });
 });
 
-test("a tree's usage is what it takes of the disk", async () => {
+test("a tree's usage counts allocated disk space", async () => {
   const path = join(directory, "volume");
   await disk.makeDirectory(path, ACCESS);
   writeFileSync(join(path, "file"), Buffer.alloc(MEBIBYTE));

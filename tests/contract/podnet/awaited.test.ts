@@ -65,7 +65,7 @@ function framesAt(guest: string): number {
   return Number(run("ip", "netns", "exec", guest, "cat", path));
 }
 
-test("a pod that awaits a guest stays silent and queues nothing in its tap, and receives frames once the guest is here", async () => {
+test("a pod awaiting its guest sends and queues nothing, and receives frames once the guest is here", async () => {
   ping(here, "10.9.0.2");
   expect(heardAt()).toEqual(["pod1pod1"]);
   await awaitGuest("02:00:00:00:5e:99");
@@ -82,7 +82,7 @@ test("a pod that awaits a guest stays silent and queues nothing in its tap, and 
   expect(heardAt()).toEqual(["pod9pod1"]);
 });
 
-test("a NIC with the guest's MAC gives up the MAC before it joins the bridge", async () => {
+test("a NIC with the guest's MAC releases the MAC before it joins the bridge", async () => {
   ping(here, "10.9.0.2");
   await awaitGuest(WIRING.mac);
   const nic = run("ip", "-n", `${PREFIX}-pod9`, "-br", "link", "show", "pod1");
@@ -120,7 +120,7 @@ test("neighbors that learned the guest elsewhere, or another MAC for it, learn t
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 
-test("two macvlans of one parent: the source pod gives up its MAC for the target", async () => {
+test("two macvlans of one parent: the source pod releases its MAC for the target", async () => {
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:07";
   const wiring = { ...guestWiring(1), mac };

@@ -181,7 +181,7 @@ describe("a guest behind the pod", () => {
   });
 });
 
-test("an agent in a container writes sysctls through the given process, whatever process 1 is", async () => {
+test("an agent in a container writes sysctls through the specified process, independent of process 1", async () => {
   const own = new Namespaces();
   try {
     const name = own.add("contained");

@@ -208,7 +208,7 @@ describe("restores a NIC with all its settings", () => {
     expect(look()).toEqual(before);
   });
 
-  test("except what the kernel refuses, which is reported", async () => {
+  test("except settings that the kernel refuses, which are reported", async () => {
     const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();

@@ -135,7 +135,7 @@ describe("taps", () => {
     expect(details).toMatchObject([{ ifname: "tap1", user: 107, group: 107 }]);
   });
 
-  test("report whether QEMU has them open, and a recreated one is not", async () => {
+  test("report whether QEMU has them open, and a recreated tap is not open", async () => {
     const isOpen = async (): Promise<boolean | undefined> =>
       (await makeNetwork().listLinks(netns)).find(({ name }) => name === "tap1")?.carrier;
     expect(await isOpen()).toBe(false);

@@ -70,7 +70,7 @@ test(
   },
 );
 
-test("hack/demo plugs and unplugs NICs there", { timeout: WITHIN_MS }, () => {
+test("hack/demo plugs and unplugs NICs on the other release", { timeout: WITHIN_MS }, () => {
   const shown = runInRoot("hack/demo", "--own-network");
   for (const step of [
     /two more NICs at once +\d/,
@@ -81,7 +81,7 @@ test("hack/demo plugs and unplugs NICs there", { timeout: WITHIN_MS }, () => {
   expect(shown).toContain("no VM, VMI or pod is left");
 });
 
-test("the tests of plug, swap and unplug pass there", { timeout: WITHIN_MS }, () => {
+test("the tests of plug, swap and unplug pass on the other release", { timeout: WITHIN_MS }, () => {
   const files = ["plug/plug", "plug/swap", "unplug/unplug"].map(
     (name) => `tests/e2e/${name}.test.ts`,
   );

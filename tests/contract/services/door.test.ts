@@ -178,7 +178,7 @@ test("virt-api sends a request and receives the result", async () => {
   });
 });
 
-test("a client of the same authority with another name gets 401", async () => {
+test("a client of the same CA with another name gets 401", async () => {
   const client = await issue(own, "alice", "client");
   expect(await requestAs(client, own.certPem)).toMatchObject({ code: 401 });
   expect(requested).toEqual([]);
@@ -203,7 +203,7 @@ test.each([
   expect(requested).toEqual([]);
 });
 
-test("sends no request to a server of the authority that is not virt-handler", async () => {
+test("sends no request to a server with a certificate of the CA that is not virt-handler", async () => {
   const other = await serve(await issue(own, "somebody", "server"));
   const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
@@ -300,7 +300,7 @@ describe("a console", () => {
     });
   });
 
-  test("rejects a client of the same authority with another name", async () => {
+  test("rejects a client of the same CA with another name", async () => {
     const client = await issue(own, "alice", "client");
     expect(await openAs(client, own.certPem)).toMatchObject({ refused: { code: 401 } });
   });

@@ -36,7 +36,7 @@ test.each([
   { virtApi: "asked", most: 0 },
   { virtApi: "killed", most: PARALLEL },
 ] as const)(
-  "50 plugs are done once each while the leader is killed and a virt-api, $virtApi to end, breaks $most requests off at most",
+  "50 plugs complete once each without the leader; a virt-api $virtApi to end fails at most $most",
   async ({ virtApi, most }) => {
     const before = await leaderOf(stage);
     const { refused, wrong, longestGapMs } = await plugThroughFailures(stage, {

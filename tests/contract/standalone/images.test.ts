@@ -70,7 +70,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("lists none before a machine exists", async () => {
+test("lists no images before a machine exists", async () => {
   expect(await listImages(dataDir)).toEqual([]);
   expect(await files.exists(dataDir)).toBe(false);
 });
@@ -99,7 +99,7 @@ test("an image added again replaces the previous one", async () => {
   expect(after.digest).not.toBe(before?.digest);
 });
 
-test("removes images, and a machine that is down has none in use", async () => {
+test("removes images, which are never in use on a stopped machine", async () => {
   for (const { name } of await listImages(dataDir)) await removeImage(dataDir, name);
   expect(await listImages(dataDir)).toEqual([]);
   expect(await listRunningImages(dataDir)).toEqual([]);

@@ -42,7 +42,7 @@ async function addresses(count: number): Promise<ReadonlyMap<string, string>> {
 }
 
 test(
-  "each NIC has its DHCP address, and so has one plugged into the running guest",
+  "each NIC has its DHCP address, also a NIC plugged into the running guest",
   async () => {
     const { ipAddress } = await expectReady(NAME, "blue");
     expect((await addresses(2)).get(MAC)).toBe(ipAddress);

@@ -75,7 +75,7 @@ describe("Debian from a claim", () => {
     }
   });
 
-  test("has its plugged NIC again, at the same PCI address and with its MAC and IP address", () => {
+  test("has its plugged NIC with its PCI address, MAC and IP address after the restart", () => {
     const [before, after] = claim().resolving;
     expect(after.nic).toEqual(before.nic);
     expect(after.given).toEqual(before.given);

@@ -39,22 +39,26 @@ async function refusalOf(want: string): Promise<void> {
   await eventually(isReported, { withinMs: CHANGE_MS });
 }
 
-test("a VM uses a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
-  const path = join(directory, "data.img");
-  const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
-  const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };
-  machine.apply(
-    diskVmManifest({
-      name: NAME,
-      disks: [{ name: "data", volume }],
-      firmware: { kernelBoot: { kernelArgs: KERNEL_ARGS, container } },
-    }),
-  );
-  await refusalOf("featureGates");
-  allow([tmpdir()], ["HostDisk"]);
-  await refusalOf("hostDiskDirectories");
-  expect(machine.findVmi(NAME)?.status?.phase).not.toBe("Running");
-  allow([directory], ["HostDisk"]);
-  await machine.booted(NAME);
-  expect(statSync(path)).toMatchObject({ size: 8 * MEBIBYTE, uid: LAUNCHER });
-});
+test(
+  "a VM uses a file of the node only when both gate and directory are allowed",
+  { timeout: BOOT_MS },
+  async () => {
+    const path = join(directory, "data.img");
+    const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
+    const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };
+    machine.apply(
+      diskVmManifest({
+        name: NAME,
+        disks: [{ name: "data", volume }],
+        firmware: { kernelBoot: { kernelArgs: KERNEL_ARGS, container } },
+      }),
+    );
+    await refusalOf("featureGates");
+    allow([tmpdir()], ["HostDisk"]);
+    await refusalOf("hostDiskDirectories");
+    expect(machine.findVmi(NAME)?.status?.phase).not.toBe("Running");
+    allow([directory], ["HostDisk"]);
+    await machine.booted(NAME);
+    expect(statSync(path)).toMatchObject({ size: 8 * MEBIBYTE, uid: LAUNCHER });
+  },
+);

@@ -49,7 +49,7 @@ afterAll(() => {
 
 describe("a manifest", () => {
   test(
-    "of a stopped VM is stored; it runs when it is started, behind the pod's address",
+    "of a stopped VM is stored, and the VM runs behind the pod's address after its start",
     { timeout: START_MS },
     async () => {
       addEmptyImage("quay.io/kubevirt/cirros-container-disk-demo");
@@ -75,7 +75,7 @@ describe("a manifest", () => {
     },
   );
 
-  test("with unsupported hardware is stored and not started, and names all of it", async () => {
+  test("with unsupported hardware is stored and not started, and all of the fields are reported", async () => {
     apply("refused-vm");
     const message = await syncErrorOf("refused");
     const fields = ["accessCredentials", "gpus", "hugepages"];

@@ -157,7 +157,7 @@ afterAll(() => {
   configure([], null);
 });
 
-test("without the feature gate a VM with hooks is not started, and the condition says who can change that", async () => {
+test("a VM with hooks is not started without the feature gate, and a condition reports why", async () => {
   configure([], { sidecarImage: SHIM });
   start("marked", [hook("marks.sh"), CLAIMED], { default: "passt", args1: "slirp" });
   const isReported = (): boolean => reported("marked").includes("hooks of VMs are switched off");

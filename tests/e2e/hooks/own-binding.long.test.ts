@@ -96,7 +96,7 @@ afterAll(() => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a VM with an unregistered binding is not started, and its condition says so", async () => {
+test("a VM with an unregistered binding is not started, and its condition reports the reason", async () => {
   apply("network.yaml");
   apply("vm-tap.yaml");
   const isReported = (): boolean => {
@@ -108,7 +108,7 @@ test("a VM with an unregistered binding is not started, and its condition says s
   await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
 });
 
-test("once it is registered its guest starts; without the plugin the NIC waits and names it", async () => {
+test("after the registration its guest starts; without the plugin the NIC waits and names it", async () => {
   register("binding-tap.yaml");
   await machine.booted("with-tap");
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.reason === "PluginMissing", {

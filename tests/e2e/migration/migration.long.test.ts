@@ -199,7 +199,7 @@ test("the next migration succeeds", async () => {
   expect(nodeOf(GUEST)).not.toBe(source);
 });
 
-test("resumes at its target when virt-handler there dies after the guest arrived and before it resumed", async () => {
+test("a guest resumes at its target when virt-handler dies there before the resume", async () => {
   const target = otherNode(GUEST, nodes);
   const remaining = newestQemu(GUEST);
   requestMigration(GUEST, "handover");

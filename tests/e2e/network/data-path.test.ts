@@ -74,13 +74,13 @@ afterAll(async () => {
   for (const { vm } of GUESTS) await expectGone(vm, NETWORK);
 });
 
-test("frames up to the network's MTU, which the guest's NIC has automatically", async () => {
+test("passes frames up to the network's MTU, which the guest's NIC has automatically", async () => {
   const { lines } = await machine.console("alpha").run("report");
   expect(lines.find((line) => line.includes(GUESTS[0]?.mac ?? ""))).toContain(`mtu ${String(MTU)}`);
   await expectAnswer("10.78.0.2", MTU - HEADERS);
 });
 
-test("tagged frames", async () => {
+test("passes tagged frames", async () => {
   for (const [index, nic] of nics.entries()) await run(index, `tag ${nic} 7`);
   await setAddresses(
     nics.map((nic) => `${nic}.7`),
@@ -90,11 +90,11 @@ test("tagged frames", async () => {
   await expectAnswer("10.78.7.2");
 });
 
-test("multicast to a group that only the other guest joined", async () => {
+test("passes multicast to a group that only the other guest joined", async () => {
   await expectAnswer(`${SOLICITED_NODE}%${nics[0] ?? ""}`);
 });
 
-test("IPv6 with neighbor discovery", async () => {
+test("passes IPv6 with neighbor discovery", async () => {
   await setAddresses(nics, "fd78::", 64);
   await expectAnswer("fd78::2");
 });

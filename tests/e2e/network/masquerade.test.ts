@@ -72,18 +72,18 @@ afterAll(() => {
   machine.delete("vm", VM);
 });
 
-test("it has a private address and the pod's address for all other hosts", async () => {
+test("the guest has a private address, and other hosts see the pod's address", async () => {
   await expectBehindPod();
 });
 
-test("again after it has rebooted", async () => {
+test("the addresses are the same after the guest has rebooted", async () => {
   const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");
   await booted(since);
   await expectBehindPod();
 });
 
-test("again after virt-handler was killed", async () => {
+test("the addresses are the same after virt-handler was killed", async () => {
   const pid = machine.pidOf("virt-handler");
   process.kill(pid, "SIGKILL");
   await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });

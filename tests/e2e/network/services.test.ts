@@ -142,7 +142,7 @@ test("a headless Service resolves to the guest's address, and the name server su
   await eventually(async () => (await requested()).includes(pod), TIMEOUT);
 });
 
-test("a changed Service leads to its new endpoints, or to none", async () => {
+test("a changed Service leads to its new endpoints, or to no endpoint", async () => {
   const { clusterIP } = service("web").spec;
   const change = (spec: object): void => {
     machine.patch("service", "web", { spec });

@@ -98,7 +98,7 @@ afterAll(async () => {
   await plugger.close();
 });
 
-test("nothing grows, no packet is lost on the other NICs, the last rounds cost as much as the first", async () => {
+test("resources do not grow, other NICs lose no packet, and the last rounds cost as much as the first", async () => {
   for (let count = 0; count < WARM_UP; count += 1) await round();
   const before = { onHost: inventories(), held: await heldByServices() };
   // Each VM pings or is pinged.

@@ -48,7 +48,7 @@ function isReady(): boolean {
   return status().containerStatuses?.[0]?.ready === true;
 }
 
-test("its log is readable, exec works, and a probe sets its readiness", async () => {
+test("a container's log is readable, exec works, and a probe sets its readiness", async () => {
   await eventually(() => status().phase === "Running", { withinMs: CHANGE_MS });
   await eventually(() => machine.kubectl("logs", NAME) === "first\n", {
     withinMs: CHANGE_MS,
@@ -59,7 +59,7 @@ test("its log is readable, exec works, and a probe sets its readiness", async ()
   await eventually(isReady, { withinMs: CHANGE_MS });
 });
 
-test("a dead container restarts and its previous log is available", async () => {
+test("an unhealthy container restarts and its previous log is available", async () => {
   machine.kubectl("exec", NAME, "--", "touch", "/tmp/sick");
   await eventually(() => (status().containerStatuses?.[0]?.restartCount ?? 0) > 0, {
     withinMs: CHANGE_MS,
@@ -71,7 +71,7 @@ test("a dead container restarts and its previous log is available", async () => 
   await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
-test("also for a VM's launcher", () => {
+test("logs and exec also work with a VM's launcher", () => {
   const launcher = machine.findPod("alpha")?.metadata.name ?? "";
   expect(machine.kubectl("exec", launcher, "--", "cat", "/proc/1/comm")).toBe("virt-launcher\n");
   expect(machine.try(["kubectl", "logs", launcher]).code).toBe(0);

@@ -59,7 +59,7 @@ test("a VM that selects the second node runs there and reaches the first over a 
   expect(await ping(GUEST, "10.9.7.2")).toEqual({ sent: 3, received: 3 });
 });
 
-test("it is removed without leftovers, and the machine's own node stays", async () => {
+test("the second node is removed without leftovers, and the machine's own node stays", async () => {
   const { dataDir = "" } = node ?? {};
   machine.delete("vmi", GUEST);
   await node?.end();

@@ -100,7 +100,7 @@ afterAll(() => {
   machine.deleteIfPresent("net-attach-def", ...networks);
 });
 
-test("on the pod network and on a plugged one, with routes, MTU and name", async () => {
+test("DHCP works on pod and plugged networks, with routes, MTU and name", async () => {
   await expectLeases();
 });
 
@@ -115,7 +115,7 @@ function swapNetwork(iface: string, network: string): void {
   machine.patch("vm", VM, [{ op: "replace", path, value: network }]);
 }
 
-test("of both families after a swap from a single-family network, reported promptly", async () => {
+test("a swap from a single-family network assigns both families, reported promptly", async () => {
   addInterface(VM, { name: "mover", network: "old-lan" });
   const before = await expectReady(VM, "mover");
   expect(await ask("mover", "lease")).toContain("lease 10.78.7.");
@@ -144,7 +144,7 @@ test("of both families after a swap from a single-family network, reported promp
   await expectGone(VM, "mover");
 });
 
-test("again after the guest has rebooted, with each NIC at its address", async () => {
+test("each NIC has the same address after the guest has rebooted", async () => {
   const before = await guestNics(VM);
   const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");
@@ -153,7 +153,7 @@ test("again after the guest has rebooted, with each NIC at its address", async (
   expect(await guestNics(VM)).toEqual(before);
 });
 
-test("again after virt-handler was killed", async () => {
+test("DHCP works after virt-handler was killed", async () => {
   const pid = machine.pidOf("virt-handler");
   process.kill(pid, "SIGKILL");
   await eventually(() => machine.pidOf("virt-handler") !== pid, { withinMs: CHANGE_MS });

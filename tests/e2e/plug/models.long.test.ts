@@ -115,7 +115,7 @@ test("a VM with an instancetype and a preference has their settings and is store
   expect(machine.kubectl("get", "vm", VM, "-o", `jsonpath=${path}`)).toBe("tiny");
 });
 
-test("a NIC plugged later without a model uses the preferred one, also after the preference changes", async () => {
+test("a NIC plugged later without a model uses the preferred model, also after a change of it", async () => {
   const changed = { ...OLD, spec: { devices: { preferredInterfaceModel: "rtl8139" } } };
   machine.apply(changed);
   const body = { name: "later", networkAttachmentDefinitionName: "red" };

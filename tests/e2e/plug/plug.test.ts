@@ -68,7 +68,7 @@ describe("network blue is plugged into", () => {
     expect(await ping("gamma", "10.8.0.1")).toEqual({ sent: 3, received: 3 });
   });
 
-  test("the link of one is set down and up under the running guest", async () => {
+  test("the link of a NIC is set down and up under the running guest", async () => {
     const nics = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
     const index = nics.findIndex(({ name }) => name === "blue1");
     const setLink = async (state: "down" | "up"): Promise<void> => {

@@ -100,7 +100,7 @@ test("the guest uses the tap that the network's plugin created, with the binding
   expect(await ping(VM, "10.8.9.1")).toEqual({ sent: 3, received: 3 });
 });
 
-test("both are removed by an unplug", async () => {
+test("an unplug removes both links", async () => {
   const { podInterfaceName = "" } = await expectReady(VM, "direct1");
   const hash = podInterfaceName.slice("pod".length);
   const podUid = machine.findPod(VM)?.metadata.uid ?? "";

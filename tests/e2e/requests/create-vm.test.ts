@@ -33,26 +33,26 @@ afterAll(() => {
   rmSync(work, { recursive: true });
 });
 
-test("the VM exists with its claim and its secret, and is stopped", () => {
+test("creates a stopped VM with its claim and its secret", () => {
   expect(machine.findVm("made")?.spec.runStrategy).toBe("Halted");
   expect(namesOf("pvc")).toContain("made-disk-1");
   expect(namesOf("secret")).toContain("made-cloud-init");
 });
 
-test("rejects a second one of its name and creates nothing", () => {
+test("rejects a second VM of the same name and creates nothing", () => {
   const { code, stderr } = tryPatchbay("create", "vm", "made", "--image", "x", "--disk", "1Gi");
   expect(code).toBe(4);
   expect(stderr).toContain("already exists");
   expect(namesOf("pvc").filter((name) => name.includes("made"))).toHaveLength(1);
 });
 
-test("preserves its image", () => {
+test("an image that the VM uses cannot be removed", () => {
   const { code, stderr } = tryPatchbay("image", "remove", "made-disk");
   expect(code).toBe(4);
   expect(stderr).toContain("virtualmachine default/made");
 });
 
-test("its secret is deleted with it, its claim stays", async () => {
+test("deleting the VM deletes its secret and retains its claim", async () => {
   machine.delete("vm", "made");
   await eventually(() => !namesOf("secret").includes("made-cloud-init"), {
     withinMs: 20_000,

@@ -42,7 +42,7 @@ test("start creates its VMI, restart replaces it, and stop ends it", async () =>
   await eventually(() => machine.findVmi(NAME) === undefined, { withinMs: CHANGE_MS });
 });
 
-test("stop waits until the VM reports that it has stopped, and a plug then waits for nothing", async () => {
+test("stop waits until the VM reports its stop, and a later plug does not wait", async () => {
   machine.patchbay("start", NAME);
   await uidOtherThan("");
   machine.patchbay("stop", NAME, "--wait");

@@ -86,7 +86,7 @@ describe("a user with the role edit in one namespace", () => {
     expect(list.stderr).toMatch(refusal(jane, "list virtualmachines in kubevirt.io", "other"));
   });
 
-  test("plugs a network of another namespace as soon as she may read it", async () => {
+  test("plugs a network of another namespace as soon as the user may read it", async () => {
     const path = `${SUBRESOURCES}/virtualmachines/alpha/addinterface`;
     const ask = (): CommandResult =>
       jane.put(path, { name: "foreign", networkAttachmentDefinitionName: "other/green" });
@@ -136,7 +136,7 @@ describe("a program that may plug into one VM only", () => {
     machine.delete("role", "plug");
   });
 
-  test("may do that without the right to read the VM", () => {
+  test("may plug without the right to read the VM", () => {
     const path = dryRun(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`);
     expect(robot.put(path, ADD)).toMatchObject({ code: 0 });
     const { stderr } = robot.kubectl("get", "vm", "alpha");

@@ -154,19 +154,19 @@ afterAll(async () => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a guest boots with such a NIC, with one queue pair under emulation, else one per vCPU", async () => {
+test("a guest boots with a vhost-user NIC, with one queue pair under emulation, else one per vCPU", async () => {
   const { queueCount, pciAddress } = await expectReady("fast1", "first");
   expect(queueCount).toBe(queues);
   expect(pciAddress).toMatch(/^0000:/);
 });
 
-test("another guest gets one while it runs, and they reach each other", async () => {
+test("a running guest gets a vhost-user NIC, and both guests reach each other", async () => {
   await plug("fast2", "later");
   expect((await expectReady("fast2", "later")).queueCount).toBe(queues);
   await expectPings();
 });
 
-test("is unplugged and plugged again", async () => {
+test("the NIC is unplugged and plugged again", async () => {
   removeInterface("fast2", "later");
   await expectGone("fast2", "later");
   await plug("fast2", "later");
@@ -201,7 +201,7 @@ test("the NICs of a killed dataplane work again too", async () => {
   await expectPings();
 });
 
-test("Open vSwitch serves them as well once its sockets exist", async () => {
+test("Open vSwitch also serves the NICs once its sockets exist", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   const guests = ["fast1", "fast2"].map((name) => machine.console(name));
@@ -217,7 +217,7 @@ test("Open vSwitch serves them as well once its sockets exist", async () => {
   await expectPings();
 });
 
-test("a VM that was started without shared memory is told the next step", async () => {
+test("a VM that was started without shared memory reports the next step", async () => {
   await plug("beta", "later");
   const says = (): boolean =>
     ifaceStatus("beta", "later")?.hotplug?.message?.includes("no directory of sockets") === true;
@@ -226,7 +226,7 @@ test("a VM that was started without shared memory is told the next step", async 
   await expectGone("beta", "later");
 });
 
-test("a pod's sockets are removed with it", async () => {
+test("a pod's sockets are removed with the pod", async () => {
   const [first] = sockets;
   machine.delete("vm", "fast1");
   await eventually(() => !existsSync(join(first, "..")), { withinMs: CHANGE_MS });

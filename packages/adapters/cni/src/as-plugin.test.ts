@@ -31,7 +31,7 @@ function findRefusal(body: unknown): string | undefined {
   }
 }
 
-test("an ADD has the sandbox, its pod and the runtime's capability values", () => {
+test("parses an ADD with the sandbox, its pod and the runtime's capability values", () => {
   const runtimeConfig = { portMappings: [] };
   const body = buildBody({}, { ...CONFIG, runtimeConfig });
   expect(parsePluginCall(body)).toEqual({
@@ -55,21 +55,21 @@ test("an ADD has the sandbox, its pod and the runtime's capability values", () =
   });
 });
 
-test("a DEL needs neither namespace nor pod, and a configuration without version is of the first", () => {
+test("a DEL needs neither namespace nor pod; a configuration without a version has version 0.1.0", () => {
   const call = parsePluginCall(buildBody({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
   expect(call).toMatchObject({ command: "DEL", cniVersion: "0.1.0", args: [] });
   expect(call).not.toHaveProperty("netnsPath");
   expect(call).not.toHaveProperty("pod");
 });
 
-test("a GC lists the attachments to keep", () => {
+test("a GC lists the valid attachments", () => {
   const list = [{ containerID: "box-1", ifname: "eth0" }];
   const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
   const call = parsePluginCall(buildBody({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
   expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
 });
 
-test("a controller's attributes are passed on", () => {
+test("passes the attributes of a dynamic networks controller on", () => {
   const interfaceAttributes = { mac: "02:00:00:00:00:01" };
   const call = parsePluginCall({ ...buildBody({}), interfaceAttributes });
   expect(call.attributes).toEqual(interfaceAttributes);
@@ -124,7 +124,7 @@ test.each([
     body: buildBody({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
     want: "7 cni.dev/valid-attachments has an entry without containerID",
   },
-])("$name is refused", ({ body, want }) => {
+])("rejects $name", ({ body, want }) => {
   expect(findRefusal(body)).toMatch(want);
 });
 
@@ -158,7 +158,7 @@ test.each([
   { name: "a missing network", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
   { name: "a name in use", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
   { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
-])("$name is $code", ({ error, code }) => {
+])("maps $name to code $code", ({ error, code }) => {
   expect(toPluginFailure(error, "1.0.0")).toEqual({
     cniVersion: "1.0.0",
     code,
@@ -166,6 +166,6 @@ test.each([
   });
 });
 
-test("an unknown version is omitted", () => {
+test("omits an unknown version", () => {
   expect(toPluginFailure("odd")).toEqual({ code: 999, msg: "odd" });
 });

@@ -56,7 +56,7 @@ function recorder(bootId = AT.bootId) {
   });
 }
 
-test("a bridge that an ADD created is recorded with its index, until the next boot", async () => {
+test("records a bridge that an ADD created with its index, until the next boot", async () => {
   const result = await recorder().observe([BLUE], () => {
     putBridge("br-blue", 12);
     return Promise.resolve("result");
@@ -66,18 +66,18 @@ test("a bridge that an ADD created is recorded with its index, until the next bo
   expect(await listCreatedBridges(files, { ...AT, bootId: "boot-2" })).toEqual([]);
 });
 
-test("a bridge that existed before the ADD is an administrator's", async () => {
+test("does not record a bridge that existed before the ADD", async () => {
   putBridge("br-blue", 12);
   await recorder().observe([BLUE], () => Promise.resolve());
   expect(await listCreatedBridges(files, AT)).toEqual([]);
 });
 
-test("a bridge that an administrator creates beside the ADD of another network is not recorded", async () => {
+test("does not record a bridge that an administrator creates during the ADD of another network", async () => {
   await recorder().observe([BLUE], creates("br-admin", 13));
   expect(await listCreatedBridges(files, AT)).toEqual([]);
 });
 
-test("a failed ADD leaves its bridge, which is recorded", async () => {
+test("records the bridge that a failed ADD created", async () => {
   const add = (): Promise<never> => {
     putBridge("br-blue", 12);
     return Promise.reject(new Error("no address left"));
@@ -86,14 +86,14 @@ test("a failed ADD leaves its bridge, which is recorded", async () => {
   expect(await listCreatedBridges(files, AT)).toEqual([{ name: "br-blue", index: 12 }]);
 });
 
-test("a bridge that is created again has its new index", async () => {
+test("records the new index of a recreated bridge", async () => {
   await recorder().observe([BLUE], creates("br-blue", 12));
   links = [];
   await recorder().observe([BLUE], creates("br-blue", 20));
   expect(await listCreatedBridges(files, AT)).toEqual([{ name: "br-blue", index: 20 }]);
 });
 
-test("an ADD runs although links cannot be listed, and nothing is recorded", async () => {
+test("runs an ADD although links cannot be listed, and records nothing", async () => {
   listHostLinks = () => Promise.reject(new Error("netlink is busy"));
   expect(await recorder().observe([BLUE], () => Promise.resolve(1))).toBe(1);
   expect(log.lines.map(({ level, fields }) => [level, fields["reason"]])).toEqual([
@@ -102,14 +102,14 @@ test("an ADD runs although links cannot be listed, and nothing is recorded", asy
   expect(await listCreatedBridges(files, AT)).toEqual([]);
 });
 
-test("a record that is not readable names no bridge", async () => {
+test("an unreadable record names no bridge", async () => {
   await files.ensureDirectory("/state/bridges");
   await files.writeAtomic("/state/bridges/a.json", "{");
   await files.writeAtomic("/state/bridges/b.json", '{"name":"b","bootId":"boot-1"}');
   expect(await listCreatedBridges(files, AT)).toEqual([]);
 });
 
-test("plugins whose ADDs are recorded answer as before", async () => {
+test("recording does not change the plugins' answers", async () => {
   const cni = createFakeCni({
     attached: () => {
       putBridge("br-blue", 12);

@@ -26,7 +26,7 @@ async function put(texts: Readonly<Record<string, string>>): Promise<void> {
   }
 }
 
-describe("the file of a network", () => {
+describe("finding the file of a network", () => {
   test.each([
     { name: "has its name", texts: { "a.conf": GREEN, "b.conf": BLUE }, want: "b.conf" },
     {
@@ -50,7 +50,7 @@ describe("the file of a network", () => {
   });
 });
 
-test("without a match it lists the known names and the unreadable files", async () => {
+test("lists the known names and the unreadable files when no file matches", async () => {
   await put({ "a.conf": GREEN, "b.conf": "{nope", "c.json": '{"type":"x"}', "d.conf": '"x"' });
   await put({ "e.conf": BLUE, "f.conf": GREEN });
   expect(await definitions.find("red")).toEqual({
@@ -67,7 +67,7 @@ test("a missing directory has no definitions", async () => {
   expect(await definitions.find("blue")).toEqual({ names: [], unreadable: [] });
 });
 
-test("a broken file is logged once, and again when it is broken otherwise", async () => {
+test("logs a broken file once, and again when its fault changes", async () => {
   await put({ "a.conf": "[]", "b.conf": BLUE });
   await definitions.find("blue");
   await definitions.find("blue");
@@ -88,7 +88,7 @@ test("a broken file is logged once, and again when it is broken otherwise", asyn
   ]);
 });
 
-test("a file that cannot be read does not hide the others", async () => {
+test("an unreadable file does not hide other files", async () => {
   await put({ "a.conf": GREEN, "b.conf": BLUE, "c.conf": GREEN });
   const refusing = {
     list: (directory: string) => files.list(directory),
@@ -109,7 +109,7 @@ test("a file that cannot be read does not hide the others", async () => {
   ]);
 });
 
-test("errors other than file errors are thrown", async () => {
+test("rethrows errors other than file errors", async () => {
   await put({ "a.conf": BLUE });
   const broken = { list: files.list.bind(files), readText: () => Promise.reject(new Error("odd")) };
   const some = createDefinitionFiles({ files: broken, log: logger }, DIRECTORY);

@@ -19,11 +19,11 @@ beforeEach(() => {
   deviceInfo = createDeviceInfoFiles({ files, log }, DIR);
 });
 
-test("an attachment's file has no directories in its name", () => {
+test("an attachment's file name contains no directories", () => {
   expect(deviceInfo.pathOf(ATTACHMENT)).toBe(OWN);
 });
 
-test("the device plugin's file is copied and not removed", async () => {
+test("copies the device plugin's file and does not remove it", async () => {
   const path = `${DIR}/dp/vendor.io-nic-0000:03:02.1-device.json`;
   await files.writeAtomic(path, JSON.stringify(PCI));
   await deviceInfo.prepare(OWN, DEVICE);
@@ -33,7 +33,7 @@ test("the device plugin's file is copied and not removed", async () => {
   expect(await files.readText(path)).toBe(JSON.stringify(PCI));
 });
 
-test("slashes of resource and device lead nowhere", async () => {
+test("replaces slashes in the names of resource and device", async () => {
   const resource = "../../etc";
   await files.writeAtomic(`${DIR}/dp/..-..-etc-..-x-device.json`, JSON.stringify(PCI));
   await deviceInfo.prepare(OWN, { resource, id: "../x" });
@@ -43,14 +43,14 @@ test("slashes of resource and device lead nowhere", async () => {
 test.each([
   ["a plugin that says nothing", DEVICE],
   ["a device of no resource", { id: "x" }],
-])("%s leaves no file", async (_name, device) => {
+])("writes no file for %s", async (_name, device) => {
   await deviceInfo.prepare(OWN, device);
   expect(await files.exists(OWN)).toBe(false);
   expect(await deviceInfo.read(OWN)).toBeUndefined();
   expect(log.lines).toEqual([]);
 });
 
-describe("ignores and logs:", () => {
+describe("ignores and logs a file with content that is", () => {
   test.each([
     ["no JSON", "garbage"],
     ["no object", "[]"],

@@ -5,7 +5,7 @@ import { hasCapability, parseNetworkConfig, printPluginConfig, withCniArgs } fro
 const parse = (config: unknown): ReturnType<typeof parseNetworkConfig> =>
   parseNetworkConfig(JSON.stringify(config), "net1");
 
-describe("a configuration", () => {
+describe("a network configuration", () => {
   test.each([
     {
       name: "one plugin becomes a list and gets the name of the object",
@@ -81,7 +81,7 @@ describe("a configuration", () => {
       text: '{"cniVersion":"9.0.0","name":"a/b","plugins":[]}',
       fields: ["spec.config.cniVersion", "spec.config.name", "spec.config.plugins"],
     },
-  ])("is refused: $name", ({ text, fields }) => {
+  ])("is rejected: $name", ({ text, fields }) => {
     expect(parseNetworkConfig(text, "net1")).toMatchObject({
       ok: false,
       causes: fields.map((field) => ({ field })),
@@ -89,7 +89,7 @@ describe("a configuration", () => {
   });
 });
 
-test("a plugin gets only capabilities that it declares and that have a value", () => {
+test("a plugin receives only capabilities that it declares and that have a value", () => {
   const plugin = {
     type: "noop",
     capabilities: { portMappings: true, somethingElse: true, noCapability: false, absent: true },
@@ -108,7 +108,7 @@ test("a plugin gets only capabilities that it declares and that have a value", (
   });
 });
 
-test("arguments of the request win over those of the configuration", () => {
+test("the request's arguments take precedence over the configuration's", () => {
   const config = {
     cniVersion: "1.0.0",
     name: "n",

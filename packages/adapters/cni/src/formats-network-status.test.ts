@@ -139,7 +139,7 @@ test.each([
   '{"ips":[{"address":"1.1.1.2/24","gateway":1}]}',
   '{"routes":[{"dst":1}]}',
   '{"routes":[{"dst":"::/0","gw":1}]}',
-])("%s is no result", (text) => {
+])("rejects %s as a result", (text) => {
   expect(parseResult(text, "1.0.0")).toBeUndefined();
 });
 
@@ -152,15 +152,15 @@ test.each([
     text: '{"ip4":{"ip":"1.2.3.4/24"}}',
     want: { cniVersion: "0.3.1", ips: [{ address: "1.2.3.4/24" }], routes: [], dns: undefined },
   },
-])("the result $text has the version of its configuration", ({ text, want }) => {
+])("the result $text takes the version of its configuration", ({ text, want }) => {
   expect(parseResult(text, "0.3.1")).toStrictEqual(want);
 });
 
-test("a result that says its version has that", () => {
+test("a result with an explicit version retains that version", () => {
   expect(parseResult('{"cniVersion":"0.4.0"}', "1.0.0")).toEqual({ cniVersion: "0.4.0" });
 });
 
-test("each of several interfaces gets its own addresses, the one that was asked for what is of none", () => {
+test("each interface gets its own addresses; the requested interface also gets unassigned addresses", () => {
   const result = {
     cniVersion: "1.1.0",
     interfaces: [{ name: "veth1" }, NIC, { name: "aux", mac: "02:00:00:00:00:01", sandbox: "/x" }],
@@ -213,7 +213,7 @@ test.each([
     result: { interfaces: ["a", "b"].map((nic) => ({ name: nic, ...SANDBOX })) },
     want: ["eth0"],
   },
-])("the default network is that of $name", ({ result, want }) => {
+])("the default network's entry is that of $name", ({ result, want }) => {
   const entries = buildDefaultNetworkStatuses({ cniVersion: "1.0.0", ...result }, "all", "eth0");
   const marked = entries.filter((entry) => entry.default === true);
   expect(marked.map((entry) => entry.interface)).toEqual(want);

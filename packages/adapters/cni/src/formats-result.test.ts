@@ -15,24 +15,27 @@ const RESULT = {
   dns: { nameservers: ["10.0.0.2"] },
 };
 
-test.each(["1.0.0", "1.1.0"])("in %s as it is", (cniVersion) => {
+test.each(["1.0.0", "1.1.0"])("prints a result unchanged for version %s", (cniVersion) => {
   expect(printResult(RESULT, cniVersion)).toEqual({ ...RESULT, cniVersion });
 });
 
-test.each(["0.3.0", "0.3.1", "0.4.0"])("in %s with the family of each address", (cniVersion) => {
-  const [first, second, third] = RESULT.ips;
-  expect(printResult(RESULT, cniVersion)).toEqual({
-    ...RESULT,
-    cniVersion,
-    ips: [
-      { version: "4", ...first },
-      { version: "6", ...second },
-      { version: "4", ...third },
-    ],
-  });
-});
+test.each(["0.3.0", "0.3.1", "0.4.0"])(
+  "prints the family of each address for version %s",
+  (cniVersion) => {
+    const [first, second, third] = RESULT.ips;
+    expect(printResult(RESULT, cniVersion)).toEqual({
+      ...RESULT,
+      cniVersion,
+      ips: [
+        { version: "4", ...first },
+        { version: "6", ...second },
+        { version: "4", ...third },
+      ],
+    });
+  },
+);
 
-test.each(["0.1.0", "0.2.0"])("in %s with one address of each family", (cniVersion) => {
+test.each(["0.1.0", "0.2.0"])("prints one address of each family for version %s", (cniVersion) => {
   expect(printResult(RESULT, cniVersion)).toEqual({
     cniVersion,
     ip4: {
@@ -45,7 +48,7 @@ test.each(["0.1.0", "0.2.0"])("in %s with one address of each family", (cniVersi
   });
 });
 
-test("without addresses there are none", () => {
+test("prints no addresses for a result without addresses", () => {
   expect(printResult({ cniVersion: "1.0.0" }, "0.2.0")).toEqual({ cniVersion: "0.2.0", dns: {} });
   expect(printResult({ cniVersion: "1.0.0" }, "0.4.0")).toEqual({ cniVersion: "0.4.0" });
 });

@@ -25,7 +25,7 @@ function row(interfaceName: string, more: Partial<JournalRow> = {}): JournalRow 
   };
 }
 
-test("rows are read as written, in the order of their sequence", async () => {
+test("reads rows as written, ordered by sequence", async () => {
   const journal = createJournal(createFakeFiles(), "/j");
   const rows = [row("z", { sequence: 1 }), row("a", { sequence: 2 })];
   for (const entry of rows) await journal.write(entry);
@@ -33,7 +33,7 @@ test("rows are read as written, in the order of their sequence", async () => {
   expect(await journal.listPods()).toEqual(["uid-1"]);
 });
 
-test("a row replaces the one of the same sandbox and interface, not that of another sandbox", async () => {
+test("a row replaces the row of the same sandbox and interface, but not another sandbox's", async () => {
   const journal = createJournal(createFakeFiles(), "/j");
   const other = row("a", { request: { ...row("a").request, containerId: "box0" } });
   await journal.write(other);
@@ -42,7 +42,7 @@ test("a row replaces the one of the same sandbox and interface, not that of anot
   expect((await journal.list("uid-1")).map((entry) => entry.state)).toEqual(["begun", "attached"]);
 });
 
-test("a pod whose last row is removed is forgotten; removing twice is success", async () => {
+test("forgets a pod after its last row is removed; removing twice succeeds", async () => {
   const files = createFakeFiles();
   const journal = createJournal(files, "/j");
   await journal.write(row("a"));
@@ -56,7 +56,7 @@ test("a pod whose last row is removed is forgotten; removing twice is success", 
   expect(await files.list("/j")).toEqual([]);
 });
 
-test("a partial write is not a row", async () => {
+test("does not read a partial write as a row", async () => {
   const files = createFakeFiles();
   const journal = createJournal(files, "/j");
   await journal.write(row("a"));
@@ -89,7 +89,7 @@ test.each([
     name: `asks for no ${key}`,
     text: JSON.stringify(broken("request", { ...request, [key]: undefined })),
   })),
-])("a row that $name is an error, since it may stand for a lease", async ({ text }) => {
+])("fails on a row that $name, because the row may record a lease", async ({ text }) => {
   const files = createFakeFiles();
   await files.writeAtomic("/j/uid-1/box1.a.json", text);
   await expect(createJournal(files, "/j").list("uid-1")).rejects.toMatchObject({
@@ -102,7 +102,7 @@ test.each([
   { name: "a sandbox", request: { ...request, containerId: "../box1" } },
   { name: "a sandbox without a name", request: { ...request, containerId: "" } },
   { name: "a NIC", request: { ...request, interfaceName: "../a" } },
-])("$name that is a path is refused", async ({ request: refused }) => {
+])("rejects $name that is a path", async ({ request: refused }) => {
   const files = createFakeFiles();
   await expect(
     createJournal(files, "/j").write(row("a", { request: refused })),
@@ -113,7 +113,7 @@ test.each([
   expect(files.paths).toEqual([]);
 });
 
-test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
+test.each(["../x", "a/b", ""])("rejects %j as a pod UID", async (podUid) => {
   const journal = createJournal(createFakeFiles(), "/j");
   await expect(async () => journal.write(row("a", { podUid }))).rejects.toMatchObject({
     code: "OS_PATH_REFUSED",
@@ -121,7 +121,7 @@ test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
   });
 });
 
-test("directories without rows are deleted", async () => {
+test("deletes directories without rows", async () => {
   const files = createFakeFiles();
   await files.writeAtomic("/journal/uid-9/.c1.net1.json.1234.tmp", "half");
   const journal = createJournal(files, "/journal");
@@ -129,7 +129,7 @@ test("directories without rows are deleted", async () => {
   expect(await files.list("/journal")).toEqual([]);
 });
 
-test("rows of a pod are read once, and again after a change that failed", async () => {
+test("reads the rows of a pod once, and again after a failed change", async () => {
   const files = createFakeFiles();
   await createJournal(files, "/j").write(row("a"));
   let reads = 0;

@@ -86,7 +86,7 @@ describe("CHECK", () => {
     });
   });
 
-  test("does not hold plugin bridge to the bridge's address, which is that of a port", async () => {
+  test("omits the bridge's MAC for plugin bridge, because it changes with the ports", async () => {
     const { calls, cni } = machine();
     const host = { name: "br0", mac: "02:00:00:00:00:01" };
     const nic = { name: "net1", mac: "02:00:00:00:00:02", sandbox: "/run/netns/box" };
@@ -151,7 +151,7 @@ describe("STATUS", () => {
   test.each([
     { name: "an older configuration", config: buildConfig({ cniVersion: "1.0.0" }, "new") },
     { name: "older plugins", config: buildConfig({}, "old") },
-  ])("is not asked of $name", async ({ config }) => {
+  ])("is skipped for $name", async ({ config }) => {
     const { calls, cni } = machine();
     expect(await cni.status(config)).toBe(false);
     expect(calls).toEqual([]);

@@ -54,16 +54,19 @@ test.each<{ name: string; hostProcess?: number; outside: readonly string[] }>([
     hostProcess: 1,
     outside: ["nsenter", "--target", "1", "--mount", "--net", "--", "/b/bridge"],
   },
-])("a plugin $name gets a namespace with the addresses", async ({ hostProcess, outside }) => {
-  const [command] = await del({ ipMasq: true }, {}, hostProcess);
-  expect(command?.argv.slice(0, 5)).toEqual(["unshare", "--net", "--", "sh", "-c"]);
-  expect(command?.argv.slice(7)).toEqual(outside);
-  expect(command?.env).toMatchObject({
-    STAND_IN_ADDRESSES: "10.0.0.2/24 fd00::2/64",
-    CNI_NETNS: "",
-    CNI_COMMAND: "DEL",
-  });
-});
+])(
+  "a plugin $name runs in a temporary namespace with the addresses",
+  async ({ hostProcess, outside }) => {
+    const [command] = await del({ ipMasq: true }, {}, hostProcess);
+    expect(command?.argv.slice(0, 5)).toEqual(["unshare", "--net", "--", "sh", "-c"]);
+    expect(command?.argv.slice(7)).toEqual(outside);
+    expect(command?.env).toMatchObject({
+      STAND_IN_ADDRESSES: "10.0.0.2/24 fd00::2/64",
+      CNI_NETNS: "",
+      CNI_COMMAND: "DEL",
+    });
+  },
+);
 
 test.each([
   { name: "the plugin does not masquerade", plugin: {}, where: {} },
@@ -73,7 +76,7 @@ test.each([
     plugin: { ipMasq: true },
     where: { result: { cniVersion: "1.0.0" } },
   },
-])("a plugin runs as always if $name", async ({ plugin, where }) => {
+])("runs a plugin without a temporary namespace if $name", async ({ plugin, where }) => {
   const commands = await del(plugin, where);
   expect(commands.map(({ argv }) => argv)).toEqual([["/b/bridge"]]);
 });

@@ -40,7 +40,7 @@ async function settled(): Promise<void> {
   for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
 
-test("an exclusive operation waits for running ones and delays later ones", async () => {
+test("an exclusive operation waits for running operations and delays later ones", async () => {
   log = [];
   const locks = new SharedLocks();
   const first = begin({ locks }, "runShared", "first");
@@ -163,7 +163,7 @@ const buildCni = (runner: ProcessRunner): ReturnType<typeof createCni> =>
   createCni({ runner, binDirs: ["/a", "/b"], family: "test" });
 
 describe("ADD", () => {
-  test("runs the plugins in order, each with the result of the one before it", async () => {
+  test("runs the plugins in order, each with the previous plugin's result", async () => {
     const { runner, calls } = machine(({ path }) => ({ out: { ...RESULT, dns: { path } } }));
     const result = await buildCni(runner).add(REQUEST);
     expect(result).toEqual({ ...RESULT, dns: { path: "/b/second" } });
@@ -214,7 +214,7 @@ describe("ADD", () => {
     expect(calls.map((call) => call.timeoutMs)).toEqual([500, 500]);
   });
 
-  test("without plugins has an empty result", async () => {
+  test("returns an empty result without plugins", async () => {
     const { runner } = machine(() => ({ out: RESULT }));
     const config = { ...REQUEST.config, plugins: [] };
     expect(await buildCni(runner).add({ ...REQUEST, config })).toEqual({ cniVersion: "1.1.0" });
@@ -298,12 +298,12 @@ describe("ADD", () => {
         },
       },
     },
-  ])("names what went wrong: $name", async ({ answer, want }) => {
+  ])("reports the plugin's failure: $name", async ({ answer, want }) => {
     const { runner } = machine(() => answer);
     await expect(buildCni(runner).add(REQUEST)).rejects.toMatchObject(want);
   });
 
-  test("finds out that a plugin is missing before the first one runs", async () => {
+  test("detects a missing plugin before the first plugin runs", async () => {
     const { runner, calls } = machine(() => ({ out: RESULT }));
     const cni = createCni({
       runner: {
@@ -323,7 +323,7 @@ describe("ADD", () => {
     expect(calls).toHaveLength(0);
   });
 
-  test("from a pod, runs each plugin in the host's namespaces, and finds those that the host has", async () => {
+  test("in a pod, finds and runs each plugin in the host's namespaces", async () => {
     const argvs: string[] = [];
     const runner: ProcessRunner = {
       run: ({ argv }) => {
@@ -362,13 +362,13 @@ describe("ADD", () => {
       version: { exitCode: 1, out: { code: 7, msg: "no" } },
       want: "1.1.0",
     },
-  ])("speaks $want with a plugin $name", async ({ version, want }) => {
+  ])("uses version $want with a plugin $name", async ({ version, want }) => {
     const { runner, calls } = machine(() => ({ out: RESULT }), version);
     await buildCni(runner).add(REQUEST);
     expect(calls.map((call) => call.config["cniVersion"])).toEqual([want, want]);
   });
 
-  test("ends where a plugin hangs when it is asked which versions it speaks", async () => {
+  test("fails when a plugin hangs during the query of its versions", async () => {
     const hangs = new AppError("OS_TIMED_OUT", { program: "first", timeoutMs: 5_000 });
     const { runner, calls } = machine(() => ({ out: RESULT }), hangs);
     await expect(buildCni(runner).add(REQUEST)).rejects.toMatchObject({
@@ -378,7 +378,7 @@ describe("ADD", () => {
     expect(calls).toEqual([]);
   });
 
-  test("gives no previous result to plugins that are older than that", async () => {
+  test("passes no previous result to plugins that are too old for one", async () => {
     const { runner, calls } = machine(() => ({ out: { ip4: { ip: "10.0.0.2/24" } } }));
     const config = { ...REQUEST.config, cniVersion: "0.2.0" };
     const result = await buildCni(runner).add({ ...REQUEST, config });
@@ -388,7 +388,7 @@ describe("ADD", () => {
 });
 
 describe("DEL", () => {
-  test("runs backwards, each plugin with the result of ADD, without a namespace when it is gone", async () => {
+  test("runs the plugins in reverse order with the result of ADD, without a deleted namespace", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
     const { containerId, interfaceName, config, args, capabilityArgs } = REQUEST;
     const previous = { containerId, interfaceName, config, args, capabilityArgs };
@@ -407,14 +407,14 @@ describe("DEL", () => {
   test.each([
     { name: "of ADD", result: { cniVersion: "0.4.0" }, want: ["0.4.0", "0.4.0"] },
     { name: "that the plugins speak where ADD's is not known", want: ["1.0.0", "1.0.0"] },
-  ])("speaks the version $name", async ({ result, want }) => {
+  ])("uses the version $name", async ({ result, want }) => {
     const { runner, calls } = machine(() => ({ out: "" }));
     await buildCni(runner).del(REQUEST, result);
     expect(calls.map((call) => call.config["cniVersion"])).toEqual(want);
     expect(calls.map((call) => call.config["prevResult"])).toEqual([result, result]);
   });
 
-  test("gives no result to plugins that are older than that", async () => {
+  test("passes no result to plugins that are too old for one", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
     await buildCni(runner).del(REQUEST, { cniVersion: "0.3.1" });
     expect(calls[0]?.config).not.toHaveProperty("prevResult");
@@ -437,7 +437,7 @@ describe("DEL", () => {
   });
 });
 
-describe("releasing addresses", () => {
+describe("release of addresses", () => {
   const plugins = [
     { type: "first", ipam: { type: "host-local", subnet: "10.0.0.0/24" } },
     { type: "second" },
@@ -446,7 +446,7 @@ describe("releasing addresses", () => {
   ];
   const request = { ...REQUEST, config: { ...REQUEST.config, plugins } };
 
-  test("runs the DEL of IPAM plugins alone, with the configuration of those that they serve", async () => {
+  test("runs DEL of the IPAM plugins only, with the configuration of the plugins that use them", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
     await buildCni(runner).releaseAddresses(request);
     expect(calls.map((call) => call.path)).toEqual(["/b/dhcp", "/b/host-local"]);
@@ -456,7 +456,7 @@ describe("releasing addresses", () => {
     expect(calls[1]?.timeoutMs).toBe(30_000);
   });
 
-  test("stops at one that fails", async () => {
+  test("stops at an IPAM plugin that fails", async () => {
     const { runner, calls } = machine(() => ({ exitCode: 1, out: { code: 11, msg: "later" } }));
     await expect(buildCni(runner).releaseAddresses(request)).rejects.toMatchObject({
       details: { plugin: "dhcp", command: "DEL" },

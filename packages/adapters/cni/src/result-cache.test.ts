@@ -28,7 +28,7 @@ async function findIn(entry: unknown): Promise<unknown> {
   return createResultCache(files, ["/a", "/b"]).find("box", "net1");
 }
 
-test("an attachment of a runtime is found with all that its DEL needs", async () => {
+test("finds a runtime's attachment with everything that its DEL needs", async () => {
   expect(await findIn(ENTRY)).toEqual({
     config: CONFIG,
     args: ENTRY.cniArgs,
@@ -37,7 +37,7 @@ test("an attachment of a runtime is found with all that its DEL needs", async ()
   });
 });
 
-test("all that can be read are listed, with whose they are, until they are forgotten", async () => {
+test("lists all readable entries with their attachments until they are deleted", async () => {
   const files = createFakeFiles();
   const path = "/a/results/blue-box-net1";
   await files.writeAtomic(path, JSON.stringify(ENTRY));
@@ -51,7 +51,7 @@ test("all that can be read are listed, with whose they are, until they are forgo
   expect(await cache.list()).toEqual([]);
 });
 
-test("an entry without arguments and result is valid", async () => {
+test("accepts an entry without arguments and result", async () => {
   const { kind, containerId, ifName, networkName, config } = ENTRY;
   expect(await findIn({ kind, containerId, ifName, networkName, config })).toStrictEqual({
     config: CONFIG,
@@ -60,7 +60,7 @@ test("an entry without arguments and result is valid", async () => {
   });
 });
 
-test("arguments that are not pairs of strings are omitted", async () => {
+test("omits arguments that are not pairs of strings", async () => {
   const cniArgs = [["A", "1"], ["B"], ["C", 2], ["D", "3", "4"], "E5", null];
   expect(await findIn({ ...ENTRY, cniArgs })).toMatchObject({ args: [["A", "1"]] });
 });
@@ -73,6 +73,6 @@ test.each([
   { name: "whose configuration is none", entry: { ...ENTRY, config: "????" } },
   { name: "that is cut off", entry: '{"kind":"cniCacheV1"' },
   { name: "that is empty", entry: "" },
-])("an entry $name is ignored", async ({ entry }) => {
+])("ignores an entry $name", async ({ entry }) => {
   expect(await findIn(entry)).toBeUndefined();
 });

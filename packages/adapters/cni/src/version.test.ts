@@ -30,7 +30,7 @@ test.each([
     want: undefined,
   },
   { name: "nothing known of an answer that is a list", answer: ["1.0.0"], want: undefined },
-])("a plugin speaks $name", ({ answer, want }) => {
+])("versions that a plugin supports: $name", ({ answer, want }) => {
   expect(parseVersions(answer)).toEqual(want);
 });
 
@@ -50,6 +50,6 @@ test.each([
     supported: [["0.4.0"], ["0.3.1"]],
     want: "1.0.0",
   },
-])("the version is the newest $name", ({ supported, want }) => {
+])("the negotiated version is the newest $name", ({ supported, want }) => {
   expect(negotiateVersion("1.0.0", supported)).toBe(want);
 });

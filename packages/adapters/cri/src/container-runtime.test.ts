@@ -28,7 +28,7 @@ function sent(): Record<string, unknown> | undefined {
   return server.calls.at(-1)?.request;
 }
 
-test("a sandbox is asked for in the words of CRI", async () => {
+test("sends the CRI request for a sandbox", async () => {
   server.answers["RunPodSandbox"] = () => ({ podSandboxId: "box" });
   const config = sandboxConfigFor(PLACE, "pod");
   const dns = { servers: ["10.0.0.10"], searches: ["svc"], options: ["ndots:5"] };
@@ -59,7 +59,7 @@ test("a sandbox is asked for in the words of CRI", async () => {
   });
 });
 
-test("a container is asked for in the words of CRI", async () => {
+test("sends the CRI request for a container", async () => {
   server.answers["CreateContainer"] = () => ({ containerId: "c" });
   const config = containerConfigFor(PLACE, ["run", "it"], 2);
   const sandbox = sandboxConfigFor(PLACE, "pod");
@@ -125,7 +125,7 @@ test.each<{ name: string; call: (its: ContainerRuntime) => Promise<unknown>; met
   { name: "its removal", call: (its) => its.removeContainer("x"), method: "RemoveContainer" },
   { name: "the removal of an image", call: (its) => its.removeImage("x"), method: "RemoveImage" },
 ])(
-  "$name that is gone is nothing, and other failures are told ($method)",
+  "a missing object is not a failure for $name; other failures are reported ($method)",
   async ({ call, method }) => {
     server.answers[method] = () => Promise.reject(grpcError("NOT_FOUND"));
     expect(await call(runtime)).toBeUndefined();
@@ -314,7 +314,7 @@ test.each<{
   expect(server.calls.map((one) => [one.method, one.request]).at(-1)).toEqual([method, request]);
 });
 
-test("a pull ends with its signal", async () => {
+test("aborting its signal ends a pull", async () => {
   const stop = new AbortController();
   server.answers["PullImage"] = () => {
     stop.abort();
@@ -336,7 +336,7 @@ test("a call ends at its deadline", async () => {
   past.close();
 });
 
-test("a status without conditions reports the first that is missing", async () => {
+test("a status without conditions reports the first missing condition", async () => {
   server.answers["Status"] = () => ({});
   expect(await runtime.problem()).toBe("RuntimeReady is missing");
 });
@@ -360,7 +360,7 @@ test.each([
     name: "containerd's status",
     answer: () => Promise.reject(grpcError("DEADLINE_EXCEEDED", "timeout 1s exceeded")),
   },
-])("a program that takes too long is told by $name", async ({ answer }) => {
+])("reports a program that takes too long from $name", async ({ answer }) => {
   server.answers["ExecSync"] = answer;
   await expect(runtime.execSync("c", ["sleep"], 1)).rejects.toMatchObject({
     code: "CRI_TIMED_OUT",
@@ -369,7 +369,7 @@ test.each([
   expect(sent()).toEqual({ containerId: "c", cmd: ["sleep"], timeout: "1" });
 });
 
-test("long output of a program is refused; other responses are not", async () => {
+test("rejects long output of a program, but not other long responses", async () => {
   const execAnswer = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
   server.answers["ExecSync"] = execAnswer(60_000);
   expect((await runtime.execSync("c", ["speak"], 1)).stdout).toHaveLength(60_000);
@@ -390,20 +390,20 @@ test("an unreachable registry is not an unavailable runtime", async () => {
   expect(sent()).toMatchObject({ image: { image: "one" }, auth: null });
 });
 
-test("who asks is told to the registry", async () => {
+test("sends the caller's credentials to the registry", async () => {
   server.answers["PullImage"] = () => ({ imageRef: "sha256:1" });
   await runtime.pullImage("one", { username: "me", password: "pw" });
   expect(sent()).toMatchObject({ auth: { username: "me", password: "pw", identityToken: "" } });
 });
 
-test("a network that is not ready is a problem", async () => {
+test("reports a network that is not ready as a problem", async () => {
   const condition = { type: "NetworkReady", status: false, reason: "NoConfig", message: "no file" };
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
   server.answers["Status"] = () => ({ status: { conditions: [ready, condition] } });
   expect(await runtime.problem()).toBe("NoConfig: no file");
 });
 
-test("a stream's address is asked for with what is wanted of it", async () => {
+test("requests a stream's address with the requested streams", async () => {
   server.answers["Exec"] = () => ({ url: "http://127.0.0.1:1/exec/x" });
   const streams = { tty: true, stdin: true, stdout: true, stderr: false };
   expect(await runtime.exec({ containerId: "c", command: ["sh"], ...streams })).toMatch(/exec/);

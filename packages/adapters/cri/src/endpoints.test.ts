@@ -22,7 +22,7 @@ function find(addresses: readonly string[]): EndpointFinder {
   return found;
 }
 
-test("uses the first address that answers CRI v1 from then on", async () => {
+test("continues to use the first address that responds to CRI v1", async () => {
   const deaf = await serve(["containerd.services.events.v1.Events"]);
   const [first, second] = [
     await serve(["runtime.v1.RuntimeService"]),

@@ -61,7 +61,7 @@ function envelope(topic: string, id: string): object {
   return { topic, event: { value: { id } } };
 }
 
-test("containerd's own events are asked for first; starts and ends are told again later", async () => {
+test("prefers containerd's own events, and repeats starts and ends later", async () => {
   const server = await serve([CRI, EVENTS]);
   let stream: ServerWritableStream<object, object> | undefined;
   server.streams["Subscribe"] = (its) => {
@@ -95,7 +95,7 @@ test("containerd's own events are asked for first; starts and ends are told agai
   expect(server.calls.filter(({ method }) => method === "GetContainerEvents")).toEqual([]);
 });
 
-test("where there are none, CRI's are followed; after each end everything may have changed", async () => {
+test("falls back to CRI events, and reports a change of everything after each end of the stream", async () => {
   const server = await serve([CRI]);
   const streams: ServerWritableStream<object, object>[] = [];
   server.streams["GetContainerEvents"] = (its) => void streams.push(its);
@@ -115,7 +115,7 @@ test("where there are none, CRI's are followed; after each end everything may ha
   expect(streams).toHaveLength(2);
 });
 
-test("a runtime without any events is looked at again, in the end every ten seconds", async () => {
+test("polls a runtime without events with growing delays of up to ten seconds", async () => {
   const server = await serve([CRI]);
   server.streams["GetContainerEvents"] = (stream) => {
     stream.end();
@@ -138,7 +138,7 @@ test("a runtime without any events is looked at again, in the end every ten seco
   expect(pausesMs).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
 });
 
-test("a runtime that is away is looked for every second at least", async () => {
+test("retries an unavailable runtime at least every second", async () => {
   const server = await serve([CRI, EVENTS]);
   server.streams["Subscribe"] = () => undefined;
   server.stop();

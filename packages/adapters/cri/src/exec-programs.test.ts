@@ -17,7 +17,7 @@ afterEach(() => {
   server.close();
 });
 
-test("processes of a container that exec has not started are ignored", async () => {
+test("ignores processes of a container that exec did not start", async () => {
   server.answers["ListPids"] = () => ({
     processes: [
       { pid: 1, info: null },
@@ -34,13 +34,13 @@ test("processes of a container that exec has not started are ignored", async () 
   });
 });
 
-test("a program is killed in its container", async () => {
+test("kills a program in its container", async () => {
   server.answers["Kill"] = () => ({});
   await programs.kill("c", "one");
   expect(server.calls.at(-1)?.request).toEqual({ containerId: "c", execId: "one", signal: 9 });
 });
 
-test("a container or program that has ended has none, and needs no end", async () => {
+test("an ended container lists no programs, and killing an ended program succeeds", async () => {
   for (const method of ["ListPids", "Kill"])
     server.answers[method] = () => Promise.reject(grpcError("NOT_FOUND"));
   expect(await programs.list("c")).toEqual([]);

@@ -141,7 +141,7 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
   expect(namespaces.openCount).toBe(0);
 });
 
-test("one that ends between two answers is none", async () => {
+test("returns no sandbox that ends between the two requests", async () => {
   const runtime = {
     ...createRuntime(() => [STATUS]),
     findSandbox: () => Promise.resolve(undefined),
@@ -150,7 +150,7 @@ test("one that ends between two answers is none", async () => {
   expect(await sandboxes.find("uid-1")).toBeUndefined();
 });
 
-test("one that was found is looked for again only when it is not ready any more", async () => {
+test("lists sandboxes again only when the known one is no longer ready", async () => {
   const statuses = [STATUS];
   let lists = 0;
   const { listSandboxes, findSandbox } = createRuntime(() => statuses);
@@ -178,7 +178,7 @@ test("one that was found is looked for again only when it is not ready any more"
   expect(await find()).toEqual(["box-2", 3]);
 });
 
-test("the runtime lists only sandboxes with the pod's label", async () => {
+test("lists only sandboxes with the pod's label", async () => {
   const filters: unknown[] = [];
   const runtime: SandboxDeps["runtime"] = {
     listSandboxes: (filter) => {
@@ -191,7 +191,7 @@ test("the runtime lists only sandboxes with the pod's label", async () => {
   expect(filters).toEqual([{ labels: { "io.kubernetes.pod.uid": "uid-1" } }]);
 });
 
-test("of 1001 pods only the least recently requested one is listed again", async () => {
+test("lists again only the least recently requested of 1001 pods", async () => {
   const podUids = Array.from({ length: 1001 }, (_none, index) => `uid-${String(index)}`);
   const statuses = podUids.map((uid) => ({
     ...STATUS,

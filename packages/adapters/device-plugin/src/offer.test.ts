@@ -21,14 +21,14 @@ const DEVICE = {
   permissions: "rw",
 };
 
-test("it is named after the last part of its resource", () => {
+test("an offer is named after the last part of its resource", () => {
   expect(offerName(OFFER)).toBe("vhost-net");
 });
 
 test.each([
   [true, "Healthy"],
   [false, "Unhealthy"],
-] as const)("with its file there %s, all are %s", (exists, health) => {
+] as const)("if its file exists (%s), all its devices are %s", (exists, health) => {
   expect(listDevices(OFFER, exists)).toEqual([
     { ID: "vhost-net-0", health },
     { ID: "vhost-net-1", health },
@@ -39,7 +39,7 @@ test("a container gets the copy of a device in the place of the device's own fil
   expect(allocateDevice(OFFER)).toEqual({ devices: [DEVICE], mounts: [] });
 });
 
-test("a container gets what is shown of each directory, under its own path, for reading", () => {
+test("a container gets each directory read-only, under its own path", () => {
   expect(allocateDirectories(["sockets-1", "sockets-2"])).toEqual({
     devices: [],
     mounts: ["sockets-1", "sockets-2"].map((id) => ({
@@ -58,13 +58,16 @@ test.each([
     requested: [["vhost-net-0"], ["vhost-net-2"]],
     unknown: "vhost-net-2",
   },
-])("whether devices are known that a kubelet asks for: $name", ({ requested, unknown }) => {
-  const containerRequests = requested.map((devicesIds) => ({ devicesIds }));
-  let found: unknown;
-  try {
-    requireKnownDevices(OFFER, { containerRequests });
-  } catch (error) {
-    found = isAppError(error, "DEVICE_UNKNOWN") ? error.details["device"] : error;
-  }
-  expect(found).toBe(unknown);
-});
+])(
+  "finds the device that kubelet requests and the offer lacks: $name",
+  ({ requested, unknown }) => {
+    const containerRequests = requested.map((devicesIds) => ({ devicesIds }));
+    let found: unknown;
+    try {
+      requireKnownDevices(OFFER, { containerRequests });
+    } catch (error) {
+      found = isAppError(error, "DEVICE_UNKNOWN") ? error.details["device"] : error;
+    }
+    expect(found).toBe(unknown);
+  },
+);

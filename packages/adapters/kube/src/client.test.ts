@@ -47,7 +47,7 @@ test("receives bytes that arrive in the same segment as the response", async () 
   stream.destroy();
 });
 
-test("a refusal has the server's message", async () => {
+test("reports the server's message in a rejection", async () => {
   const message = "the console of ns/one is in use";
   const text = JSON.stringify({ kind: "Status", code: 409, reason: "Conflict", message });
   const head = `HTTP/1.1 409 Conflict\r\ncontent-length: ${String(text.length)}`;
@@ -57,7 +57,7 @@ test("a refusal has the server's message", async () => {
   await expect(openStream(config, CALL)).rejects.toMatchObject({ details: { message } });
 });
 
-test("an unreachable server is named", async () => {
+test("names an unreachable server", async () => {
   server.on("upgrade", (_request, socket) => {
     socket.destroy();
   });

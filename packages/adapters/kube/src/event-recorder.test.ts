@@ -81,7 +81,7 @@ async function rest(): Promise<void> {
 }
 
 describe("an event", () => {
-  test("names the object, the source and what happened", async () => {
+  test("names the object, the source and the action", async () => {
     const { recorder, created } = setUp();
     recorder.record(vmi, note);
     await rest();
@@ -106,7 +106,7 @@ describe("an event", () => {
     expect(counts).toEqual([10]);
   });
 
-  test("of another reason is another one", async () => {
+  test("with another reason is a separate event", async () => {
     const { recorder, created } = setUp();
     recorder.record(vmi, note);
     recorder.record(vmi, { ...note, reason: "GuestRefused" });
@@ -129,7 +129,7 @@ describe("an event", () => {
     expect(messages.at(-1)).toBe("MAC 02:00:00:00:00:99 not set");
   });
 
-  test("of another part of the object is another one", async () => {
+  test("about another part of the object is a separate event", async () => {
     const { recorder, created } = setUp();
     for (const about of ["net1", "net2", "net1"]) recorder.record(vmi, { ...note, about });
     await rest();
@@ -137,7 +137,7 @@ describe("an event", () => {
     expect(created[0]).not.toHaveProperty("about");
   });
 
-  test("that repeats for an hour without end is written ever less often", async () => {
+  test("that repeats for an hour is written with growing intervals", async () => {
     const { recorder, clock, created, counts } = setUp();
     for (let second = 0; second < 3600; second += 1) {
       recorder.record(vmi, note);
@@ -148,7 +148,7 @@ describe("an event", () => {
     expect(counts.length).toBeLessThan(20);
   });
 
-  test("that is no warning is dropped when its object has had more than a VM has NICs", async () => {
+  test("of type Normal is dropped if its object has had more of them than a VM has NICs", async () => {
     const { recorder, created } = setUp();
     for (let i = 0; i < 200; i += 1) {
       recorder.record(vmi, { ...note, type: "Normal", about: `net${String(i)}` });
@@ -157,7 +157,7 @@ describe("an event", () => {
     expect(created).toHaveLength(128);
   });
 
-  test("is dropped when its object has had too many, and no other object's", async () => {
+  test("is dropped if its object has had too many events; other objects are not affected", async () => {
     const { recorder, clock, created } = setUp();
     for (let i = 0; i < 1000; i += 1) recorder.record(vmi, { ...note, about: `net${String(i)}` });
     await rest();
@@ -199,7 +199,7 @@ describe("an event", () => {
     expect(created.map(({ count }) => count)).toEqual([1, 2]);
   });
 
-  test("of a cluster's object is in the default namespace, and names no more than it knows", async () => {
+  test("of a cluster-scoped object is in the default namespace and omits unknown fields", async () => {
     const { recorder, created } = setUp({ host: undefined });
     const message = "x".repeat(2000);
     recorder.record(
@@ -223,7 +223,7 @@ describe("an event", () => {
     ]);
   });
 
-  test("that is not written says which and why", async () => {
+  test("that is not written is logged with its reason", async () => {
     const { recorder, lines, refuse } = setUp();
     refuse(new AppError("KUBE_NOT_FOUND", { message: "no namespace" }));
     recorder.record(vmi, note);
@@ -233,7 +233,7 @@ describe("an event", () => {
     ]);
   });
 
-  test("that the server refuses to count is not made anew", async () => {
+  test("is not created again if the server rejects the new count", async () => {
     const { recorder, clock, created, refuse, warnings } = setUp();
     recorder.record(vmi, note);
     await rest();
@@ -245,7 +245,7 @@ describe("an event", () => {
     expect(warnings()).toBe(1);
   });
 
-  test("that rested for five minutes is counted soon again", async () => {
+  test("that did not repeat for five minutes is counted soon again", async () => {
     const { recorder, clock, counts } = setUp();
     const repeat = async (waitMs: number): Promise<void> => {
       recorder.record(vmi, note);
@@ -261,7 +261,7 @@ describe("an event", () => {
     expect(counts).toEqual([2, 3, 4, 5]);
   });
 
-  test("counts repeats without end although new events are used up", async () => {
+  test("is counted correctly when it repeats without end while new events are dropped", async () => {
     const { recorder, clock, created, counts } = setUp();
     recorder.record(vmi, note);
     await rest();
@@ -274,7 +274,7 @@ describe("an event", () => {
     expect(counts).toEqual([2]);
   });
 
-  test("is evicted at a thousand events, least recently reported first", async () => {
+  test("is evicted when there are a thousand, least recently reported first", async () => {
     const { recorder, created } = setUp();
     const warn = async (uid: string): Promise<void> => {
       recorder.record({ ...vmi, metadata: { ...vmi.metadata, uid } }, note);
@@ -292,7 +292,7 @@ describe("an event", () => {
     await recorder.flush();
   });
 
-  test("that waits is written by a flush", async () => {
+  test("that is pending is written by a flush", async () => {
     const { recorder, counts } = setUp();
     recorder.record(vmi, note);
     await rest();

@@ -42,11 +42,11 @@ test.each([
     nowMs: 4_000,
     claim: { kind: "take" },
   },
-])("of $name: $claim", ({ lease, nowMs, claim }) => {
+])("decides on a lease, $name: $claim", ({ lease, nowMs, claim }) => {
   expect(decideClaim({ lease, sinceMs: 0 }, nowMs)).toEqual(claim);
 });
 
-test("a lease counts its holders, and remembers since when one holds it", () => {
+test("a lease counts its holders and records when the current holder acquired it", () => {
   const at = (nowMs: number, identity: string) => ({ key: KEY, identity, nowMs });
   const first = buildHeldLease(undefined, at(0, "a"));
   const renewed = buildHeldLease(first, at(1_000, "a"));

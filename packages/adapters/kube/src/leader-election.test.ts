@@ -93,7 +93,7 @@ beforeEach(() => {
   candidates = [];
 });
 
-test("the first leads, and is not disturbed by a second one", async () => {
+test("the first candidate leads and is not disturbed by a second one", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a);
   await emitLease();
@@ -112,7 +112,7 @@ test("exactly one of two concurrent candidates leads", async () => {
   expect(both.filter(({ elector }) => elector.isLeading())).toHaveLength(1);
 });
 
-test("one that dies is followed within five seconds, and wrote its last before", async () => {
+test("a leader that dies is replaced within five seconds, after its last write", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a).catch(() => undefined);
   await emitLease();
@@ -143,7 +143,7 @@ test("a released lease is acquired at once", async () => {
   expect([a, b].map(({ elector }) => elector.isLeading())).toEqual([false, true]);
 });
 
-test("one that cannot reach the server writes nothing, and goes on when nobody has followed", async () => {
+test("a disconnected leader writes nothing, and continues if there is no new leader", async () => {
   let isAway = false;
   const away = new AppError("KUBE_UNREACHABLE", { server: "s", message: "away" });
   const all = server;
@@ -165,7 +165,7 @@ test("one that cannot reach the server writes nothing, and goes on when nobody h
   await expect(fenced.create(NODES, NODE)).resolves.toMatchObject({ metadata: { name: "n" } });
 });
 
-test("a former leader that finds another one ends", async () => {
+test("a former leader that finds a new leader ends", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   const ended = run(a);
   const failure = ended.then(
@@ -192,7 +192,7 @@ test("a deleted lease gets exactly one holder again", async () => {
   expect([a, b].filter(({ elector }) => elector.isLeading())).toHaveLength(1);
 });
 
-test("a write that is made ends before another one may lead", async () => {
+test("a leader's write ends before another candidate may lead", async () => {
   const a = candidate("a");
   void run(a);
   await emitLease();

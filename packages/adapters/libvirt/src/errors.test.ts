@@ -20,7 +20,7 @@ function assertionsFor(prefix: string, numbers: Readonly<Record<string, number>>
 }
 
 describe("libvirt errors", () => {
-  test("numbers are those of virterror.h", () => {
+  test("numbers equal those of virterror.h", () => {
     const source = [
       "#include <libvirt/virterror.h>",
       assertionsFor("VIR_ERR_", VIR_ERR),
@@ -29,7 +29,7 @@ describe("libvirt errors", () => {
     expect(compile(source)).toBe("");
   });
 
-  test("a wrong number would be noticed", () => {
+  test("the compiler detects a wrong number", () => {
     const source = `#include <libvirt/virterror.h>\n${assertionsFor("VIR_ERR_", { NO_DOMAIN: 41 })}`;
     expect(compile(source)).toContain("static assertion failed");
   });
@@ -234,13 +234,13 @@ describe("libvirt errors", () => {
       text: { number: 67, domain: 20, message: "unsupported configuration: something else" },
       want: "LIBVIRT_REFUSED",
     },
-  ])("$name is $want", ({ text, want }) => {
+  ])("maps $name to $want", ({ text, want }) => {
     expect(toAppError({ ...text, level: 2 }, { call: "virDomainX", domain: "vm1" }).code).toBe(
       want,
     );
   });
 
-  test("the error names what was asked and what libvirt said", () => {
+  test("the error names the call and contains libvirt's message", () => {
     const error = toAppError(
       { number: 67, domain: 20, level: 2, message: "unsupported configuration" },
       { call: "virDomainAttachDeviceFlags", domain: "vm1" },

@@ -31,7 +31,7 @@ function row(destination: string, mask: string, flags: string): string {
 
 const [LOCAL, DEFAULT] = [row("0002000A", "00FFFFFF", "0001"), row("00000000", "00000000", "0003")];
 
-describe("an agent that knows routes", () => {
+describe("an agent that supports routes", () => {
   const local = { iface: "eth0", destination: "10.0.2.0", mask: "255.255.255.0", version: 4 };
   const route = { ...local, destination: "0.0.0.0", mask: "0.0.0.0", gateway: "10.0.2.1" };
   test.each([
@@ -61,7 +61,7 @@ describe("an agent that knows routes", () => {
   });
 });
 
-describe("a guest's own list of routes", () => {
+describe("the guest's route file", () => {
   test.each([
     { name: "with a default route", value: file(DEFAULT, LOCAL), want: HAS },
     { name: "without one", value: file(LOCAL), want: HAS_NONE },
@@ -89,12 +89,12 @@ describe("a guest's own list of routes", () => {
     { value: buildReply(-1), want: undefined },
     { value: buildReply(1e300), want: undefined },
     { value: buildReply("1,2"), want: undefined },
-  ])("has a number: $value", ({ value, want }) => {
+  ])("parses a number: $value", ({ value, want }) => {
     expect(parseFileNumber(value)).toBe(want);
   });
 });
 
-describe("an agent is asked", () => {
+describe("queries of an agent", () => {
   const unknown = new AppError("LIBVIRT_UNSUPPORTED", { message: "not found" });
   const unavailable = new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "gone" });
   const answers = {
@@ -116,25 +116,25 @@ describe("an agent is asked", () => {
     return { call, commands };
   }
 
-  test("for its routes, and for nothing else if it reports them", async () => {
+  test("request its routes, and nothing else if it reports them", async () => {
     const { call, commands } = agent({ routes: buildReply([]) });
     expect(await readGuestRoutes(call)).toEqual(HAS_NONE);
     expect(commands).toEqual(["routes"]);
   });
 
-  test("for the guest's route file if it does not support routes, and closes it", async () => {
+  test("fall back to the guest's route file if routes are not supported, and close the file", async () => {
     const { call, commands } = agent({});
     expect(await readGuestRoutes(call)).toEqual(HAS);
     expect(commands).toEqual(["routes", "openRoutes", "readFile 7", "closeFile 7"]);
   });
 
-  test("to close it also where it cannot be read", async () => {
+  test("close the file also when it cannot be read", async () => {
     const { call, commands } = agent({ readFile: unavailable });
     await expect(readGuestRoutes(call)).rejects.toBe(unavailable);
     expect(commands.at(-1)).toBe("closeFile 7");
   });
 
-  test("for no file where it is gone, or opens none", async () => {
+  test("open no file when the agent is unavailable, and read none that was not opened", async () => {
     const silent = agent({ routes: unavailable });
     await expect(readGuestRoutes(silent.call)).rejects.toBe(unavailable);
     expect(silent.commands).toEqual(["routes"]);

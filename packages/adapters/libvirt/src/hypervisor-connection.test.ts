@@ -261,7 +261,7 @@ describe("a call", () => {
     expect([losses, clock.dueMs]).toEqual([0, []]);
   });
 
-  test("about a guest's routes queries the agent, then the guest's file", async () => {
+  test("about a guest's routes queries the agent, then reads the guest's route file", async () => {
     const facts = connection.readGuestFacts("vm1", "routes");
     await reply("no JSON");
     for (const value of [JSON.stringify({ return: 7 }), "no JSON", "{}"]) await reply(value);
@@ -290,7 +290,7 @@ describe("a call", () => {
     await second;
   });
 
-  test("whose daemon closes the connection gives it up", async () => {
+  test("whose daemon closes the connection abandons it", async () => {
     const failure = connection.defineDomain("a").catch((error: unknown) => error);
     await fail({ number: 1, domain: 7, level: 2, message: "client socket is closed" });
     expect(await failure).toMatchObject({ code: "LIBVIRT_CONNECTION_LOST" });
@@ -313,7 +313,7 @@ describe("a call", () => {
     await calling;
   });
 
-  test("that gets no answer in time ends the connection", async () => {
+  test("without a reply before its deadline ends the connection", async () => {
     const failure = connection.abortJob("vm1").catch((error: unknown) => error);
     await settle();
     await clock.advance(1000);
@@ -329,7 +329,7 @@ describe("a call", () => {
 });
 
 describe("opening", () => {
-  test("ends with the child's reply", async () => {
+  test("succeeds with the child's reply", async () => {
     const opened = connection.open(OPEN, 2000);
     await settle();
     expect([requests, clock.dueMs]).toEqual([[OPEN], [2000]]);
@@ -356,7 +356,7 @@ describe("opening", () => {
       act: () => clock.advance(2000),
       want: { code: "LIBVIRT_TIMED_OUT", details: { call: "virConnectOpen", timeoutMs: 2000 } },
     },
-  ])("that $name is reported, and gives the connection up", async ({ act, want }) => {
+  ])("that $name is reported, and abandons the connection", async ({ act, want }) => {
     const failure = connection.open(OPEN, 2000).catch((error: unknown) => error);
     await settle();
     await act();
@@ -392,13 +392,13 @@ describe("the end of a connection", () => {
     expect([losses, clock.dueMs]).toEqual([1, []]);
   });
 
-  test("by the caller is one of ours", async () => {
+  test("by the caller is not attributed to the daemon", async () => {
     await connection.close();
     expect(await connection.closed).toEqual({ reason: "closed", by: "us" });
   });
 });
 
-test("events reach each listener until it ends or the connection does", () => {
+test("each listener receives events until it is removed or the connection ends", () => {
   const observed: string[] = [];
   const stop = connection.onEvent(({ kind }) => observed.push(`one ${kind}`));
   connection.onEvent(({ kind }) => observed.push(`two ${kind}`));

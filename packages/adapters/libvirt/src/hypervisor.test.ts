@@ -11,7 +11,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { createHypervisor, type HypervisorOptions, RestartBackoff } from "./hypervisor.ts";
 import type { Beat, Reply, Request } from "./protocol.ts";
 
-test("a child is started again at once, then after waits that grow to half a minute", () => {
+test("restarts a child at once, then after delays that grow to half a minute", () => {
   const restarts = new RestartBackoff();
   const delaysMs = [restarts.delayMs];
   for (let end = 0; end < 9; end += 1) {
@@ -21,7 +21,7 @@ test("a child is started again at once, then after waits that grow to half a min
   expect(delaysMs).toEqual([0, 0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
 });
 
-test("the end of a child that lived a minute is a first one", () => {
+test("the end of a child that lived for a minute counts as the first", () => {
   const restarts = new RestartBackoff();
   for (let end = 0; end < 9; end += 1) restarts.recordEnd(1000);
   restarts.recordEnd(60_000);
@@ -193,7 +193,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(1);
   });
 
-  test("one call is in flight for a connection", async () => {
+  test("sends one call at a time for a connection", async () => {
     const connection = await hypervisor.open(uri);
     const first = connection.findDomain("a");
     const second = connection.findDomain("b");
@@ -209,7 +209,7 @@ describe("hypervisor", () => {
     await second;
   });
 
-  test("a call beyond its deadline gives its connection up, and that one only", async () => {
+  test("a call beyond its deadline ends its own connection only", async () => {
     const other = await hypervisor.open(uri);
     const connection = await abandonOne();
     expect(await connection.closed).toEqual({
@@ -225,7 +225,7 @@ describe("hypervisor", () => {
     expect(await found).toBeUndefined();
   });
 
-  test("a move has no deadline, and is settled when its connection is lost", async () => {
+  test("a migration has no deadline, and fails when its connection is lost", async () => {
     const connection = await hypervisor.open(uri);
     const ways = { peerUri: "qemu:peer", memoryUri: "unix:memory" };
     const moved = connection.migrateDomain("vm1", ways);
@@ -262,7 +262,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(2);
   });
 
-  test("too many connections that hang replace the child", async () => {
+  test("too many hanging connections replace the child", async () => {
     await abandonOne();
     await abandonOne();
     await clock.pass(3000);
@@ -289,7 +289,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(2);
   });
 
-  test("a child that has ended is sent nothing more", async () => {
+  test("sends nothing to a child that has ended", async () => {
     await hypervisor.open(uri);
     childAt(0).kill();
     await settle();
@@ -298,7 +298,7 @@ describe("hypervisor", () => {
     expect(childAt(0).requests).toHaveLength(length);
   });
 
-  test("a child that breaks the protocol is replaced", async () => {
+  test("replaces a child that violates the protocol", async () => {
     const connection = await hypervisor.open(uri);
     childAt(0).emit({ kind: "nonsense" });
     expect((await connection.closed).reason).toContain("SIGKILL");
@@ -312,7 +312,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(2);
   });
 
-  test("a child that answers no beats is replaced", async () => {
+  test("replaces a child that does not answer heartbeats", async () => {
     const connection = await hypervisor.open(uri);
     for (let beat = 0; beat < 3; beat += 1) await clock.pass(4000);
     await hypervisor.open(uri);
@@ -326,7 +326,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(2);
   });
 
-  test("a child that dies again and again is started after a wait", async () => {
+  test("restarts a child that repeatedly dies after a delay", async () => {
     for (const index of [0, 1]) {
       await hypervisor.open(uri);
       childAt(index).kill();
@@ -341,7 +341,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(3);
   });
 
-  test("a child that ran for a minute is started again at once, however often it ends", async () => {
+  test("restarts a child that ran for a minute at once, however often it ends", async () => {
     for (const index of [0, 1, 2]) {
       await hypervisor.open(uri);
       clock.nowMs += 60_000;
@@ -352,7 +352,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(4);
   });
 
-  test("a child that cannot be started is started again after a wait", async () => {
+  test("retries after a delay when a child cannot be started", async () => {
     startError = new Error("no memory");
     for (const attempt of [1, 2]) {
       expect(await describeFailure(hypervisor.open(uri))).toBe("LIBVIRT_UNREACHABLE");
@@ -366,7 +366,7 @@ describe("hypervisor", () => {
     expect(starts).toHaveLength(3);
   });
 
-  test("a closed hypervisor waits for no start", async () => {
+  test("closing the hypervisor ends the wait for a start", async () => {
     for (const index of [0, 1]) {
       await hypervisor.open(uri);
       childAt(index).kill();
@@ -378,14 +378,14 @@ describe("hypervisor", () => {
     expect(await third).toBe("LIBVIRT_UNREACHABLE");
   });
 
-  test("a closed hypervisor opens nothing", async () => {
+  test("rejects an open after it was closed", async () => {
     const connection = await hypervisor.open(uri);
     await hypervisor.close();
     expect((await connection.closed).reason).toContain("SIGKILL");
     await expect(hypervisor.open(uri)).rejects.toMatchObject({ code: "LIBVIRT_UNREACHABLE" });
   });
 
-  test("a socket is opened by its descriptor, under the connection's number", async () => {
+  test("opens a socket by its descriptor, under the connection's number", async () => {
     await hypervisor.open(uri);
     await hypervisor.open({ kind: "socket", fd: 33 });
     expect(childAt(0).descriptors).toEqual([[33, 2]]);
@@ -395,7 +395,7 @@ describe("hypervisor", () => {
     ]);
   });
 
-  test("an open has its own deadline where the caller names one", async () => {
+  test("an open has the caller's deadline if set", async () => {
     await hypervisor.open(uri);
     childAt(0).isAnswering = false;
     const failure = describeFailure(hypervisor.open(uri, { timeoutMs: 77 }));
@@ -404,7 +404,7 @@ describe("hypervisor", () => {
     expect(await failure).toBe("LIBVIRT_TIMED_OUT");
   });
 
-  test("replies of one connection do not reach another, nor ones of unknown connections", async () => {
+  test("delivers replies to their own connection, and drops those of unknown connections", async () => {
     const first = await hypervisor.open(uri);
     const second = await hypervisor.open(uri);
     const observed: string[] = [];
@@ -430,7 +430,7 @@ describe("hypervisor", () => {
     expect(logger.lines).toMatchObject([{ level: "info", fields: { pid: 1 } }]);
   });
 
-  test("a child that does not start is reported, and the next open tries again", async () => {
+  test("reports a child that does not start, and the next open retries", async () => {
     startError = new Error("no memory");
     await expect(hypervisor.open(uri)).rejects.toMatchObject({
       code: "LIBVIRT_UNREACHABLE",
@@ -442,7 +442,7 @@ describe("hypervisor", () => {
     expect(starts).toHaveLength(2);
   });
 
-  test("the end of a child is logged with its reason, unless the hypervisor is closed", async () => {
+  test("logs the reason of a child's end unless the hypervisor is closed", async () => {
     await hypervisor.open(uri);
     childAt(0).kill();
     await settle();
@@ -454,14 +454,14 @@ describe("hypervisor", () => {
     ]);
   });
 
-  test("connections up to the limit may hang", async () => {
+  test("tolerates hanging connections up to the limit", async () => {
     await abandonOne();
     await clock.pass(3000);
     await hypervisor.open(uri);
     expect(children).toHaveLength(1);
   });
 
-  test("connections that hung and then ended are not counted", async () => {
+  test("does not count connections that hung and then ended", async () => {
     await abandonOne();
     await clock.pass(3000);
     childAt(0).emit({ kind: "ended", connection: 1 });
@@ -471,7 +471,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(1);
   });
 
-  test("a child that was replaced may end without an effect on the next one", async () => {
+  test("the end of a replaced child does not affect the next child", async () => {
     await hypervisor.open(uri);
     childAt(0).emit({ kind: "nonsense" });
     const second = await hypervisor.open(uri);
@@ -484,7 +484,7 @@ describe("hypervisor", () => {
     expect(children).toHaveLength(2);
   });
 
-  test("a hypervisor that opened nothing starts no child to close", async () => {
+  test("closing an unused hypervisor starts no child", async () => {
     await hypervisor.close();
     expect(starts).toEqual([]);
   });

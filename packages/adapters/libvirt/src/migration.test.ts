@@ -11,7 +11,7 @@ import {
 
 const WAYS = { peerUri: "qemu+unix:///session?socket=/p", memoryUri: "unix:///m" };
 
-test("numbers are those of libvirt-domain.h", () => {
+test("numbers equal those of libvirt-domain.h", () => {
   const groups = { VIR_MIGRATE_: VIR_MIGRATE, VIR_DOMAIN_JOB_OPERATION_: VIR_DOMAIN_JOB_OPERATION };
   const assertions = Object.entries(groups).flatMap(([prefix, numbers]) =>
     Object.entries(numbers).map(
@@ -24,7 +24,7 @@ test("numbers are those of libvirt-domain.h", () => {
   expect(stderr).toBe("");
 });
 
-describe("what is asked", () => {
+describe("migration arguments", () => {
   const LEAST = 1 | 2 | 8 | 32;
   test.each([
     { name: "the ways only", parameters: {}, flags: LEAST, want: [] },
@@ -52,7 +52,7 @@ describe("what is asked", () => {
       flags: LEAST | 128,
       want: ["disks_uri", "unix:///d", "migrate_disks", "vda", "migrate_disks", "vdb"],
     },
-  ])("is $name", ({ parameters, flags, want }) => {
+  ])("contain $name", ({ parameters, flags, want }) => {
     expect(migrationArguments("vm1", { ...WAYS, ...parameters })).toEqual([
       "vm1",
       WAYS.peerUri,
@@ -110,11 +110,11 @@ test.each([
     },
     want: { state: "running", move: "in" },
   },
-])("a job: $name", ({ job, want }) => {
+])("parses a job: $name", ({ job, want }) => {
   expect(parseJob(job)).toEqual(want);
 });
 
-test("a connection that breaks in a move may be the one between the daemons", () => {
+test("a broken connection during a migration may be the one between the daemons", () => {
   const error = { number: 1, domain: 7, level: 2, message: "client socket is closed" };
   const findCode = (call: string): string => toAppError(error, { call }).code;
   expect(findCode("virDomainMigrateToURI3")).toBe("LIBVIRT_PEER_LOST");

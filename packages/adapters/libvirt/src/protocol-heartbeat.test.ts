@@ -51,8 +51,8 @@ beforeEach(() => {
   end = new AbortController();
 });
 
-describe("the heart of a child", () => {
-  test("that answers is probed again each time", async () => {
+describe("the heartbeat of a child", () => {
+  test("is requested again after each response", async () => {
     const heart = watch();
     for (let round = 1; round <= 5; round += 1) {
       expect(probes).toBe(round);
@@ -62,7 +62,7 @@ describe("the heart of a child", () => {
     expect(silences).toEqual([]);
   });
 
-  test("may miss one beat, not two", async () => {
+  test("may be missed once, not twice", async () => {
     const heart = watch();
     await beat();
     heart.accept({ kind: "beat", eventLoopAgeMs: 0 });
@@ -74,14 +74,14 @@ describe("the heart of a child", () => {
     expect(probes).toBe(4);
   });
 
-  test("whose libvirt event loop is stuck counts as silent", async () => {
+  test("counts as missed when the child's libvirt event loop is stuck", async () => {
     const heart = watch();
     heart.accept({ kind: "beat", eventLoopAgeMs: 1001 });
     await beat();
     expect(silences).toEqual(["its libvirt event loop is stuck"]);
   });
 
-  test("that has ended is not probed any more", async () => {
+  test("is no longer requested after the child ended", async () => {
     watch();
     end.abort();
     await beat();

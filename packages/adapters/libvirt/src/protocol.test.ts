@@ -11,7 +11,7 @@ import { parseBeat, parseDomain, parseReply } from "./protocol.ts";
 
 const error = { number: 1, domain: 2, level: 2, message: "m" };
 
-describe("what the child says", () => {
+describe("messages of the child", () => {
   test.each([
     { kind: "ended", connection: 1 },
     { kind: "lost", connection: 1, reason: "gone" },
@@ -25,7 +25,7 @@ describe("what the child says", () => {
       connection: 1,
       event: { kind: "lifecycle", domain: "d", event: "started", detail: 0 },
     },
-  ])("$kind is understood", (message) => {
+  ])("parses $kind", (message) => {
     expect(parseReply(message)).toEqual(message);
   });
 
@@ -58,7 +58,7 @@ describe("what the child says", () => {
         event: { kind: "lifecycle", domain: "d", event: "x" },
       },
     },
-  ])("$name is refused", ({ message }) => {
+  ])("rejects $name", ({ message }) => {
     expect(parseReply(message)).toBeUndefined();
   });
 
@@ -70,11 +70,11 @@ describe("what the child says", () => {
     { message: { kind: "beat" }, want: undefined },
     { message: { kind: "ended", eventLoopAgeMs: 5 }, want: undefined },
     { message: null, want: undefined },
-  ])("$message as a beat", ({ message, want }) => {
+  ])("parses $message as a heartbeat", ({ message, want }) => {
     expect(parseBeat(message)).toEqual(want);
   });
 
-  test("numbers that are missing are -1", () => {
+  test("missing numbers are -1", () => {
     const lifecycle = { kind: "lifecycle", domain: "d", event: "started" };
     expect(parseReply({ kind: "event", connection: 1, event: lifecycle })).toEqual({
       kind: "event",
@@ -109,12 +109,12 @@ describe("what the child says", () => {
       event: { kind: "jobCompleted", domain: "d", detail: -1 },
       want: { kind: "jobCompleted", domain: "d" },
     },
-  ])("$name is told", ({ event, want }) => {
+  ])("parses $name", ({ event, want }) => {
     const reply = parseReply({ kind: "event", connection: 1, event });
     expect(reply).toEqual({ kind: "event", connection: 1, event: want });
   });
 
-  test("parses `left` and `leaving`, and no other move", () => {
+  test("parses the migration states `left` and `leaving` only", () => {
     const domain = { name: "d", uuid: "u", state: "shutoff", persistent: true };
     for (const move of ["left", "leaving"]) {
       expect(parseDomain({ ...domain, move })).toEqual({ ...domain, move });
@@ -126,12 +126,12 @@ describe("what the child says", () => {
     { name: "a disk error", info: { hasDiskError: true }, want: { hasDiskError: true } },
     { name: "no disk error", info: { hasDiskError: 1 }, want: {} },
     { name: "no configuration on disk", info: { persistent: 1 }, want: { persistent: false } },
-  ])("a domain with $name", ({ info, want }) => {
+  ])("parses a domain with $name", ({ info, want }) => {
     const domain = { name: "d", uuid: "u", state: "paused", persistent: true };
     expect(parseDomain({ ...domain, ...info })).toStrictEqual({ ...domain, ...want });
   });
 
-  test("a long message is cut", () => {
+  test("truncates a long message", () => {
     const reply = parseReply({ kind: "lost", connection: 1, reason: "x".repeat(5000) });
     expect(reply).toEqual({ kind: "lost", connection: 1, reason: "x".repeat(1000) });
   });
@@ -146,7 +146,7 @@ describe("what the child says", () => {
     { name: "one without a name", value: { uuid: "u", state: "running" }, is: false },
     { name: "one without a UUID", value: { name: "d", state: "running" }, is: false },
     { name: "an unknown state", value: { name: "d", uuid: "u", state: "x" }, is: false },
-  ])("$name as a domain", ({ value, is }) => {
+  ])("parses as a domain: $name", ({ value, is }) => {
     expect(parseDomain(value) !== undefined).toBe(is);
   });
 
@@ -168,7 +168,7 @@ describe("what the child says", () => {
     },
     { name: "entries that are none", value: [null, "eth0"], want: [] },
     { name: "no list", value: { length: 1 }, want: [] },
-  ])("$name as the guest's NICs", ({ value, want }) => {
+  ])("parses as the guest's NICs: $name", ({ value, want }) => {
     expect(parseGuestInterfaces(value)).toEqual(want);
   });
 
@@ -185,7 +185,7 @@ describe("what the child says", () => {
     },
     { name: "no object", value: ["os.id"], want: {} },
     { name: "nothing", value: undefined, want: {} },
-  ])("$name as the guest's system", ({ value, want }) => {
+  ])("parses as the guest's system: $name", ({ value, want }) => {
     expect(parseGuestSystem(value)).toEqual(want);
   });
 
@@ -196,12 +196,12 @@ describe("what the child says", () => {
       want: { "user.count": "1", "user.0.name": "root" },
     },
     { name: "no object", value: null, want: {} },
-  ])("$name as facts of the guest", ({ value, want }) => {
+  ])("parses as facts of the guest: $name", ({ value, want }) => {
     expect(parseGuestFacts(value)).toEqual(want);
   });
 });
 
-describe("what an agent says of itself", () => {
+describe("an agent's description of itself", () => {
   const buildReply = (info: unknown): string => JSON.stringify({ return: info });
   const PING = { name: "guest-ping", enabled: true, "success-response": true };
   test.each<{ name: string; value: unknown; want: object }>([
@@ -240,7 +240,7 @@ describe("what an agent says of itself", () => {
     { value: buildReply("thawed"), want: { "freeze.status": "thawed" } },
     { value: buildReply({}), want: {} },
     { value: "no JSON", want: {} },
-  ])("of what is frozen: $want", ({ value, want }) => {
+  ])("contains the freeze status: $want", ({ value, want }) => {
     expect(parseGuestFreeze(value)).toEqual(want);
   });
 

@@ -18,7 +18,7 @@ test("the wall time is in milliseconds since 1970", () => {
   expect(createClock().now()).toBe(1_700_000_000_123);
 });
 
-test("a sleep that is over leaves neither a timer nor a listener", async () => {
+test("a sleep that has ended leaves neither a timer nor a listener", async () => {
   vi.useFakeTimers();
   const stop = new AbortController();
   const over = createClock().sleep(1000, stop.signal);

@@ -11,7 +11,7 @@ tap16477688c0e: 1234 12    1    2    3     4          5         6     98765     
  eth0:1: 18446744073709551615 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0
 `;
 
-test("each line of a link is its counters", () => {
+test("parses each line as a link's counters", () => {
   expect(parseLinkCounters(TEXT)).toEqual([
     {
       name: "lo",
@@ -39,22 +39,22 @@ test.each([
   ": \n:",
   "0 ".repeat(16),
   `lo: ${"0 ".repeat(15)}x`,
-])("%j is no link", (text) => {
+])("finds no link in %j", (text) => {
   expect(parseLinkCounters(text)).toEqual([]);
 });
 
-test("at most 1,000 links are told", () => {
+test("returns at most 1,000 links", () => {
   const line = `one: ${"0 ".repeat(16)}\n`;
   expect(parseLinkCounters(line.repeat(5_000))).toHaveLength(1_000);
 });
 
-describe("counters are not read", () => {
-  test("of a namespace whose descriptor was closed", async () => {
+describe("reading counters fails for", () => {
+  test("a namespace whose descriptor was closed", async () => {
     const read = createLinkCounters().read({ fd: 1_000_000, inode: "1" });
     await expect(read).rejects.toMatchObject({ code: "OS_DESCRIPTOR_STALE" });
   });
 
-  test("of a file that is not a namespace", async () => {
+  test("a file that is not a namespace", async () => {
     const fd = openSync("/proc/self/stat", "r");
     const inode = fstatSync(fd, { bigint: true }).ino.toString();
     const read = createLinkCounters().read({ fd, inode });

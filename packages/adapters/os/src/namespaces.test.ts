@@ -11,27 +11,27 @@ describeNamespacesContract("the kernel", () => ({
   emptyPath: "/proc/self/ns/none",
 }));
 
-test("a process can tell the namespace that it is in, and that of another one", () => {
+test("reads the inode of its own namespace and of another process's namespace", () => {
   const own = String(statSync("/proc/self/ns/net").ino);
   expect(readNetnsInode()).toBe(own);
   expect(readNetnsInode(process.pid)).toBe(own);
 });
 
-test("a process that is not there is told", () => {
+test("reports a missing process", () => {
   expect(() => readNetnsInode(2 ** 30)).toThrow("/proc/1073741824/ns/net");
 });
 
-test("a plain file is no namespace", () => {
+test("does not open a plain file as a namespace", () => {
   expect(createNamespaces().open("/etc/hostname")).toBeUndefined();
 });
 
-test("a path that the kernel does not take is an error", () => {
+test("fails for a path that the kernel rejects", () => {
   expect(() => createNamespaces().open("/a".repeat(3000))).toThrow(
     expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error,
   );
 });
 
-test("nothing stays open of a plain file and of a namespace that is closed", () => {
+test("leaves nothing open after a plain file and a closed namespace", () => {
   const before = readdirSync("/proc/self/fd");
   createNamespaces().open("/etc/hostname");
   const netns = createNamespaces().open("/proc/self/ns/net");

@@ -14,13 +14,13 @@ function waits(throttle: Throttle, count: number): readonly number[] {
   return Array.from({ length: count }, () => throttle.nextMs());
 }
 
-test("ten waits are short, then they are as long as the one for a watch that failed", () => {
+test("ten delays are short, and later ones as long as after a failed watch", () => {
   const throttle = new Throttle();
   expect(waits(throttle, 12)).toEqual([...Array.from({ length: 10 }, () => 50), 1000, 1000]);
   expect(throttle.longMs).toBe(1000);
 });
 
-test("each second without a change allows one more short wait, up to ten", () => {
+test("each second without a change allows one more short delay, up to ten", () => {
   const throttle = new Throttle();
   waits(throttle, 10);
   vi.advanceTimersByTime(2000);

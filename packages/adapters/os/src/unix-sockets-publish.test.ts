@@ -16,7 +16,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("a socket answers at its place, is root's alone, and stays as a file when its server ends", async () => {
+test("a published socket responds, belongs to root, and its file remains when its server ends", async () => {
   const [made, path] = [join(directory, "made"), join(directory, "socket")];
   expect(await isSocketServed(path)).toBe(false);
   const server = createServer((socket) => socket.destroy());
@@ -32,7 +32,7 @@ test("a socket answers at its place, is root's alone, and stays as a file when i
   expect(statSync(path).isSocket()).toBe(true);
 });
 
-test("what is not there cannot be put in place or shown alive", async () => {
+test("a missing socket can be neither published nor touched", async () => {
   const failed = { code: "OS_FILE_FAILED" };
   const path = join(directory, "socket");
   await expect(publishSocket(join(directory, "made"), path)).rejects.toMatchObject(failed);

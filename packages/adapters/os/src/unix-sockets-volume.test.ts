@@ -47,7 +47,7 @@ function catchError(action: () => unknown): Error {
 }
 
 describe("the socket of a volume", () => {
-  test("is found by whatever name, beside files and directories", async () => {
+  test("is found under any name, beside files and directories", async () => {
     await listenAt(inVolume("shim-x1y2.sock"));
     writeFileSync(inVolume("a.lock"), "");
     mkdirSync(inVolume("cache"));
@@ -57,7 +57,7 @@ describe("the socket of a volume", () => {
     expect(() => fstatSync(socket.fd)).toThrow("EBADF");
   });
 
-  test("is missed where there is none, or no volume", () => {
+  test("is reported as missing in a volume without one and in a missing volume", () => {
     const before = readdirSync("/proc/self/fd");
     for (const path of ["volume", "none"]) {
       expect(() => openVolumeSocket({ directory, path })).toThrow(
@@ -112,7 +112,7 @@ describe("the socket of a volume", () => {
       },
       reason: "more than 64 files",
     },
-  ])("is refused: $name", async ({ make, reason, errno }) => {
+  ])("is rejected: $name", async ({ make, reason, errno }) => {
     await make();
     const before = readdirSync("/proc/self/fd");
     const refusal = catchError(() => openVolumeSocket({ directory, path: "volume" }));

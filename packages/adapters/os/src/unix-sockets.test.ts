@@ -43,7 +43,7 @@ function openBelow(top: string): readonly string[] {
   });
 }
 
-describe("connecting to a unix socket", () => {
+describe("connecting to a Unix socket", () => {
   test.each([
     { name: "a short path", middle: "a" },
     { name: "a path that is too long for the kernel", middle: "b".repeat(150) },
@@ -58,7 +58,7 @@ describe("connecting to a unix socket", () => {
     expect(text.join("")).toBe("hello");
   });
 
-  test("gives a socket that reads nothing yet, and leaves no other descriptor open", async () => {
+  test("returns a socket that is not reading yet, and leaves no other descriptor open", async () => {
     const server = await listen(join(directory, "s"));
     const socket = await connectUnixSocket({ directory, path: "s" });
     expect(socket.isPaused()).toBe(true);
@@ -68,7 +68,7 @@ describe("connecting to a unix socket", () => {
     server.close();
   });
 
-  test("says why it cannot where the server has ended", async () => {
+  test("reports the reason when the server has ended", async () => {
     const server = await listen(join(directory, "made"));
     linkSync(join(directory, "made"), join(directory, "s")); // the server removes only the name that it made
     server.close();
@@ -79,7 +79,7 @@ describe("connecting to a unix socket", () => {
     expect(openBelow(directory)).toEqual([]);
   });
 
-  test("says why it cannot", async () => {
+  test("reports the reason of a failure", async () => {
     await expect(connectUnixSocket({ directory, path: "none" })).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
       details: { call: "connect", errno: "ENOENT" },
@@ -115,7 +115,7 @@ describe("connecting to a unix socket", () => {
       },
       reason: "not a socket",
     },
-  ])("refuses $name", async ({ make, reason, errno }) => {
+  ])("rejects $name", async ({ make, reason, errno }) => {
     mkdirSync(join(directory, "a"));
     const server = await listen(join(directory, "s"));
     make(join(directory, "s"));

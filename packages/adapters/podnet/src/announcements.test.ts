@@ -15,19 +15,19 @@ function toHex(...addresses: readonly string[]): readonly string[] {
 const ALL = "ffffffffffff020000005e01";
 const [REVERSE] = toHex();
 
-test("switches hear the guest by a question that nobody answers, as QEMU asks it", () => {
+test("announces the guest's MAC to switches with a RARP request, like QEMU", () => {
   const ends = "020000005e0100000000".repeat(2);
   expect(toHex()).toEqual([`${ALL}80350001080006040003${ends}`.padEnd(120, "0")]);
 });
 
-test("neighbours hear of each address, with its prefix or without", () => {
+test("announces each IPv4 address to neighbors, with or without a prefix length", () => {
   const ends = "020000005e010a090001" + "0000000000000a090001";
   const frame = `${ALL}08060001080006040001${ends}`.padEnd(120, "0");
   expect(toHex("10.9.0.1/24")).toEqual([REVERSE, frame]);
   expect(toHex("10.9.0.1", "none")).toEqual([REVERSE, frame]);
 });
 
-test("neighbours of IPv6 forget another MAC", () => {
+test("announces each IPv6 address to neighbors, overriding a cached MAC", () => {
   const address = "fd090000000000000000000000000001";
   const head = `333300000001020000005e0186dd6000000000203aff${address}ff02${"0".repeat(27)}1`;
   const [, frame = ""] = toHex("fd09::1/64");

@@ -44,7 +44,7 @@ test("a NIC with IPv6 has a range for each subnet, and its router's lifetime", (
   expect(listOptions({ ...nic, mtu: 1279, lease })).toContain("--ra-param=k6t-c0ffee,mtu:off,0,0");
 });
 
-test("a value of a private option is given byte for byte", () => {
+test("passes the value of a private option byte for byte", () => {
   const findValues = (value: string): string | undefined =>
     listOptions({ ...SERVED_NIC, options: { privateOptions: [{ option: 224, value }] } })
       .at(-1)
@@ -65,7 +65,7 @@ test.each([
     name: "an address that is none",
     change: { lease: { ipv4: { ...SERVED_NIC.lease.ipv4, address: "x", server: "", routes: [] } } },
   },
-])("$name is refused", ({ change }) => {
+])("rejects $name", ({ change }) => {
   expect(() => dnsmasqArguments({ ...SERVED_NIC, ...change })).toThrow(
     expect.objectContaining({ code: "PODNET_ADDRESS_SERVER_FAILED" }),
   );

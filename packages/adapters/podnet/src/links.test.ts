@@ -6,10 +6,10 @@ test.each(["", "\n"])("no output, %j, is an empty list", (text) => {
   expect(parseList(text)).toEqual([]);
 });
 
-test("what is no object is left out", () => {
+test("omits entries that are not objects", () => {
   expect(parseList('[null, 1, {"ifname": "a"}]')).toEqual([{ ifname: "a" }]);
 });
 
-test("output that is no list is an error", () => {
+test("rejects output that is not a list", () => {
   expect(() => parseList("Usage: ip ...")).toThrow("not a JSON list");
 });

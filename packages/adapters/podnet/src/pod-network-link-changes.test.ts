@@ -81,13 +81,13 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-describe("a change", () => {
-  test.each(ROWS)("is said: $words", ({ command: words, change, hex }) => {
+describe("a link change", () => {
+  test.each(ROWS)("is printed and encoded: $words", ({ command: words, change, hex }) => {
     expect(printLinkChange(change)).toBe(words);
     expect(toHex(change)).toBe(hex.replaceAll(" ", ""));
   });
 
-  test("to an address that is none is a fault", () => {
+  test("with an invalid IP address fails", () => {
     const change = { op: "addAddress", link: "tap1", address: "x", flags: [] } as const;
     expect(() => toHex(change)).toThrow('"x" is not an IP address');
   });

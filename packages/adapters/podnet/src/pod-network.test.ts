@@ -117,7 +117,7 @@ const LINK_SET = (index: number, times: number): readonly string[] =>
   Array.from({ length: times }, () => `newLink ${String(index)}`);
 
 describe("wiring a tap", () => {
-  test("makes bridge and tap, sets them and the NIC, and moves the guest's MAC behind the tap", async () => {
+  test("creates bridge and tap, configures them and the NIC, and moves the guest's MAC behind the tap", async () => {
     const nic = { ...NIC, addresses: ["10.0.0.2/24"] };
     const { network, kernel, commands } = livingIn(state([nic]));
     await network.wireTap(NETNS, WIRING);
@@ -135,13 +135,13 @@ describe("wiring a tap", () => {
     expect(commands).toEqual([]);
   });
 
-  test("changes nothing when all is there", async () => {
+  test("changes nothing when everything exists", async () => {
     const { network, kernel } = livingIn(state([ENSLAVED, BRIDGE, TAP], [FORWARDED]));
     await network.wireTap(NETNS, WIRING);
     expect(kernel.requests).toEqual([]);
   });
 
-  test("looks again at what is forwarded when links of a wired NIC were set", async () => {
+  test("checks forwarding again after it configured links of a wired NIC", async () => {
     const down = { ...BRIDGE, flags: ["noArp"] } as const;
     const { network, kernel } = livingIn(state([ENSLAVED, down, TAP]));
     await network.wireTap(NETNS, WIRING);
@@ -162,14 +162,14 @@ describe("wiring a tap", () => {
         details: { kind: "ipvlan", link: "pod1" },
       },
     },
-  ])("$name is refused, and nothing is changed", async ({ links, error }) => {
+  ])("$name is rejected, and nothing changes", async ({ links, error }) => {
     const { network, ran } = createNetwork([state(links)]);
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
     expect(ran()).toEqual([]);
   });
 
   test.each(["", "-x", "two words", "a\nlink del b", "tap1;"])(
-    "of the name %j, which is no word of a batch, is refused before anything is run",
+    "of the invalid name %j is rejected before any command runs",
     async (tapName) => {
       const { network, ran } = createNetwork([]);
       const message = `${JSON.stringify(tapName)} is not a valid link name`;
@@ -180,7 +180,7 @@ describe("wiring a tap", () => {
     },
   );
 
-  test("that the kernel refuses says which command, and stops there", async () => {
+  test("reports the command that the kernel rejects, and stops", async () => {
     const { network, kernel } = livingIn(state([NIC]), { "newLink 3": 16 });
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject({
       code: "PODNET_FAILED",
@@ -194,7 +194,7 @@ describe("wiring a tap", () => {
   });
 });
 
-test("a look tells the links, and whether a wiring is complete", async () => {
+test("an observation contains the links and whether a wiring is complete", async () => {
   const both = [state([ENSLAVED, BRIDGE, TAP], [FORWARDED]), state([NIC])];
   const { network } = createNetwork(both);
   const wired = await network.observe(NETNS);
@@ -204,10 +204,10 @@ test("a look tells the links, and whether a wiring is complete", async () => {
   expect((await network.observe(NETNS)).isWired(WIRING)).toBe(false);
 });
 
-describe("the rules of a namespace", () => {
+describe("the nftables rules of a namespace", () => {
   const guarded = "table netdev patchbay-tap1 {\n}\n";
 
-  test("are read once for each generation of them, while the handle is the same", async () => {
+  test("are read once for each generation while the handle is the same", async () => {
     const links = [ENSLAVED, BRIDGE, TAP];
     const states = [1, 1, 2].map((rules) => state(links, [FORWARDED], rules));
     const { network, ran } = createNetwork(states, { [RULES]: [guarded, ""] });
@@ -220,19 +220,19 @@ describe("the rules of a namespace", () => {
     expect(ran()).toHaveLength(3);
   });
 
-  test("are not read where there are none", async () => {
+  test("are not read if there are no tables", async () => {
     const { network, ran } = createNetwork([state([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
     expect((await network.observe(NETNS)).isWired(WIRING)).toBe(true);
     expect(ran()).toEqual([]);
   });
 });
 
-test("the list of links has all of them, by name", async () => {
+test("lists all links by name", async () => {
   const { network } = createNetwork([state([TAP, NIC])]);
   expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
 });
 
-test("a look at a namespace of which nothing is said tells no links", async () => {
+test("observes no links in a namespace without data", async () => {
   const { network } = createNetwork([]);
   expect((await network.observe(NETNS)).links).toEqual([]);
 });
@@ -246,19 +246,19 @@ describe("unwiring a tap", () => {
     expect(kernel.requests).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
-  test("changes nothing when neither is there", async () => {
+  test("changes nothing when neither exists", async () => {
     const { network, kernel } = livingIn(state([NIC]));
     await network.unwireTap(NETNS, WIRING);
     expect(kernel.requests).toEqual([]);
   });
 
-  test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
+  test("removes the bridge if another process removed the tap meanwhile", async () => {
     const { network, kernel } = livingIn(all, { "deleteLink 4": 19 });
     await network.unwireTap(NETNS, WIRING);
     expect(kernel.requests).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
-  test("of which nothing could be removed fails", async () => {
+  test("fails if nothing could be removed", async () => {
     const { network, kernel } = livingIn(all, { "deleteLink 4": 1, "deleteLink 3": 1 });
     kernel.ignoresDeletes = true;
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
@@ -266,7 +266,7 @@ describe("unwiring a tap", () => {
   });
 });
 
-describe("removing a NIC past its plugin", () => {
+describe("removing a NIC without its plugin", () => {
   const DELETE = "ip link delete dev pod1";
   const existing = [state([NIC])];
   const refused = { exitCode: 2, stderr: "Operation not supported" };
@@ -301,7 +301,7 @@ describe("removing a NIC past its plugin", () => {
     expect(ran().map(({ command: words }) => words)).toEqual(wanted);
   });
 
-  test("that can neither be deleted nor given back fails", async () => {
+  test("that can be neither deleted nor returned to the machine fails", async () => {
     const { network } = createNetwork(existing, {
       [DELETE]: [refused],
       "ip link set dev pod1 netns 1": [refused],

@@ -40,7 +40,7 @@ test.each([
     want: [{ op: "addAddress", link: "net1", address: "10.0.0.2/16", flags: [] }],
   },
   { name: "had what is no address", addresses: ["10.0.0.2/24 dev eth0", ""], want: [] },
-])("a NIC that $name", ({ want, mac, addresses }) => {
+])("plans the restore of a NIC that $name", ({ want, mac, addresses }) => {
   const borrowed = { name: "net1", ...(mac !== undefined && { mac }), addresses };
   expect(planNicRestore(LINK, borrowed)).toEqual(want);
 });

@@ -9,6 +9,6 @@ test.each([
     hostProcess: 77,
     want: ["/proc/77/root/proc/sys/net", "/proc/sys/net"],
   },
-])("settings are written $name", ({ hostProcess, want }) => {
+])("writes settings $name", ({ hostProcess, want }) => {
   expect(sysctlDirectories(hostProcess)).toEqual(want);
 });

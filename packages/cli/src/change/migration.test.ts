@@ -142,7 +142,7 @@ describe("findMigrationVerdict", () => {
     expect(findMigrationVerdict(observed, FIRST)).toEqual(want);
   });
 
-  test("reports a deleted migration as cancelled", () => {
+  test("reports a deleted migration as canceled", () => {
     const { metadata, ...rest } = migrationOf("new", { phase: "Failed" });
     const deleted = { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
     const observed = { ...now(undefined), migrations: [{ ...rest, metadata: deleted }] };

@@ -134,7 +134,7 @@ describe("addinterface", () => {
       note: "the VM has stopped",
     },
   ])(
-    "stops waiting when the VM $name, and says that the change comes later",
+    "stops waiting when the VM $name, and reports that the change is pending",
     async ({ version, note }) => {
       machine.after = [version];
       const { out, error } = await patchbay(...ADD_RED, "--wait");
@@ -183,7 +183,7 @@ describe("addinterface", () => {
     { phase: "Scheduled", reason: "GuestNotRunning", message: "x" },
     { phase: "Scheduling", reason: "ContainerCreating", message: "" },
     { phase: "Scheduling", reason: "PodInitializing", message: "" },
-  ])("keeps waiting while the VM starts: $reason", async ({ phase, reason, message }) => {
+  ])("continues to wait while the VM starts: $reason", async ({ phase, reason, message }) => {
     const conditions = [{ type: "Ready", status: "False", reason, message }];
     const status = { phase, conditions };
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
@@ -239,7 +239,7 @@ describe("addinterface", () => {
 });
 
 describe("removeinterface", () => {
-  test("waits until the interface is gone from spec and status", async () => {
+  test("waits until the interface is removed from spec and status", async () => {
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: plugged("1", { phase: "Ready" }) };
     const declared = { domain: { devices: { interfaces: [{ name: "red", state: "absent" }] } } };
     machine.after = [

@@ -289,7 +289,7 @@ describe("SELinux of a standalone machine", () => {
   });
 });
 
-describe("found", () => {
+describe("finds", () => {
   test.each<{
     readonly what: string;
     readonly facts: Partial<Facts>;

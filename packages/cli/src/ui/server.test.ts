@@ -102,7 +102,7 @@ test.each([
 });
 
 test.each([true, false])(
-  "tells the page whether the API server responds: %s",
+  "reports to the page whether the API server responds: %s",
   async (isAnswering) => {
     const client = clientOf(true);
     const ask: KubeClient["exchange"] = (request) =>

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { covers, isEqual } from "./equal.ts";
 
-describe("whether the stored value covers the wanted one", () => {
+describe("the stored value covers the wanted one", () => {
   test.each([
     { name: "when it is the same", stored: { a: [1, { b: "x" }] }, wanted: { a: [1, { b: "x" }] } },
     {
@@ -30,7 +30,7 @@ describe("whether the stored value covers the wanted one", () => {
   });
 });
 
-describe("two values are the same", () => {
+describe("two values are equal", () => {
   test.each([
     { name: "when nothing differs", left: { a: [1, { b: null }] }, right: { a: [1, { b: null }] } },
     { name: "in another order", left: { a: 1, b: 2 }, right: { b: 2, a: 1 } },

@@ -47,7 +47,7 @@ test("does not close an authenticated connection, whichever of its sockets authe
   expect(cut).toEqual([2]);
 });
 
-test("the end of an earlier connection from the same port is not the later one's", () => {
+test("the end of an earlier connection from the same port does not affect a later one", () => {
   const earlier = from(1);
   unauthenticated.add(earlier);
   unauthenticated.add(from(1));

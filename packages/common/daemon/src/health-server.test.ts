@@ -36,7 +36,7 @@ async function get(path: string): Promise<string> {
   return `${String(answer.status)} ${await answer.text()}`;
 }
 
-test("a service lives before it does its work, and then does", async () => {
+test("a service is live before it is ready", async () => {
   expect(await get("/healthz")).toBe("200 ok");
   expect(await get("/readyz")).toBe("503 not ready");
   isReady = true;
@@ -48,11 +48,11 @@ test("a stuck loop fails the health check", async () => {
   expect(await get("/healthz")).toBe("503 a loop is stuck");
 });
 
-test("nothing else is told", async () => {
+test("responds with 404 to other paths", async () => {
   expect(await get("/metrics")).toBe("404 not found");
 });
 
-test("metrics are served where the caller passes them, and a failure is reported", async () => {
+test("serves metrics if the caller provides them, and reports a failure", async () => {
   let print = (): Promise<string> => Promise.resolve("patchbay_x 1\n");
   const socketPath = join(tmpdir(), `${randomUUID()}.sock`);
   const more = { ...answers, printMetrics: () => print() };
@@ -68,7 +68,7 @@ test("metrics are served where the caller passes them, and a failure is reported
   expect(await read()).toBe("500 no link");
 });
 
-test("a service that ends is asked no more", async () => {
+test("a service that ends no longer responds", async () => {
   isReady = true;
   stop.abort();
   await eventually(
@@ -89,7 +89,7 @@ test("a service that ends is asked no more", async () => {
   );
 });
 
-test("at a socket is told the same", async () => {
+test("responds in the same way at a Unix socket", async () => {
   const socketPath = join(tmpdir(), `health-${randomUUID()}`);
   const until = { log, signal: stop.signal };
   expect(await serveHealth(socketPath, answers, until)).toBeUndefined();
@@ -99,13 +99,13 @@ test("at a socket is told the same", async () => {
   expect(answer.statusCode).toBe(200);
 });
 
-test("a port that is taken is told, and without one nobody listens", async () => {
+test("rejects a port in use, and does not listen without a port", async () => {
   const until = { log, signal: stop.signal };
   await expect(serveHealth(port, answers, until)).rejects.toMatchObject({ code: "EADDRINUSE" });
   expect(await serveHealth(undefined, answers, until)).toBeUndefined();
 });
 
-test("a service that is leaving lives, and is not ready", async () => {
+test("a draining service is live but not ready", async () => {
   isReady = true;
   const drain = new AbortController();
   const until = { log, leaving: drain.signal, signal: stop.signal };

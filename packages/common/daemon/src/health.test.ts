@@ -16,7 +16,7 @@ beforeEach(() => {
   health = new DaemonHealth({ clock, log });
 });
 
-test("a service is ready when it has started and each of its loops has acted on its first listing", async () => {
+test("a service is ready when it has started and each loop has handled its first listing", async () => {
   const [pods, vms] = [health.watchLoop("pod"), health.watchLoop("vm")];
   pods.start([]);
   vms.start(["ns1/vm1"]);
@@ -28,13 +28,13 @@ test("a service is ready when it has started and each of its loops has acted on 
   expect(await health.isReady()).toBe(true);
 });
 
-test("one whose loop has not begun is not ready", async () => {
+test("a service whose loop has not begun is not ready", async () => {
   health.watchLoop("pod");
   health.ready();
   expect(await health.isReady()).toBe(false);
 });
 
-test("what it rests on is asked each time, and told once", async () => {
+test("runs a check each time, and logs its problem once", async () => {
   let problem: string | undefined;
   health.addCheck(() => Promise.resolve(problem));
   health.ready();
@@ -52,13 +52,13 @@ test("what it rests on is asked each time, and told once", async () => {
   ]);
 });
 
-test("a check that fails has found a problem", async () => {
+test("a check that fails counts as a problem", async () => {
   health.addCheck(() => Promise.reject(new Error("broken")));
   health.ready();
   expect(await health.isReady()).toBe(false);
 });
 
-test("a service whose loop is stuck is not live, which is logged once; waiting does not count as stuck", async () => {
+test("a service with a stuck loop is not live, which is logged once; a loop at rest is not stuck", async () => {
   const loop = health.watchLoop("pod", LIMIT_MS);
   expect(health.isLive()).toBe(true);
   loop.start([]);

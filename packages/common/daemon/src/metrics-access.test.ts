@@ -25,12 +25,15 @@ test.each([
   { token: { authenticated: true, user: BEARER }, access: {}, want: "forbidden" },
   { token: { authenticated: true }, access: { allowed: true }, want: "unknown" },
   { token: { error: "expired" }, access: { allowed: true }, want: "unknown" },
-])("a token of which is said $token and $access is $want", async ({ token, access, want }) => {
-  const { store } = answering(token, access);
-  expect(await createAccessCheck(store, createFakeClock())("t")).toBe(want);
-});
+])(
+  "a token with review $token and access review $access is $want",
+  async ({ token, access, want }) => {
+    const { store } = answering(token, access);
+    expect(await createAccessCheck(store, createFakeClock())("t")).toBe(want);
+  },
+);
 
-test("the bearer is asked for as the API server names it", async () => {
+test("requests the bearer's access by the identity that the API server returns", async () => {
   const { store, reviews } = answering({ authenticated: true, user: BEARER }, { allowed: true });
   await createAccessCheck(store, createFakeClock())("t");
   expect(reviews).toMatchObject([
@@ -47,7 +50,7 @@ test("the bearer is asked for as the API server names it", async () => {
   ]);
 });
 
-test("an answer counts for a minute, and for its token alone", async () => {
+test("caches a verdict for a minute, for its token only", async () => {
   const { store, reviews } = answering({ authenticated: true, user: BEARER }, { allowed: true });
   const clock = createFakeClock();
   const checkAccess = createAccessCheck(store, clock);
@@ -62,7 +65,7 @@ test("an answer counts for a minute, and for its token alone", async () => {
   expect(reviews).toHaveLength(6);
 });
 
-test("no more answers are kept than who collects metrics needs", async () => {
+test("limits the number of cached verdicts", async () => {
   const { store, reviews } = answering({ error: "unknown" }, {});
   const checkAccess = createAccessCheck(store, createFakeClock());
   for (let index = 0; index < 65; index += 1) await checkAccess(String(index));

@@ -35,7 +35,7 @@ async function serve(
   return { port: port ?? 0, server: `http://127.0.0.1:${String(port)}` };
 }
 
-test("the metrics are answered as Prometheus takes them, read anew each time", async () => {
+test("serves metrics in Prometheus format, read again for each request", async () => {
   let readings = 0;
   const { server } = await serve(() => {
     readings += 1;
@@ -51,7 +51,7 @@ test.each([
   { method: "GET", path: "/" },
   { method: "GET", path: "/healthz" },
   { method: "POST", path: "/metrics" },
-])("nothing else is: $method $path", async ({ method, path }) => {
+])("responds with 404 to other requests: $method $path", async ({ method, path }) => {
   const { server } = await serve(() => Promise.resolve("secret"));
   const response = await fetch(server + path, { method });
   expect([response.status, await response.text()]).toEqual([404, "not found"]);
@@ -61,7 +61,7 @@ test.each([
   { path: "/healthz", isLive: true, want: [200, "ok", "42"] },
   { path: "//healthz", isLive: true, want: [200, "ok", "42"] },
   { path: "/healthz", isLive: false, want: [500, "failed", "42"] },
-])("by which configuration it goes, $path of one that lives: $isLive", async (row) => {
+])("reports the configuration version at $path, live: $isLive", async (row) => {
   const metrics = { print: () => Promise.resolve("secret"), contentType: CONTENT };
   const health = { isLive: () => row.isLive, configVersion: () => "42" };
   const deps = { clock: createClock(), log, signal: stop.signal };
@@ -74,26 +74,26 @@ test.each([
   ]);
 });
 
-test("metrics that cannot be read are an error of the server, without a reason", async () => {
+test("responds with 500 without details if metrics cannot be read", async () => {
   const { server } = await serve(() => Promise.reject(new Error("secret")));
   const response = await fetch(`${server}/metrics`);
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain("secret");
 });
 
-test("without a port nobody is answered", async () => {
+test("does not listen without a port", async () => {
   const metrics = { print: () => Promise.resolve(""), contentType: CONTENT };
   const deps = { clock: createClock(), log, signal: stop.signal };
   expect(await serveMetrics({}, { metrics, health: NO_CONFIG }, deps)).toBeUndefined();
 });
 
-test("nobody is answered after the end", async () => {
+test("does not respond after the end", async () => {
   const { server } = await serve(() => Promise.resolve(""));
   stop.abort();
   await expect(fetch(`${server}/metrics`)).rejects.toThrow();
 });
 
-describe("metrics that not everybody may read", () => {
+describe("protected metrics", () => {
   const secret = (): Promise<string> => Promise.resolve("secret");
 
   /** Status and text of the answer; 0: the connection was not over TLS. */
@@ -119,7 +119,7 @@ describe("metrics that not everybody may read", () => {
     { who: "whoever may not", authorization: "Bearer forbidden", code: 403 },
     { who: "whoever may", authorization: "Bearer granted", code: 200 },
     { who: "anybody while the API server is away", authorization: "Bearer away", code: 500 },
-  ])("are answered with $code to $who", async ({ authorization, code }) => {
+  ])("return $code for $who", async ({ authorization, code }) => {
     const { port } = await serve(secret, (token) =>
       token === "granted" || token === "forbidden" || token === "unknown"
         ? Promise.resolve(token)
@@ -129,7 +129,7 @@ describe("metrics that not everybody may read", () => {
     expect([status, text === "secret"]).toEqual([code, code === 200]);
   });
 
-  test("are not answered over plain HTTP", async () => {
+  test("are not served over plain HTTP", async () => {
     const { server } = await serve(secret, () => Promise.resolve("granted"));
     const headers = { authorization: "Bearer granted" };
     await expect(fetch(`${server}/metrics`, { headers })).rejects.toThrow();

@@ -9,6 +9,6 @@ test.each([
   { webhook: "launcher.virt-api.patchbay.io", want: ["nodes-word-is-new"] },
   { webhook: "migrations.virt-api.patchbay.io", want: ["spec-is-new"] },
   { webhook: "another.io", want: [] },
-])("$webhook is asked by the conditions $want", ({ webhook, want }) => {
+])("webhook $webhook has the match conditions $want", ({ webhook, want }) => {
   expect(buildConditions(webhook).map(({ name }) => name)).toEqual(want);
 });

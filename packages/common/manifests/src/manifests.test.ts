@@ -53,7 +53,7 @@ describe("the components", () => {
     for (const name of accounts) expect(findRole(`patchbay:${name}`).rules).not.toEqual([]);
   });
 
-  test("are known by the names that their certificates carry", () => {
+  test("run as the users of their certificates", () => {
     const users = [...new Set(listRights(base).map(({ user }) => user))];
     expect(users).toEqual([
       ...accounts.map((name) => `system:serviceaccount:patchbay:${name}`),
@@ -61,7 +61,7 @@ describe("the components", () => {
     ]);
   });
 
-  test("of a node may not change what users want, nor make or delete anything but events", () => {
+  test("on a node may not change specifications, and create only events", () => {
     for (const name of ["virt-handler", "net-agent"]) {
       const writes = rightsIn(`patchbay:${name}`).filter(
         (right) => !/^(get|list|watch) /.test(right),
@@ -75,7 +75,7 @@ describe("the components", () => {
     }
   });
 
-  test("of the API reads no pods but those of the agents", () => {
+  test("virt-api reads no pods except those of the agents", () => {
     const user = "system:serviceaccount:patchbay:virt-api";
     const pods = listRights(base).filter(
       (right) => right.user === user && right.resource === "pods",
@@ -85,7 +85,7 @@ describe("the components", () => {
     );
   });
 
-  test("read no secrets, and grant nothing", () => {
+  test("read no secrets, and grant no rights", () => {
     const forbidden = /secrets|serviceaccounts|rbac|certificates|impersonate|escalate|\*/;
     const own = roles.filter(({ metadata }) => metadata.name.startsWith("patchbay:"));
     const rights = own.flatMap(({ metadata }) => rightsIn(metadata.name));
@@ -95,7 +95,7 @@ describe("the components", () => {
 
 const reviews = ["tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
 
-test("a cluster adds virt-api's own certificates, whom to tell of them, who leads and who reads metrics", async () => {
+test("a cluster adds rights for virt-api's certificates, CA bundles, leader election and metrics", async () => {
   const known = listRights(base).map((right) => JSON.stringify(right));
   const added = listRights(parseManifests(await readManifests(files, "base"))).filter(
     (right) => !known.includes(JSON.stringify(right)),
@@ -125,7 +125,7 @@ test("a cluster adds virt-api's own certificates, whom to tell of them, who lead
   );
 });
 
-test("beside KubeVirt there is net-agent alone, with the rights that it has everywhere", async () => {
+test("net-agent beside KubeVirt has the same rights as elsewhere, and no other component", async () => {
   const only = parseManifests(await readManifests(files, "net-agent-only"));
   const user = "system:serviceaccount:patchbay:net-agent";
   const everywhere = listRights(base).filter((right) => right.user === user);
@@ -152,7 +152,7 @@ describe("the standalone machine", () => {
     });
   });
 
-  test("lets a node bind no pods: that is an account's own", () => {
+  test("does not let a node bind pods, which needs its own account", () => {
     const binding = listRights(standalone).filter(({ resource }) => resource === "pods/binding");
     const user = "system:serviceaccount:patchbay:binder";
     expect(binding).toEqual([{ user, verb: "create", resource: "pods/binding" }]);
@@ -167,12 +167,12 @@ describe("the standalone machine", () => {
     expect(anyNode.map(({ verbs }) => verbs)).toEqual([["create"]]);
   });
 
-  test("has put its name everywhere", () => {
+  test("replaces the node's name everywhere", () => {
     expect(JSON.stringify(standalone)).not.toContain("NODE_NAME");
   });
 });
 
-describe("the roles of people", () => {
+describe("the roles of users", () => {
   const kinds = customResourceDefinitions()
     .map(({ spec }) => spec)
     .filter(({ group, names: { kind } }) => group !== names.NAD_GROUP && kind !== "KubeVirt")
@@ -186,13 +186,13 @@ describe("the roles of people", () => {
     expect(edit).toEqual(expect.arrayContaining([...(view ?? [])]));
   });
 
-  test("view reads every kind of a namespace, and writes nothing", () => {
+  test("view reads every kind in a namespace, and writes nothing", () => {
     const view = rightsIn("kubevirt.io:view");
     expect(view).toEqual(expect.arrayContaining(kinds.map((kind) => `watch ${kind}`)));
     expect(view.filter((right) => !/^(get|list|watch) /.test(right))).toEqual([]);
   });
 
-  test("who is known at all asks for the version, sees what the cluster offers, and nothing of a VM", () => {
+  test("authenticated users may read the version and cluster-wide types, but no VMs", () => {
     const rights = listRights(base).filter(({ user }) => user === "system:authenticated");
     const offered = ["virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences"];
     expect(new Set(rights.map(({ verb, resource }) => `${verb} ${resource}`))).toEqual(
@@ -207,22 +207,25 @@ describe("the roles of people", () => {
     );
   });
 
-  test("nobody but the cluster's administrator writes networks or the configuration", () => {
+  test("only the cluster administrator writes networks or the configuration", () => {
     const rights = ["admin", "edit"].flatMap((name) => rightsIn(`kubevirt.io:${name}`));
     expect(rights.filter((right) => /^(get|list|watch) network-/.test(right))).toHaveLength(6);
     expect(rights.filter((right) => /^(?!get|list|watch).* network-/.test(right))).toEqual([]);
     expect(rights.filter((right) => right.includes("kubevirts"))).toEqual([]);
   });
 
-  test.each(["admin", "edit", "view"])("%s is added to Kubernetes' role of that name", (name) => {
-    expect(findRole(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
-      [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
-    });
-  });
+  test.each(["admin", "edit", "view"])(
+    "%s is aggregated to Kubernetes' role with this name",
+    (name) => {
+      expect(findRole(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
+        [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
+      });
+    },
+  );
 });
 
 test.each(["base", "net-agent-only", "standalone"] as const)(
-  "%s means the same in YAML 1.1, as kubectl reads it",
+  "%s has the same content in YAML 1.1, as kubectl reads it",
   async (folder) => {
     const manifests = await readManifests(files, folder);
     const read = (version: "1.1" | "1.2"): readonly unknown[] =>
@@ -234,7 +237,7 @@ test.each(["base", "net-agent-only", "standalone"] as const)(
 );
 
 // `kubectl delete -k` deletes what an overlay lists: with the definition of networks, every network of the cluster.
-test("no kustomization lists the definition of networks", () => {
+test("no kustomization lists the network definition CRD", () => {
   const root = join(import.meta.dirname, "../../../..");
   const folders = ["crds", "packages/common/manifests"].map((folder) => join(root, folder));
   const kustomizations = folders.flatMap((folder) =>
@@ -278,7 +281,7 @@ test.each([
   { name: "a duplicate key", text: "kind: Role\nkind: Role\n", want: "line 2, column 1" },
   { name: "an unknown tag", text: "kind: !role Role\n", want: "!role" },
   { name: "no YAML", text: "kind: 'Role\n", want: "quote" },
-])("a manifest with $name is refused with its path and the reason", ({ text, want }) => {
+])("rejects a manifest with $name, with its path and the reason", ({ text, want }) => {
   const parse = () => parseManifests([{ path: "a.yaml", text }]);
   expect(parse).toThrow(
     expect.objectContaining({
@@ -288,7 +291,7 @@ test.each([
   );
 });
 
-test("several documents of one text are several objects", () => {
+test("parses several documents in one text as several objects", () => {
   const text = "kind: Role\nmetadata: { name: on-NODE_NAME }\n---\nkind: yes\n";
   expect(parseManifests([{ path: "a.yaml", text }], "node1")).toEqual([
     { kind: "Role", metadata: { name: "on-node1" } },
@@ -296,20 +299,20 @@ test("several documents of one text are several objects", () => {
   ]);
 });
 
-test("an empty server gets everything", async () => {
+test("applies all objects to an empty server", async () => {
   const store = createFakeStore();
   await applyManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
-test("keeping everything again changes nothing", async () => {
+test("applying all objects again changes nothing", async () => {
   const store = createFakeStore();
   await applyManifests(store, objects);
   await applyManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
-test("a role of another version gets the rules and labels of this one", async () => {
+test("replaces the rules and labels of an older version's role", async () => {
   const store = createFakeStore();
   for (const role of objects.filter(isRole)) {
     const { apiVersion, kind, metadata } = role;
@@ -323,7 +326,7 @@ test("a role of another version gets the rules and labels of this one", async ()
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
-test("a kind that no manifest has is refused", async () => {
+test("rejects a kind that no manifest has", async () => {
   const unknownKind = { apiVersion: "v1", kind: "Stranger", metadata: { name: "one" } };
   await expect(applyManifests(createFakeStore(), [unknownKind])).rejects.toMatchObject({
     code: "API_MALFORMED",

@@ -86,7 +86,7 @@ function listHostPaths(name: string): readonly string[] {
   });
 }
 
-test("there are the four services, and a second one of those that no node has for itself", () => {
+test("has four services, with two replicas each for those that do not run per node", () => {
   expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
     "DaemonSet net-agent",
     "Deployment virt-api",
@@ -103,7 +103,7 @@ test("there are the four services, and a second one of those that no node has fo
 describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
   const { spec, container } = findPodSpec(name);
 
-  test("runs under its own account, of the product's image", () => {
+  test("runs under its own account with the product's image", () => {
     expect(spec.serviceAccountName).toBe(name);
     expect(spec.containers).toHaveLength(1);
     expect(container).toMatchObject({
@@ -113,7 +113,7 @@ describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
     });
   });
 
-  test("writes nothing into its image, gains nothing, is filtered, and drops what it does not name", () => {
+  test("has a read-only image, no privilege escalation, seccomp, and drops unused capabilities", () => {
     expect(container.securityContext).toMatchObject({
       readOnlyRootFilesystem: true,
       allowPrivilegeEscalation: false,
@@ -124,7 +124,7 @@ describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
     expect([spec.hostNetwork, spec.hostIPC]).toEqual([undefined, undefined]);
   });
 
-  test("is probed where it answers", () => {
+  test("is probed on its health port", () => {
     const port = container.ports.find((one) => one.name === "health")?.containerPort;
     expect(container.args).toContain(`--health-port=${String(port)}`);
     expect(container.startupProbe.httpGet).toEqual({ path: "/healthz", port: "health" });
@@ -132,13 +132,13 @@ describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "health" });
   });
 
-  test("answers metrics where it says so, to whom it may, and not where it is probed", () => {
+  test("serves authorized metrics on their own port", () => {
     const port = container.ports.find((one) => one.name === "metrics")?.containerPort;
     const flags = container.args.filter((flag) => flag.startsWith("--metrics"));
     expect(flags).toEqual([`--metrics-port=${String(port)}`, "--metrics-secure"]);
   });
 
-  test("says what it needs, and may not take all of the node's memory", () => {
+  test("requests resources, and limits its memory", () => {
     expect(Object.keys(container.resources.requests)).toEqual(["cpu", "memory"]);
     expect(Object.keys(container.resources.limits)).toEqual(["memory"]);
   });
@@ -204,21 +204,21 @@ test.each([
   expect(listHostPaths(name)).toEqual(hostPaths);
 });
 
-test("nobody but root reads virt-handler's key", () => {
+test("only root reads virt-handler's key", () => {
   const volume = findPodSpec("virt-handler").spec.volumes?.find(
     ({ name }) => name === "certificates",
   );
   expect(volume).toMatchObject({ secret: { defaultMode: 0o400 } });
 });
 
-test("every object is marked as the product's", () => {
+test("every object has the product's label", () => {
   const unmarked = objects.filter(
     ({ metadata }) => metadata.labels?.[names.PART_OF_LABEL] !== names.PRODUCT,
   );
   expect(unmarked).toEqual([]);
 });
 
-test("each capability has its reason above it", async () => {
+test("each capability has its reason in a comment above it", async () => {
   const manifests = await readManifests(createFiles(), "base");
   const lines = manifests.flatMap(({ text }) => text.split("\n"));
   const bare = lines.filter(

@@ -78,7 +78,7 @@ test("a client certificate carries user and groups through TLS", async () => {
   });
 });
 
-test("an authority that was kept as PEM signs what the first one's clients trust", async () => {
+test("an authority stored as PEM issues certificates that existing clients trust", async () => {
   const first = await createAuthority("test", clock);
   const again = loadAuthority({ certPem: first.certPem, keyPem: first.keyPem }, clock);
   const server = await serverCertificate(again);
@@ -86,7 +86,7 @@ test("an authority that was kept as PEM signs what the first one's clients trust
   expect(await handshake(first.certPem, server, client)).toMatchObject({ CN: "jane" });
 });
 
-test("a certificate of another authority is refused", async () => {
+test("rejects a certificate of another authority", async () => {
   const authority = await createAuthority("test", clock);
   const other = await createAuthority("test", clock);
   const server = await serverCertificate(other);
@@ -115,7 +115,7 @@ test("the key belongs to the certificate", async () => {
   );
 });
 
-test("a certificate tells whom it names", async () => {
+test("readCertificateSubject returns the name and the organizations", async () => {
   const { certPem } = await issueCertificate(await createAuthority("test", clock), {
     commonName: "jane",
     organizations: ["devs", "patchbay.io:node:a"],
@@ -131,11 +131,11 @@ test("a certificate tells whom it names", async () => {
 test.each([
   { name: "no PEM at all", certPem: "x", keyPem: "y" },
   { name: "an empty file", certPem: "", keyPem: "" },
-])("an authority from $name is refused with a code", ({ certPem, keyPem }) => {
+])("rejects an authority from $name with a code", ({ certPem, keyPem }) => {
   expect(() => loadAuthority({ certPem, keyPem }, clock)).toThrow(UNREADABLE);
 });
 
-test("an authority whose key is another's is refused, and a server's certificate too", async () => {
+test("rejects an authority with a foreign key, and a server certificate as authority", async () => {
   const first = await createAuthority("test", clock);
   const other = await createAuthority("test", clock);
   const server = await serverCertificate(first);

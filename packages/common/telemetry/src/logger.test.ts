@@ -54,7 +54,7 @@ describeLoggerContract("JSON lines", () => {
 });
 
 describe("a log line", () => {
-  test("below the level costs nothing: its fields are not looked at", () => {
+  test("below the level does not evaluate its fields", () => {
     const looks: string[] = [];
     const field = {
       get costly(): string {
@@ -102,7 +102,7 @@ describe("a log line", () => {
     });
   });
 
-  test("on a terminal is for people", () => {
+  test("on a terminal is readable text", () => {
     const captured = capture({ isTTY: true });
     captured.logger.warn("slow call", { durationMs: 7, iface: "blue" });
     expect(captured.lines()[0]).toMatch(
@@ -111,7 +111,7 @@ describe("a log line", () => {
   });
 });
 
-describe("a secret does not reach the log", () => {
+describe("the log redacts a secret", () => {
   const key = "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----";
   test.each([
     { name: "in a member by that name", fields: { token: "s3cr3t" } },
@@ -128,7 +128,7 @@ describe("a secret does not reach the log", () => {
     expect(captured.lines()[0]).not.toContain("s3cr3t");
   });
 
-  test("when it is part of the message", () => {
+  test("as part of the message", () => {
     const captured = capture();
     captured.logger.info("got Bearer s3cr3t");
     expect(captured.lines()[0]).not.toContain("s3cr3t");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createMetrics } from "./metrics.ts";
 
 describe("metrics", () => {
-  test("count passes by result and measure them", async () => {
+  test("count and time passes by result", async () => {
     const metrics = createMetrics("virt-handler");
     metrics.observeReconcile({ name: "vmi", result: "done", seconds: 0.002, waitedSeconds: 3 });
     metrics.observeReconcile({ name: "vmi", result: "failed", seconds: 2, waitedSeconds: 0 });
@@ -18,7 +18,7 @@ describe("metrics", () => {
     );
   });
 
-  test("tell what queues look like when they are asked", async () => {
+  test("read queues when they are requested", async () => {
     const metrics = createMetrics("virt-handler");
     let depth = 0;
     metrics.addQueue("vmi", () => {
@@ -31,7 +31,7 @@ describe("metrics", () => {
     expect(text).toContain('kubevirt_workqueue_adds_total{name="virt-handler-vmi"} 7');
   });
 
-  test("count requests that are sent and calls that come", async () => {
+  test("count sent API requests and served calls", async () => {
     const metrics = createMetrics("virt-handler");
     metrics.countApiRequest({ verb: "patch", resource: "pods/status" });
     metrics.countServed("mutate");
@@ -40,7 +40,7 @@ describe("metrics", () => {
     expect(text).toContain('patchbay_served_total{call="mutate"} 1');
   });
 
-  test("are those that a program adds for its own work", async () => {
+  test("include those that a program adds for its own work", async () => {
     const metrics = createMetrics("virt-handler");
     const settings = { name: "own_total", help: "Own.", labelNames: ["reason"] };
     const count = metrics.addCounter(settings);
@@ -53,7 +53,7 @@ describe("metrics", () => {
     expect(text).toContain('own_seconds_bucket{le="0.5",reason="one"} 1');
   });
 
-  test("are those of sources too, read anew each time", async () => {
+  test("include those of sources, read again each time", async () => {
     const metrics = createMetrics("virt-handler");
     let value = 1;
     metrics.addSource(() => {
@@ -74,7 +74,7 @@ describe("metrics", () => {
     expect(text).not.toMatch(/^none/m);
   });
 
-  test("of two programs in one process are apart", async () => {
+  test("of two programs in one process are separate", async () => {
     createMetrics("virt-handler").countServed("mutate");
     expect(await createMetrics("virt-handler").print()).not.toContain("mutate");
   });

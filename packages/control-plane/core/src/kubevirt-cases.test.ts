@@ -56,7 +56,7 @@ const NOT_BY_MEMORY =
   "KubeVirt fills up to a number that grows with the memory; a port costs 0.3 MiB, so Patchbay keeps the same for all";
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/virt-launcher/virtwrap/manager_test.go
-describe("ports for hot-plug", () => {
+describe("free ports for hot-plug", () => {
   test.each([
     {
       name: "v1 placeholders with 1 interfaces",
@@ -121,7 +121,7 @@ describe("ports for hot-plug", () => {
 
   test.each([
     { name: "v1 placeholders on root complex", vmi: { nics: 1, onRootComplex: true }, kubevirt: 0 },
-  ])("$name: $kubevirt, as in KubeVirt", ({ vmi, kubevirt }) => {
+  ])("$name: $kubevirt, like KubeVirt", ({ vmi, kubevirt }) => {
     expect(reserveOf(vmi)).toBe(kubevirt);
   });
 

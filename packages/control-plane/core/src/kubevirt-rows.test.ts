@@ -88,8 +88,8 @@ function check(row: Row, answer: Case): void {
   }
 }
 
-describe("KubeVirt's rows", () => {
-  test("each has an answer, and no answer has lost its row", () => {
+describe("rows of KubeVirt's tests", () => {
+  test("each row has an answer, and each answer has its row", () => {
     const named = ROWS.map(({ area, name }) => `${area}: ${name}`).sort();
     const replied = Object.entries(CASES).flatMap(([area, cases]) =>
       Object.keys(cases).map((name) => `${area}: ${name}`),

@@ -26,6 +26,6 @@ test.each([
     links: [port("vlan", "a"), port("bond", "b")],
     want: ["a", "b"],
   },
-])("the node's own bridges: $name", ({ links, want }) => {
+])("finds the node's own bridges: $name", ({ links, want }) => {
   expect([...findOwnBridges(links)]).toEqual(want);
 });

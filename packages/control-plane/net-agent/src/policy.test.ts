@@ -81,7 +81,7 @@ test("reports an invalid policy on the object and retains the previous policy", 
   expect(policy.current().masters).toEqual(["eth2"]);
 });
 
-test("allows nothing of an invalid list when the agent starts with it", () => {
+test("allows nothing for an invalid list when the agent starts with it", () => {
   const { policy, kubevirts, notes } = follow();
   kubevirts.put(kubevirtWith({ masters: ["e*1"] }));
   expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: [] });
@@ -95,7 +95,7 @@ test.each([
   { mode: "multus", cniSocket: "/run/cni.sock", isEnforced: true },
   { mode: "multus", tenantPolicyMode: "enforce", isEnforced: true },
   { mode: "alone", tenantPolicyMode: "warn", isEnforced: false },
-] as const)("policy enforced: $isEnforced in $mode $cniSocket $tenantPolicyMode", (row) => {
+] as const)("enforces the policy: $isEnforced in $mode $cniSocket $tenantPolicyMode", (row) => {
   const { isEnforced, ...flags } = row;
   expect(isPolicyEnforced({ tenantPolicyMode: "auto", ...flags })).toBe(isEnforced);
 });

@@ -149,7 +149,7 @@ test.each<{ name: string; status?: VmiStatus }>([
       migrationState: { migrationUid: "m1", targetNode: "b", completed: true },
     },
   },
-])("a trimmed VMI that $name gives the same result as the whole", ({ status }) => {
+])("a trimmed VMI that $name gives the same result as the complete VMI", ({ status }) => {
   const vmi = vmiOf(status);
   const seen = trimVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [

@@ -200,7 +200,7 @@ describe("pods that end during a migration", () => {
     expect((await scenario.vmi()).status?.phase).toBe("Running");
   });
 
-  test("the target pod ends after the guest left the source: the VM has failed, whatever happens to its pod", async () => {
+  test("the target pod ends after the guest left the source: the VM has failed, whatever pod it had", async () => {
     const scenario = await Migrating.begin();
     await scenario.runUntilSending();
     await scenario.endPod(await scenario.target(), "Failed");

@@ -3,7 +3,7 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createUnplugRequests } from "./memory.ts";
 
-test("has no request for a guest that was not asked, and records no refusal", () => {
+test("has no request for a guest without requests, and records no refusal", () => {
   const requests = createUnplugRequests(createFakeClock());
   requests.recordRefusal("a", "one");
   expect(requests.find("a", "one")).toBeUndefined();

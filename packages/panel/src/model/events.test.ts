@@ -35,7 +35,7 @@ test.each([
   { name: "its series", event: { series: { count: 7, lastObservedTime: NEW } }, want: [NEW, 7] },
   { name: "its time", event: { eventTime: NEW, lastTimestamp: null }, want: [NEW, 1] },
   { name: "its object", event: {}, want: [OLD, 1] },
-])("takes the time of an event from $name if other fields are unset", ({ event, want }) => {
+])("reads the time of an event from $name if other fields are unset", ({ event, want }) => {
   expect(rowsOf(eventOf(event)).map(({ at, count }) => [at, count])).toEqual([want]);
 });
 

@@ -33,7 +33,7 @@ describe("lines of the watch", () => {
     expect([...told.reduce(withLine, NO_OBJECTS).vms.keys()]).toEqual(want);
   });
 
-  test("objects that a line does not name keep their identity", () => {
+  test("objects that a line does not contain retain their identity", () => {
     const before = withLine(NO_OBJECTS, listed);
     const after = withLine(before, { kind: "applied", of: "vms", object: vm("a", "2") });
     expect(after.vms.get("blue/b")).toBe(before.vms.get("blue/b"));
@@ -73,7 +73,7 @@ describe("foreign text", () => {
     expect(long("x".repeat(10_000)).endsWith("…")).toBe(true);
   });
 
-  test("keeps line ends of Patchbay's own text", () => {
+  test("preserves line ends of Patchbay's own text", () => {
     expect(lines("a: 1\nb: \u202e2\n")).toBe("a: 1\nb: \\u202e2\n");
   });
 });

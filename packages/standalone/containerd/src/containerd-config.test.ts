@@ -14,7 +14,7 @@ describe("the layout", () => {
     });
   });
 
-  test("refuses a directory whose sockets no process could open", () => {
+  test("rejects a directory whose socket paths are too long", () => {
     // 86 bytes, `/containerd.sock` and `.ttrpc` are 108.
     const runDirectory = `/${"d".repeat(85)}`;
     expect(() => buildLayout({ ...places, runDirectory })).toThrow("1 bytes too long");
@@ -27,7 +27,7 @@ describe("the configuration", () => {
     snapshotter: "native",
     sandboxImage: 'localhost/"pause":dev',
   });
-  test("is one section for each plugin that is set up", () => {
+  test("has one section for each configured plugin", () => {
     expect(text.split("\n")).toEqual([
       "version = 2",
       'root = "/d/c/root"',
@@ -76,7 +76,7 @@ describe("the configuration", () => {
     ]);
   });
 
-  test("names nothing outside the two directories but the plugins and the address of streams", () => {
+  test("contains no outside paths except the plugins and the stream address", () => {
     const paths = text.match(/"\/[^"]*"/g) ?? [];
     expect(paths.filter((path) => !path.startsWith('"/d/'))).toEqual(['"/usr/lib/cni"']);
   });
@@ -88,7 +88,7 @@ describe("the base specification", () => {
     linux: { resources: { devices: [{ allow: false }] }, namespaces: [{ type: "pid" }] },
   });
 
-  test("has a limit of processes beside what was there, and none of open files", () => {
+  test("adds a process limit to the existing ones, and no limit of open files", () => {
     expect(JSON.parse(baseSpecText(printed))).toEqual({
       process: { cwd: "/" },
       linux: {
@@ -98,7 +98,7 @@ describe("the base specification", () => {
     });
   });
 
-  test.each(["", "[]", "{}"])("is refused when it is %j", (text) => {
+  test.each(["", "[]", "{}"])("is rejected when it is %j", (text) => {
     expect(() => baseSpecText(text)).toThrow("not an OCI specification");
   });
 });

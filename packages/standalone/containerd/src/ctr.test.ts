@@ -9,7 +9,7 @@ const REFUSED = {
   stderr: 'ctr: failed to dial "/s": connect: connection refused\n',
 };
 
-test("a call speaks to that socket in the namespace of CRI, and fails in ctr's words", async () => {
+test("calls the socket in the CRI namespace, and reports ctr's error", async () => {
   const runner = createFakeProcessRunner({ ctr: () => REFUSED });
   await expect(ctr({ runner, layout }, ["images", "ls"])).rejects.toThrow(
     'containerd failed at images ls: failed to dial "/s": connect: connection refused',
@@ -25,7 +25,7 @@ test("a call speaks to that socket in the namespace of CRI, and fails in ctr's w
   ]);
 });
 
-test("a socket at which nobody listens yet is asked again", async () => {
+test("retries a socket without a listener", async () => {
   const clock = createFakeClock();
   let asked = 0;
   const runner = createFakeProcessRunner({
@@ -42,7 +42,7 @@ test("a socket at which nobody listens yet is asked again", async () => {
   expect(asked).toBe(3);
 });
 
-test("one that is never listened at is given up in time, with the reason", async () => {
+test("reports a socket that never gets a listener after a timeout, with the reason", async () => {
   const clock = createFakeClock();
   const runner = createFakeProcessRunner({ ctr: () => REFUSED });
   const waiting = waitUntilServing({ runner, layout, clock }, 1000).catch(String);

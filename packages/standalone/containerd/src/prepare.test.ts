@@ -44,10 +44,10 @@ async function prepare(
   return { snapshotter, commands: runner.commands.map(({ argv }) => argv.join(" ")) };
 }
 
-describe("a containerd is prepared", () => {
+describe("preparation of a containerd", () => {
   const trial = "/d/c/overlay-trial";
 
-  test("with directories, a configuration and a specification", async () => {
+  test("writes directories, a configuration and a base specification", async () => {
     const { snapshotter, commands } = await prepare();
     expect(snapshotter).toBe("overlayfs");
     expect(commands).toEqual([
@@ -71,14 +71,14 @@ describe("a containerd is prepared", () => {
     expect(await files.exists(trial)).toBe(false);
   });
 
-  test("for copies of layers where none can be mounted over another", async () => {
+  test("selects copied layers where overlay mounts do not work", async () => {
     const { snapshotter, commands } = await prepare({ mount: { exitCode: 32 } });
     expect([snapshotter, commands.length]).toEqual(["native", 2]);
     expect(await files.exists(trial)).toBe(false);
     expect(await files.readText(layout.config)).toContain('snapshotter = "native"');
   });
 
-  test("again without writing what is the same", async () => {
+  test("does not rewrite unchanged files", async () => {
     await prepare();
     await files.writeAtomic(`${layout.state}/bundle`, "");
     writes = [];
@@ -87,7 +87,7 @@ describe("a containerd is prepared", () => {
     expect(await files.exists(`${layout.state}/bundle`)).toBe(true);
   });
 
-  test("without what was running before the machine started anew", async () => {
+  test("removes leftovers from before a reboot", async () => {
     await prepare();
     await files.writeAtomic(`${layout.state}/bundle`, "");
     [writes, modes] = [[], []];
@@ -98,13 +98,13 @@ describe("a containerd is prepared", () => {
     expect(modes.filter((line) => line === "/d/c/state 711")).toHaveLength(2);
   });
 
-  test("not at all where its tool fails", async () => {
+  test("fails if its tool fails", async () => {
     const ctr = { exitCode: 1, stderr: "ctr: no memory\n" };
     await expect(prepare({ ctr })).rejects.toThrow("oci spec: no memory");
   });
 });
 
-test("it is started by its configuration, at a socket of its own", async () => {
+test("starts containerd with its configuration, on its own socket", async () => {
   expect(containerdCommand(layout)).toEqual(["containerd", "--config", "/d/c/config.toml"]);
   await files.writeAtomic(layout.socket, "");
   await removeDeadSocket(files, layout);
@@ -114,7 +114,7 @@ test("it is started by its configuration, at a socket of its own", async () => {
 test.each([
   { length: 85, want: undefined },
   { length: 86, want: { code: "CONTAINERD_PATH_TOO_LONG", details: { bytesOver: 1 } } },
-])("a socket's path of $length letters and its name is too long: $want", ({ length, want }) => {
+])("a socket path of $length characters plus its name is too long: $want", ({ length, want }) => {
   const runDirectory = `/${"r".repeat(length - 1)}`;
   const error = errorOf(() => {
     buildLayout({ directory: "/d", runDirectory, cniConfDirectory: "/n" });

@@ -3,7 +3,7 @@ import { createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { readNetworkConfigs } from "./compose.ts";
 
-test("the default network's configurations are read, and broken files are passed over", async () => {
+test("reads the configurations of the default network and skips broken files", async () => {
   const files = createFakeFiles();
   expect(await readNetworkConfigs(files, "/net.d")).toEqual([]);
   const own = { cniVersion: "1.0.0", name: "own", plugins: [{ type: "bridge", bridge: "br1" }] };

@@ -39,7 +39,7 @@ test.each([
   expect(planRotation(names, "0.log", { time, filesMax: 3 })).toEqual(want);
 });
 
-test("two files are the least: the one that is written and the one before", () => {
+test("retains at least two files, the current and the previous log", () => {
   expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).remove).toEqual([
     "0.log.1",
     "0.log.2",
@@ -47,7 +47,7 @@ test("two files are the least: the one that is written and the one before", () =
   ]);
 });
 
-test("the logs of runs that are gone are forgotten, and nothing that is no log", () => {
+test("selects only logs of removed runs", () => {
   expect(selectStaleLogs(OLD, ["1.log"])).toEqual(["0.log", "0.log.1", "0.log.2", "0.log.3"]);
   expect(selectStaleLogs(["x", "1.log.old", "11.log"], ["1.log"])).toEqual(["11.log"]);
 });
@@ -62,7 +62,7 @@ test.each([
   { name: "it is full soon", growth: { bytes: 100, tookMs: 500, remainingBytes: 20 }, want: 100 },
   { name: "it is a flood", growth: { bytes: 100, tookMs: 1, remainingBytes: 20 }, want: 20 },
   { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, remainingBytes: 20 }, want: 500 },
-])("the next look, where $name, is in $want ms", ({ growth, want }) => {
+])("the next check, where $name, is in $want ms", ({ growth, want }) => {
   expect(nextCheckMs(growth)).toBe(want);
 });
 
@@ -112,7 +112,7 @@ function write(name: string, text: string): Promise<void> {
   return appendFile(join(directory, "c", name), text);
 }
 
-test("a log that grows beyond its bound is moved away, and the oldest files go", async () => {
+test("rotates a log beyond its limit, and removes the oldest files", async () => {
   start();
   await runs.run();
   for (const round of [1, 2, 3, 4]) {
@@ -123,14 +123,14 @@ test("a log that grows beyond its bound is moved away, and the oldest files go",
   expect((await stat(join(directory, "c/0.log"))).size).toBe(0);
 });
 
-test("a log that was too long before is found when it begins to be kept", async () => {
+test("rotates a log that was too long at the start", async () => {
   await runs.run();
   await write("0.log", LINE.repeat(2));
   start();
   await eventually(() => reopened === 1, WITHIN);
 });
 
-test("where the runtime does not let go of the file, it keeps its name", async () => {
+test("a log that the runtime cannot reopen retains its name", async () => {
   const id = await runs.run();
   runtime.reopenLog = () => Promise.reject(new Error("no"));
   await write("0.log", LINE.repeat(2));
@@ -144,7 +144,7 @@ test("where the runtime does not let go of the file, it keeps its name", async (
   runtime.endContainer(id, { exitCode: 0 });
 });
 
-test("the log of a run that has ended is left as it is", async () => {
+test("does not change the log of a run that has ended", async () => {
   const id = await runs.run();
   runtime.endContainer(id, { exitCode: 0 });
   await write("0.log", LINE.repeat(2));
@@ -156,7 +156,7 @@ test("the log of a run that has ended is left as it is", async () => {
   expect(runtime.calls).not.toContain(`reopenLog ${id}`);
 });
 
-test("the logs of a run that is removed go with it", async () => {
+test("removes the logs of a run with the run", async () => {
   start();
   const first = await runs.run();
   await write("0.log", LINE);
@@ -169,7 +169,7 @@ test("the logs of a run that is removed go with it", async () => {
   await eventually(async () => (await names()).join() === "1.log", WITHIN);
 });
 
-test("logs of runs that went while nobody looked are removed", async () => {
+test("removes logs of runs that were removed before the start", async () => {
   await write("0.log", LINE);
   await runs.run();
   await write("7.log", LINE);
@@ -178,7 +178,7 @@ test("logs of runs that went while nobody looked are removed", async () => {
   await eventually(async () => (await names()).join() === "0.log,notes", WITHIN);
 });
 
-test("the log of a run that begins during the look is not taken for one that is gone", async () => {
+test("retains the log of a run that begins during the check", async () => {
   await runs.run();
   await write("7.log", LINE);
   const files = createFiles();

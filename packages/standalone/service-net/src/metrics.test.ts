@@ -20,7 +20,7 @@ const SETTINGS = {
   bridge: "br0",
 };
 
-test("each number that the docs say service-net alone tells moves", async () => {
+test("each documented service-net metric changes", async () => {
   const metrics = createMetrics("service-net");
   let isRefused = false;
   const runner = createFakeProcessRunner({ nft: () => ({ exitCode: isRefused ? 1 : 0 }) });

@@ -30,7 +30,7 @@ async function watched(objects: Readonly<Record<string, readonly KubeObject[]>>)
 }
 
 describe("the caches", () => {
-  test("find pods by namespace, and slices by the Service that they name", async () => {
+  test("find pods by namespace, and slices by the Service that they reference", async () => {
     const nameless = aSlice([], { metadata: { name: "nameless", namespace: "blue", labels: {} } });
     const pods = [
       aPod("a", "10.88.0.5"),
@@ -46,7 +46,7 @@ describe("the caches", () => {
     expect(caches.services.list()).toEqual([aService()]);
   });
 
-  test("hold of a pod only what slices are made of", async () => {
+  test("retain only the pod fields that slices need", async () => {
     const pod = aPod("a", "10.88.0.5", {
       metadata: { annotations: { big: "text" }, resourceVersion: "7" },
       spec: {
@@ -102,7 +102,7 @@ describe("the caches", () => {
     ]);
   });
 
-  test("hold a pod without status", async () => {
+  test("accept a pod without status", async () => {
     const { apiVersion, kind, metadata, spec } = aPod("a", "");
     const pod = { apiVersion, kind, metadata, spec };
     const caches = await watched({ pods: [pod] });
@@ -126,8 +126,8 @@ function woken() {
   return { ...caches, keys };
 }
 
-describe("a change concerns", () => {
-  test("the Service that changed, and the Service of changed Endpoints", () => {
+describe("services affected by a change", () => {
+  test("the changed Service, and the Service of changed Endpoints", () => {
     const { services, endpoints, keys } = woken();
     services.put(aService({ clusterIP: "10.96.0.6" }));
     endpoints.put({
@@ -139,14 +139,14 @@ describe("a change concerns", () => {
     expect([...new Set(keys)]).toEqual(["blue/web", "blue/db"]);
   });
 
-  test("the Service that a slice names", () => {
+  test("the Service of a slice", () => {
     const { slices, keys } = woken();
     slices.put(aSlice([]));
     slices.put(aSlice([], { metadata: { name: "nameless", namespace: "blue" } }));
     expect(keys).toEqual(["blue/web"]);
   });
 
-  test("the Services that select the pod, before or after", () => {
+  test("the Services that select the pod before or after", () => {
     const { pods, keys } = woken();
     pods.put(aPod("a", "10.88.0.5"));
     expect(keys.splice(0)).toEqual(["blue/web"]);

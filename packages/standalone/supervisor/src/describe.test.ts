@@ -42,7 +42,7 @@ async function answer(name: string, status: number): Promise<void> {
   await once(server.listen(buildHealthSocketPath(paths, name)), "listening");
 }
 
-test("processes are listed by name, with whether they run and answer", async () => {
+test("lists processes by name, with running and responding state", async () => {
   await write("net-agent", note);
   await write("apiserver", note);
   await write("virt-api", note);

@@ -37,7 +37,7 @@ test.each([
   expect(await hasRemains(files, paths)).toBe(want);
 });
 
-test("without a file no process runs", async () => {
+test("no process runs without a file", async () => {
   expect(await isRecordedRunning(files, `${paths.run}/virt-api.json`)).toBe(false);
 });
 

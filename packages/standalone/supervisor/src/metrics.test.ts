@@ -16,7 +16,7 @@ requests_total{verb="get",path="/a}b"} 4
 requests_total{} 1
 `;
 
-test("each family is there once, with the samples of all services apart", () => {
+test("outputs each family once, with the samples of all services separately", () => {
   const services = [
     { service: "virt-api", text: API },
     { service: "virt-handler", text: HANDLER },

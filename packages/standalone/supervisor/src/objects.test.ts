@@ -48,7 +48,7 @@ async function webhooksOf(type: ResourceType<AnyObject>): Promise<readonly Webho
   return (configuration?.["webhooks"] ?? []) as readonly Webhook[];
 }
 
-test("each kind of the product has its definition", async () => {
+test("each of Patchbay's kinds has a definition", async () => {
   const store = createFakeStore();
   await ensureKinds(store);
   const { items } = await store.list(CRDS);
@@ -66,7 +66,7 @@ test.each([true, false])("the KubeVirt object has useEmulation: %s", async (useE
 });
 
 describe("virt-api", () => {
-  test("has a Service that leads to its port on this machine", async () => {
+  test("has a Service for its port on this machine", async () => {
     const store = await storeWithVirtApi();
     expect(await store.find(SERVICES, SERVICE_KEY)).toMatchObject({
       spec: { ports: [{ name: "https", port: 443, targetPort: 8443, protocol: "TCP" }] },
@@ -94,7 +94,7 @@ describe("virt-api", () => {
     });
   });
 
-  test("is called at its own address, with the certificate that it has", async () => {
+  test("is called at its own address, with the CA of its certificate", async () => {
     const [webhook] = await webhooksOf(MUTATING);
     expect(webhook).toMatchObject({
       name: "mutate.virt-api.patchbay.io",
@@ -115,7 +115,7 @@ describe("virt-api", () => {
     });
   });
 
-  test("blocks writes that it must judge, and not those that it only comments on", async () => {
+  test("blocks writes on failure of validating webhooks, but not of warning webhooks", async () => {
     const all = await webhooksOf(VALIDATING);
     const policies = all.map(({ name, failurePolicy }) => [name.split(".")[0], failurePolicy]);
     expect(Object.fromEntries(policies)).toEqual({
@@ -144,7 +144,7 @@ describe("virt-api", () => {
     expect(webhook !== undefined && "matchConditions" in webhook).toBe(want !== undefined);
   });
 
-  test("is called for objects of the whole cluster where sizes are among them", async () => {
+  test("is called for cluster-scoped objects by the webhook of instance types", async () => {
     const all = await webhooksOf(VALIDATING);
     const ofCluster = all.filter(({ rules }) => rules.some(({ scope }) => scope === "*"));
     expect(ofCluster.map(({ name }) => name)).toEqual(["instancetypes.virt-api.patchbay.io"]);

@@ -5,7 +5,7 @@ import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { machineFacts, buildServerUrl } from "./prepare.ts";
 
-test("a port is free when nobody listens at it on the loopback address", async () => {
+test("a port is free if no program listens on it on the loopback address", async () => {
   const { isPortFree } = machineFacts(createFakeProcessRunner({}));
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -18,7 +18,7 @@ test("a port is free when nobody listens at it on the loopback address", async (
   expect(buildServerUrl(port)).toBe(`https://127.0.0.1:${String(port)}`);
 });
 
-test("the host's links and routes are those that ip lists, and it claims a network", async () => {
+test("lists links and routes with ip, and claims a network", async () => {
   const runner = createFakeProcessRunner({
     ip: ({ argv }) => {
       if (argv.includes("link")) return { stdout: '[{"ifname":"lo"},{}]' };
@@ -34,7 +34,7 @@ test("the host's links and routes are those that ip lists, and it claims a netwo
   expect(facts.hostname).toBe(facts.hostname.toLowerCase());
 });
 
-test("links and routes that ip cannot list are an error, not none", async () => {
+test("throws if ip cannot list links and routes", async () => {
   const failed = { exitCode: 1, stderr: "Cannot open netlink socket\n" };
   const facts = machineFacts(createFakeProcessRunner({ ip: () => failed }));
   const want = {

@@ -17,7 +17,7 @@ afterEach(() => {
 test.each([
   { name: "that is missing", text: undefined, reason: "there is no such file" },
   { name: "that is not one", text: "{}", reason: expect.any(String) as string },
-])("a backup $name is refused with its path", async ({ text, reason }) => {
+])("rejects a backup $name with its path", async ({ text, reason }) => {
   const file = join(directory, "backup.json");
   if (text !== undefined) writeFileSync(file, text);
   await expect(restore({ dataDir: join(directory, "data"), file })).rejects.toMatchObject({
@@ -26,7 +26,7 @@ test.each([
   });
 });
 
-test("only root may read the directory of the objects", async () => {
+test("only root can read the directory of the objects", async () => {
   const file = join(directory, "backup.json");
   writeFileSync(file, "{}");
   const dataDir = join(directory, "data");

@@ -31,7 +31,7 @@ test.each([
   expect(lastReason(log)).toBe(want);
 });
 
-test("the wanted settings are those that are set, and nothing else", () => {
+test("contains only settings that are set", () => {
   const all = {
     apiPort: 7443,
     apiAddress: "192.0.2.1",

@@ -116,7 +116,7 @@ test("skips an address that refuses connections", async () => {
   expect((await api.get("/apis/two.test.io/v1/things")).text).toBe("GET");
 });
 
-test("does not connect to a backend of another authority", async () => {
+test("does not connect to a backend whose certificate is of another CA", async () => {
   const other = await startHarness();
   const caBundle = Buffer.from(other.authority.certPem).toString("base64");
   await other.close();

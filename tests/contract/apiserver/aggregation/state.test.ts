@@ -190,7 +190,7 @@ test("the APIService of a definition is created, reconciled and deleted with it"
   await eventually(async () => (await code()) === 404, { withinMs: 5000 });
 });
 
-test("publishes the client authority for aggregated servers", async () => {
+test("publishes the client CA for aggregated servers", async () => {
   const path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
   expect((await api.get(path)).body.data).toMatchObject({
     "client-ca-file": api.authority.certPem,

@@ -57,7 +57,7 @@ function claimsOf(token: string): unknown {
 }
 
 describe("accounts of a namespace", () => {
-  test("a new namespace gets its account and the server's authority, and both are restored", async () => {
+  test("a new namespace gets its service account and the server's CA, and both are restored", async () => {
     await api.post("/api/v1/namespaces", { metadata: { name: "fresh" } });
     const account = "/api/v1/namespaces/fresh/serviceaccounts/default";
     const map = "/api/v1/namespaces/fresh/configmaps/kube-root-ca.crt";

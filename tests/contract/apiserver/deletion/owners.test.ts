@@ -63,7 +63,7 @@ async function collected(): Promise<void> {
   await gone(pathOf(probe));
 }
 
-describe("who owns", () => {
+describe("owner references", () => {
   test.each([
     { what: "another name", more: { name: "another" } },
     { what: "another kind", more: { kind: "Secret" } },

@@ -62,7 +62,7 @@ function fillDisk(path: string): void {
   }
 }
 
-test("on a full disk objects can still be marked and deleted, and created again when there is space", async () => {
+test("on a full disk objects can be marked and deleted, and created again when space is free", async () => {
   server = await ChildServer.start(join(directory, "store.sqlite"));
   for (let count = 0; count < 5; count += 1) {
     const made = { metadata: { name: `map-${String(count)}`, finalizers: ["example.com/held"] } };

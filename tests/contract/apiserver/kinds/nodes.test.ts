@@ -48,7 +48,7 @@ async function printed(): Promise<string> {
   return (await api.get(NODES, TABLE)).text;
 }
 
-test("a node that renews its lease stays ready; one that does not becomes unready until it reports itself", async () => {
+test("a node that renews its lease stays ready; a silent node is unready until it reports again", async () => {
   expect(await printed()).toContain('"Ready"');
   for (let turn = 1; turn <= 3; turn += 1) {
     await graces.advance(GRACE_MS - 10_000);

@@ -95,7 +95,7 @@ test("an ExternalName has no address and gets one when its type changes", async 
   expect([back.code, back.body.spec["clusterIP"]]).toEqual([200, undefined]);
 });
 
-test("a LoadBalancer gets a warning that there is none, and a node port", async () => {
+test("a LoadBalancer causes a warning about missing load balancers, and gets a node port", async () => {
   const { headers, body } = await api.post(SERVICES, service({ ...WEB, type: "LoadBalancer" }));
   expect(String(headers["warning"])).toContain("no controller on this machine assigns addresses");
   expect(portsOf(body.spec)[0]?.nodePort).toBeGreaterThan(0);

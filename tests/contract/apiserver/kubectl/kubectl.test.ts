@@ -128,7 +128,7 @@ test("describe, explain, api-resources and auth can-i answer", async () => {
   expect((await kubectl("auth", "can-i", "delete", "pods")).out).toBe("yes\n");
 });
 
-test("answers requests of newer clients to any client", async () => {
+test("answers requests that newer clients send", async () => {
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
   const { code, body } = await session.api.post(
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -150,7 +150,7 @@ test("diff and a server-side dry run change nothing", async () => {
   expect((await kubectl("get", "widget", "dry", "-o", "jsonpath={.spec.size}")).out).toBe("s");
 });
 
-test("deleting a namespace waits until it is gone", async () => {
+test("deleting a namespace waits until the namespace no longer exists", async () => {
   await kubectl("create", "namespace", "brief");
   await kubectl("create", "configmap", "c", "-n", "brief", "--from-literal=a=b");
   expect((await kubectl("delete", "namespace", "brief")).code).toBe(0);

@@ -113,7 +113,7 @@ test.concurrent.each([
   expect((await session.kubectl(line)).out).toBe(`${want} created\n`);
 });
 
-test("a deployment is scaled, exposed and given another image", async () => {
+test("a deployment is scaled, exposed and updated to another image", async () => {
   await session.kubectl("create deployment web --image=i:1");
   expect((await session.kubectl("scale deployment web --replicas=3")).out).toContain("scaled");
   expect((await session.kubectl("set image deployment/web i=i:2")).out).toContain("image updated");

@@ -63,7 +63,7 @@ test.each([
   await eventually(() => socket?.closed, { withinMs: 5000 });
 });
 
-test("attach uses a path of its own", async () => {
+test("attach uses a separate path", async () => {
   const observed: string[] = [];
   await using node = await startNode(api, { nodeName: "attached" }, refuse);
   node.backend.onUpgrade((request, socket) => {

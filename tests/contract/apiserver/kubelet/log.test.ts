@@ -114,7 +114,7 @@ test("requires a container name when there are two, and rejects an unknown one",
   expect((await api.get(`${path}/log?container=b&tailLines=-1`)).code).toBe(422);
 });
 
-test("a pod without a node has no log yet; one of a deleted node has none", async () => {
+test("a pod without a node has an empty log; a log on a deleted node causes an error", async () => {
   const path = await makePod(api, { name: "unbound" }, ["c"]);
   expect([(await api.get(`${path}/log`)).code]).toEqual([204]);
   const lost = await makePod(api, { name: "lost", nodeName: "gone" }, ["c"]);

@@ -48,7 +48,7 @@ test.each([
   "/api/v1/constructor",
   "/apis/__proto__/v1/constructor",
   "/api/v1/namespaces/%2F/configmaps",
-])("finds nothing at %s", async (path) => {
+])("returns 404 at %s", async (path) => {
   expect((await api.get(path)).code).toBe(404);
 });
 

@@ -57,7 +57,7 @@ test("a watch from a revision delivers exactly the later events in order", async
   expect(events[2]?.object.data).toEqual({ a: "2" });
 });
 
-test("an object that leaves a selector is DELETED, one that enters is ADDED", async () => {
+test("an object that stops matching a selector is DELETED, a new match is ADDED", async () => {
   await using watch = await api.watch(`${MAPS}?watch=1&labelSelector=picked`);
   await api.post(MAPS, { ...map("sel"), metadata: { name: "sel", labels: { picked: "1" } } });
   await api.patch(`${MAPS}/sel`, { metadata: { labels: { picked: null } } });

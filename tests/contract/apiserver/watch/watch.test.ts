@@ -24,7 +24,7 @@ async function make() {
     .body;
 }
 
-describe("beginning", () => {
+describe("the start of a watch", () => {
   test.each([
     (name: string) => `/api/v1/watch/namespaces/default/configmaps/${name}`,
     (name: string) => `${MAPS}?watch=True&fieldSelector=metadata.name=${name}`,
@@ -36,7 +36,7 @@ describe("beginning", () => {
     expect([first?.type, first?.object.metadata.name]).toEqual(["ADDED", metadata.name]);
   });
 
-  test("an object with a path of its own is returned, not watched", async () => {
+  test("a watch parameter on the path of an object returns the object", async () => {
     const made = await make();
     expect((await api.get(`${MAPS}/${made.metadata.name}?watch=1`)).body).toEqual(made);
   });
@@ -68,7 +68,7 @@ describe("beginning", () => {
   });
 });
 
-describe("the end", () => {
+describe("the end of a watch", () => {
   test("a watch ends at its timeout, with a bookmark on request", async () => {
     const { metadata } = await make();
     const query = `watch=1&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`;

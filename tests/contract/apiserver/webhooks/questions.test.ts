@@ -66,7 +66,7 @@ test("each operation includes its objects, its options and the user", async () =
   });
 });
 
-test("a generated name is not known before it is generated", async () => {
+test("a generated name is unset before its generation", async () => {
   await using mutating = await startRecorder(api, { type: "Mutating", name: "m", webhook: {} });
   await using validating = await startRecorder(api, { type: "Validating", name: "v", webhook: {} });
   const { metadata, ...map } = aMap("");
@@ -130,7 +130,7 @@ test("rules for a resource do not match its subresources, nor the reverse", asyn
   expect(both.seen).toHaveLength(2);
 });
 
-test("reviews a Scale, a Binding and an Eviction as such, and nothing else", async () => {
+test("reviews only a Scale, a Binding and an Eviction with their own kinds", async () => {
   const pods = "/api/v1/namespaces/default/pods";
   await using hook = await startRecorder(api, {
     type: "Validating",

@@ -60,7 +60,7 @@ test("a webhook that denies a deletion preserves the object", async () => {
   expect((await api.get(`${MAPS}/kept`)).code).toBe(200);
 });
 
-test("passes on a dry run and stores nothing", async () => {
+test("forwards the dry run flag and stores nothing", async () => {
   const observed: boolean[] = [];
   await using hook = await startWebhook(api.authority, ({ dryRun }) => {
     observed.push(dryRun);
@@ -106,7 +106,7 @@ test("abandons a webhook that does not answer by its deadline", async () => {
   ]);
 });
 
-test("does not trust a webhook whose authority differs from caBundle", async () => {
+test("does not trust a webhook whose CA differs from caBundle", async () => {
   await using hook = await startWebhook(api.authority, () => ({ allowed: true }));
   const { clientConfig } = byUrl(api, hook);
   const other = await startHarness();

@@ -34,7 +34,7 @@ describe("overlay", () => {
     },
   );
 
-  test("the next run recreates it, and the remains of a killed run do not interfere", () => {
+  test("the next run recreates it, independent of leftovers of a killed run", () => {
     image().makeImage("image/disk.img", "raw");
     writeFileSync(work("out/root.qcow2"), "of the guest's last life");
     writeFileSync(work("out/root.qcow2.partial"), "half");
@@ -152,7 +152,7 @@ describe("fill", () => {
     expect(image().made()).toEqual(["disk.img"]);
   });
 
-  test("ignores the remains of a killed run and does not fill a completed disk again", () => {
+  test("ignores leftovers of a killed run and does not fill a completed disk again", () => {
     makeDisk("first");
     writeFileSync(work("out/disk.img.partial"), "half".repeat(99));
     chownSync(work("out/disk.img.partial"), USER, USER);

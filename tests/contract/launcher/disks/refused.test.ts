@@ -119,13 +119,13 @@ describe("on a file system without direct I/O", () => {
     expect(output.split("\n")).toEqual(wanted);
   });
 
-  test("prepares the others", () => {
+  test("prepares the other disks", () => {
     expect(prepareAll(groups())).toEqual(READY);
   });
 });
 
 describe("several disks", () => {
-  test("names all wrong disks at once and creates the others", () => {
+  test("names all wrong disks at once and creates the other disks", () => {
     const { status, said: output } = prepare([
       "file",
       "data",

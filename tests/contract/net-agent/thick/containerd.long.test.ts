@@ -135,7 +135,7 @@ test("containerd dies during an ADD and forgets the sandbox", async () => {
   await expectAsBefore();
 });
 
-test("removes what the runtime forgot once the API server has no such pod", async () => {
+test("removes attachments that the runtime forgot after the pod object is deleted", async () => {
   const uid = await node.makePod("seven", "blue");
   const id = await node.runSandbox("seven", uid);
   await node.killAgent();

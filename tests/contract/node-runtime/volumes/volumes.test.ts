@@ -109,7 +109,7 @@ describe("a claim", () => {
     );
   }
 
-  test("is mounted with the rights of its node, which cannot read others", async () => {
+  test("is mounted with the rights of its node, which cannot read other claims", async () => {
     await bind("mine");
     await bind("foreign");
     const pod = await node.createPod("claimer", {
@@ -213,7 +213,7 @@ describe("ConfigMaps and Secrets", () => {
     await node.remove(pod);
   });
 
-  test("missing ones delay the pod, by name, until they exist", async () => {
+  test("that do not exist delay the pod, by name, until they exist", async () => {
     const pod = await node.createPod("waits", {
       volumes: [{ name: "v", secret: { secretName: "late", defaultMode: 0o400 } }],
       securityContext: { fsGroup: 1234 },

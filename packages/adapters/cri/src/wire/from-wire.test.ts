@@ -73,11 +73,11 @@ test.each([
     want: { ...SHOWN, metadata: { name: "", namespace: "", uid: "", attempt: 0 }, ips: [] },
   },
   { name: "that is not told", answer: { status: null, info: {} }, want: undefined },
-])("the status of a sandbox: $name", ({ answer, want }) => {
+])("parses the status of a sandbox: $name", ({ answer, want }) => {
   expect(toSandboxStatus(answer)).toEqual(want);
 });
 
-test("a sandbox in a list", () => {
+test("parses a sandbox in a list", () => {
   expect(toSandboxSummary(LISTED)).toEqual(SHOWN);
 });
 
@@ -95,7 +95,7 @@ test.each([
   ["CONTAINER_RUNNING", "RUNNING"],
   ["CONTAINER_EXITED", "EXITED"],
   ["CONTAINER_UNKNOWN", "UNKNOWN"],
-] as const)("a container in a list is, of %s, %s", (state, want) => {
+] as const)("a container in a list with state %s is %s", (state, want) => {
   expect(toContainerSummary({ ...CONTAINER, podSandboxId: "box", state })).toEqual({
     id: "c",
     sandboxId: "box",
@@ -109,7 +109,7 @@ test.each([
   });
 });
 
-test("the status of a container", () => {
+test("parses the status of a container", () => {
   const rest = { exitCode: 137, reason: "OOMKilled", message: "m", imageRef: "r", logPath: "/l" };
   const times = { startedAt: "6", finishedAt: "7" };
   expect(
@@ -139,7 +139,7 @@ test("the status of a container", () => {
 test.each([
   [{ value: "107" }, { uid: 107 }],
   [null, {}],
-])("an image whose user is %j", (uid, want) => {
+])("parses an image whose user is %j", (uid, want) => {
   const image = { id: "i", repoTags: ["t"], repoDigests: ["d"], size: "210000000", username: "" };
   expect(toImage({ ...image, uid })).toEqual({
     id: "i",
@@ -167,11 +167,11 @@ test.each([
     want: "NetworkPluginNotReady: cni plugin not initialized",
   },
   { name: "what is not told", conditions: [READY], want: "NetworkReady is missing" },
-])("what is wrong with a runtime: $name", ({ conditions, want }) => {
+])("finds the problem of a runtime: $name", ({ conditions, want }) => {
   expect(toProblem(conditions)).toBe(want);
 });
 
-test("what a container wrote is a number, and none before it was measured", () => {
+test("a container's disk usage is a number, and unset before it was measured", () => {
   const attributes = { id: "c", metadata: { name: "main" }, labels: { app: "one" } };
   const writableLayer = { usedBytes: { value: "4096" } };
   const shown = { id: "c", name: "main", labels: { app: "one" } };
@@ -271,12 +271,12 @@ test.each([
   },
   { name: "other types", info: { pid: "5", runtimeSpec: { linux: { namespaces: {} } } }, want: {} },
   { name: "a list", info: [], want: {} },
-])("what a verbose answer tells: $name", ({ info, want }) => {
+])("parses a verbose response: $name", ({ info, want }) => {
   expect(parseSandboxInfo({ info: JSON.stringify(info) })).toEqual(want);
 });
 
 test.each([{ info: {} }, { info: { info: "" } }, { info: { info: '{"pid":' } }])(
-  "nothing is told by %j",
+  "finds nothing in %j",
   ({ info }) => {
     expect(parseSandboxInfo(info)).toEqual({});
   },

@@ -33,7 +33,7 @@ test.each([
     want: ["me", undefined, 6],
   },
   { name: "nobody in particular", user: {}, want: [undefined, undefined, undefined] },
-])("a container's user by $name", ({ user, want }) => {
+])("sets a container's user by $name", ({ user, want }) => {
   const security = { ...SECURITY, ...user };
   const { linux } = fromContainerConfig({ ...CONTAINER, security }) as {
     readonly linux: { readonly securityContext: Record<string, unknown> };
@@ -48,10 +48,10 @@ test.each([
 test.each([
   { stdin: true, stdinOnce: false, tty: false },
   { stdin: false, stdinOnce: true, tty: true },
-])("a container's streams: %j", (streams) => {
+])("sets a container's streams: %j", (streams) => {
   expect(fromContainerConfig({ ...CONTAINER, ...streams })).toMatchObject(streams);
 });
 
-test("a sandbox without name servers of its own sends none", () => {
+test("a sandbox without its own name servers sends none", () => {
   expect(fromSandboxConfig(sandboxConfigFor(PLACE, "pod"))).not.toHaveProperty("dnsConfig");
 });

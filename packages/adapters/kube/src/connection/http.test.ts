@@ -18,7 +18,7 @@ const cases: readonly {
   { name: "two headers", header: ['299 - "a"', '299 - "b"'], want: ["a", "b"] },
   { name: "another code, or no text", header: ['199 - "a"', "299 - a"], want: [] },
 ];
-test.each(cases)("warnings of $name", ({ header, want }) => {
+test.each(cases)("parses warnings of $name", ({ header, want }) => {
   expect(parseWarnings(header)).toEqual(want);
 });
 
@@ -82,13 +82,13 @@ const rows: readonly Row[] = [
   { method: "GET", path: "/version", want: "get none" },
 ];
 
-test.each(rows)("$method $path is: $want", ({ method, path, watch, want }) => {
+test.each(rows)("classifies $method $path as $want", ({ method, path, watch, want }) => {
   const query = watch === true ? { watch: "1" } : {};
   const { verb, resource } = classifyRequest({ method, path, query });
   expect(`${verb} ${resource}`).toBe(want);
 });
 
-test("a client names its program, and each request is counted by its kind", async () => {
+test("a client names its program, and counts each request by its kind", async () => {
   await using server = await startScriptedServer(json(200, { metadata: { name: "p" } }));
   const counted: unknown[] = [];
   const client = createKubeClient(server.config, {
@@ -103,7 +103,7 @@ test("a client names its program, and each request is counted by its kind", asyn
   await client.close();
 });
 
-test("a body is written as Go writes it, so that what a JSON patch tests is equal to what is stored", async () => {
+test("encodes a body like Go, so that the tests of a JSON patch match the stored values", async () => {
   await using server = await startScriptedServer(json(200, { metadata: { name: "p" } }));
   const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
   const operations = [{ op: "test", path: "/status/reason", value: "a->b <nil> &\u2028" }] as const;
@@ -114,7 +114,7 @@ test("a body is written as Go writes it, so that what a JSON patch tests is equa
   await client.close();
 });
 
-test("a forwarded request returns the response unchanged, with refusals and warnings", async () => {
+test("a forwarded request returns the response unchanged, with rejections and warnings", async () => {
   await using server = await startScriptedServer((response) => {
     response.writeHead(409, { warning: '299 - "spec.old is not known"' });
     response.end('{"kind":"Status"}');

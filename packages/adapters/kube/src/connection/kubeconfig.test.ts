@@ -46,7 +46,7 @@ ${indent(user)}
 }
 
 describe("a kubeconfig", () => {
-  test("with everything in it", async () => {
+  test("with all fields", async () => {
     const cluster = [
       `certificate-authority-data: ${base64("CA")}`,
       "tls-server-name: kubernetes",
@@ -77,7 +77,7 @@ describe("a kubeconfig", () => {
     });
   });
 
-  test("with files beside it, which are read anew each time", async () => {
+  test("with references to files, which are read each time", async () => {
     write("ca.pem", "CA");
     write("cert.pem", "CERT");
     write("key.pem", "KEY");
@@ -128,7 +128,7 @@ describe("a kubeconfig", () => {
     });
   });
 
-  test("with nothing but a server", async () => {
+  test("with only a server", async () => {
     const text = `current-context: two
 contexts:
 - { name: one, context: { cluster: none, user: u } }
@@ -148,7 +148,7 @@ users:
     expect(await config.readCredentials()).toStrictEqual({});
   });
 
-  test("with several users, one of whom has a token in a file", async () => {
+  test("with several users, including a user with a token file", async () => {
     const text = buildKubeconfig([], ["token: mine"]).replace(
       "users:\n",
       "users:\n- { name: other, user: { tokenFile: none } }\n",
@@ -157,13 +157,13 @@ users:
     expect(await config.readCredentials()).toStrictEqual({ token: "mine" });
   });
 
-  test("with empty words, which are none", async () => {
+  test("with empty strings, which count as unset", async () => {
     const text = buildKubeconfig([], ["token: ''", "username: a"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     expect(await config.readCredentials()).toStrictEqual({ username: "a" });
   });
 
-  test("whose plugin runs once, and again when its credentials are refused", async () => {
+  test("whose plugin runs once, and again when its credentials are rejected", async () => {
     const runs = join(directory, "runs");
     const script = `echo run >> ${runs}; echo '{"status":{"token":"t"}}'`;
     const user = ["exec:", "  command: sh", `  args: ['-c', ${JSON.stringify(script)}]`];
@@ -226,7 +226,7 @@ users:
       text: buildKubeconfig([], ["auth-provider: { name: gcp }"]),
       reason: "auth-provider is not supported",
     },
-  ])("that $name is refused with the reason", async ({ text, reason }) => {
+  ])("that $name is rejected with the reason", async ({ text, reason }) => {
     const path = text === undefined ? join(directory, "none") : write("config", text);
     await expect(loadKubeConfig({ kubeconfig: path })).rejects.toMatchObject({
       code: "KUBE_CONFIG_INVALID",
@@ -235,7 +235,7 @@ users:
     });
   });
 
-  test("that names a missing file is refused when the credentials are read", async () => {
+  test("that names a missing file is rejected when the credentials are read", async () => {
     const text = buildKubeconfig(["certificate-authority: none.pem"], ["token: a"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     await expect(config.readCredentials()).rejects.toMatchObject({
@@ -255,7 +255,7 @@ users:
     expect(readFileSync(runs, "utf8")).toBe("run\nrun\n");
   });
 
-  test("whose plugin gets its variables beside those of this process", async () => {
+  test("whose plugin gets its variables in addition to this process's variables", async () => {
     vi.stubEnv("PLUGIN_ONE", "1");
     const script = `printf '{"status":{"token":"%s%s"}}' "$PLUGIN_ONE" "$PLUGIN_TWO"`;
     const user = [
@@ -272,7 +272,7 @@ users:
     { name: "fails", command: "sh", script: "echo no login >&2; exit 3", want: "no login" },
     { name: "is missing", command: "/none/plugin", script: "", want: "ENOENT" },
     { name: "prints no JSON", command: "sh", script: "echo token", want: "Unexpected token" },
-  ])("whose plugin $name is refused with the reason", async ({ command, script, want }) => {
+  ])("whose plugin $name is rejected with the reason", async ({ command, script, want }) => {
     const exec = { command, args: ["-c", script] };
     const text = buildKubeconfig([], [`exec: ${JSON.stringify(exec)}`]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
@@ -282,7 +282,7 @@ users:
     });
   });
 
-  test("whose plugin fails is refused", async () => {
+  test("whose plugin fails is rejected", async () => {
     const text = buildKubeconfig([], ["exec: { command: 'false' }"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     await expect(config.readCredentials()).rejects.toMatchObject({
@@ -296,7 +296,7 @@ users:
 });
 
 describe("without a kubeconfig", () => {
-  test("a process outside a cluster is asked for one by name", async () => {
+  test("a process outside a cluster gets an error that requests a kubeconfig", async () => {
     vi.stubEnv("KUBERNETES_SERVICE_HOST", undefined);
     await expect(loadKubeConfig({})).rejects.toMatchObject({
       code: "KUBE_CONFIG_INVALID",
@@ -304,7 +304,7 @@ describe("without a kubeconfig", () => {
     });
   });
 
-  test("a process in a pod uses the pod's account, whose token is read anew", async () => {
+  test("a process in a pod uses the pod's account, whose token is read each time", async () => {
     vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.0.0.1");
     vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
     write("namespace", "blue\n");

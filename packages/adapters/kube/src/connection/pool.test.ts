@@ -54,7 +54,7 @@ describe("headers", () => {
     expect((await createPool().transport()).headers).toStrictEqual(want);
   });
 
-  test("say whom the caller acts as", async () => {
+  test("contain the impersonated user", async () => {
     const { headers } = await createPool({ impersonate: "someone" }).transport();
     expect(headers).toStrictEqual({ "impersonate-user": "someone" });
   });
@@ -72,7 +72,7 @@ describe("credentials", () => {
     expect(reads).toEqual([false, false]);
   });
 
-  test("are read anew once, with a word that they were refused", async () => {
+  test("are read again once, as rejected, after the server rejected them", async () => {
     const pool = createPool();
     await pool.transport();
     pool.expire();
@@ -82,14 +82,14 @@ describe("credentials", () => {
     expect(reads).toEqual([false, true, false]);
   });
 
-  test("that cannot be read at first fail the call, and the next reads again", async () => {
+  test("that cannot be read at first fail the call; the next call reads them again", async () => {
     answers = [new Error("gone"), { token: "t" }];
     const pool = createPool();
     await expect(pool.transport()).rejects.toThrow("gone");
     expect((await pool.transport()).headers).toEqual({ authorization: "Bearer t" });
   });
 
-  test("that cannot be read later are used as they were", async () => {
+  test("that cannot be read later stay in use unchanged", async () => {
     answers = [{ token: "t" }, new Error("gone")];
     const pool = createPool();
     const first = await pool.transport();
@@ -104,7 +104,7 @@ describe("connections", () => {
     { name: "another certificate", change: { cert: "C2" }, isKept: false },
     { name: "another key", change: { key: "K2" }, isKept: false },
     { name: "another authority", change: { ca: "A2" }, isKept: false },
-  ])("are kept with $name: $isKept", async ({ change, isKept: isReused }) => {
+  ])("are reused with $name: $isKept", async ({ change, isKept: isReused }) => {
     const credentials = { ca: "A", cert: "C", key: "K", token: "t" };
     answers = [credentials, { ...credentials, ...change }];
     const pool = createPool();
@@ -114,13 +114,13 @@ describe("connections", () => {
     expect(first.dispatcher === second.dispatcher).toBe(isReused);
   });
 
-  test("go through a proxy where one is named", async () => {
+  test("use a proxy if one is configured", async () => {
     const proxied = await createPool({ proxyUrl: "http://proxy.test:3128" }).transport();
     expect(proxied.dispatcher).toBeInstanceOf(ProxyAgent);
     expect((await createPool().transport()).dispatcher).toBeInstanceOf(Agent);
   });
 
-  test("end with the pool, and one that was never used ends too", async () => {
+  test("end with the pool; an unused pool can be ended too", async () => {
     const pool = createPool();
     const { dispatcher } = await pool.transport();
     await pool.destroy();

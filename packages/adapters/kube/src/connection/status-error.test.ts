@@ -52,7 +52,7 @@ describe("the details", () => {
     message,
   });
 
-  test("say what was asked and what was answered, and no more", () => {
+  test("contain only the request, the status and the message", () => {
     expect(readDetails(403, { kind: "Status", message: "no" })).toStrictEqual({
       ...request,
       status: 403,
@@ -60,7 +60,7 @@ describe("the details", () => {
     });
   });
 
-  test("carry causes, a line each, and their word where it is one", () => {
+  test("contain one line for each cause, and the cause type if all causes share one", () => {
     const causes = [
       cause("FieldValueInvalid", "spec.x", "bad"),
       cause("FieldValueInvalid", "", "worse"),
@@ -76,21 +76,21 @@ describe("the details", () => {
     });
   });
 
-  test("have no word for causes of several kinds", () => {
+  test("contain no cause type for causes of several types", () => {
     const causes = [cause("FieldValueInvalid", "a", "b"), cause("FieldValueRequired", "c", "d")];
     const details = readDetails(422, { kind: "Status", details: { causes } });
     expect(details).not.toHaveProperty("causeType");
     expect(details).toHaveProperty("causes", "a: b\nc: d");
   });
 
-  test("carry when to come again", () => {
+  test("contain the retry delay", () => {
     expect(readDetails(429, { kind: "Status", details: { retryAfterSeconds: 3 } })).toHaveProperty(
       "retryAfterSeconds",
       3,
     );
   });
 
-  test("show the beginning of an answer that is no Status", () => {
+  test("contain the beginning of a response that is not a Status", () => {
     const text = `  ${"x".repeat(301)} `;
     const { details } = toStatusError({ status: 502, text }, request);
     expect(details).toStrictEqual({ ...request, status: 502, message: "x".repeat(300) });
@@ -98,7 +98,7 @@ describe("the details", () => {
 });
 
 test.each(["", "404 page not found", "null", "7", '"Status"', "[]", '{"kind":"Pod"}', "{}"])(
-  "%j is no Status",
+  "%j is not a Status",
   (text) => {
     expect(parseStatus(text)).toBeUndefined();
   },

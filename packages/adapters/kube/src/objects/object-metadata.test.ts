@@ -44,7 +44,7 @@ describe("a path", () => {
   });
 
   test.each([{ name: ".." }, { name: "." }, { name: "a", namespace: ".." }])(
-    "of %o is none: it would lead to another object",
+    "rejects %o, which would lead to another object",
     (key) => {
       expect(() => objectPath(PODS, key)).toThrow(/a name cannot be parsed: it may not be "\.+"/);
     },
@@ -55,7 +55,7 @@ describe("a key", () => {
   test.each([
     { text: "ns1/a", key: { namespace: "ns1", name: "a" } },
     { text: "a", key: { name: "a" } },
-  ])("$text is printed and read", ({ text, key }) => {
+  ])("round-trips $text", ({ text, key }) => {
     expect(printKey(key)).toBe(text);
     expect(parseKey(text)).toEqual(key);
     const metadata = { ...key, uid: "uid-1" };

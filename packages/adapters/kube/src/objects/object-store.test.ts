@@ -115,7 +115,7 @@ describe("a call", () => {
         body: '{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{"uid":"u1"}}',
       },
     },
-  ])("$name asks the right thing", async ({ use, want }) => {
+  ])("$name sends the right request", async ({ use, want }) => {
     const [requests] = await runAgainst(json(200, pod), use);
     const { query, type, ...rest } = want;
     expect(requests).toMatchObject({ ...rest, headers: { authorization: "Bearer abc" } });
@@ -123,7 +123,7 @@ describe("a call", () => {
     expect(requests?.headers["content-type"]).toBe(type ?? requests?.headers["content-type"]);
   });
 
-  test("a list gives its items the kind that the server leaves out", async () => {
+  test("a list adds the kind that the server omits to its items", async () => {
     const list = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: key }] };
     await runAgainst(json(200, list), async (store) => {
       const { items } = await store.list(PODS, { namespace: "ns" });
@@ -140,7 +140,7 @@ describe("a call", () => {
   });
 });
 
-describe("what is not there", () => {
+describe("a missing object", () => {
   test("is undefined when the server says NotFound", async () => {
     const missing = failure(404, "NotFound", { details: { name: "one", kind: "pods" } });
     await runAgainst(missing, async (store) => {
@@ -152,18 +152,18 @@ describe("what is not there", () => {
   test.each([
     { name: "group", answer: unknownPath },
     { name: "kind", answer: failure(404, "NotFound", { details: {} }) },
-  ])("is an error when the server does not know the $name", async ({ answer }) => {
+  ])("is an error if the server does not know the $name", async ({ answer }) => {
     const error = await catchError(answer, (store) => store.find(PODS, key));
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
   });
 
-  test("is deleted already", async () => {
+  test("counts as deleted", async () => {
     const requests = await runAgainst(failure(404, "NotFound"), (store) => store.delete(PODS, key));
     expect(requests).toHaveLength(1);
   });
 });
 
-describe("a refusal", () => {
+describe("a rejection", () => {
   const tested = {
     type: "json",
     operations: [{ op: "test", path: "/a", value: 1 }],
@@ -229,7 +229,7 @@ describe("a refusal", () => {
       use: (store) => store.patch(PODS, key, merged),
       want: { verb: "patch", object: "ns/one" },
     },
-  ])("says what was asked: $name", async ({ use, want }) => {
+  ])("names the request: $name", async ({ use, want }) => {
     const error = await catchError(failure(403, "Forbidden"), use);
     expect(error).toMatchObject({ details: { resource: "pods", status: 403, ...want } });
   });
@@ -237,12 +237,12 @@ describe("a refusal", () => {
   test.each<{ name: string; use: (store: Store) => Promise<unknown> }>([
     { name: "get", use: (store) => store.find(PODS, key) },
     { name: "list", use: (store) => store.list(PODS) },
-  ])("is also a redirection: $name", async ({ use }) => {
+  ])("includes a redirection: $name", async ({ use }) => {
     const error = await catchError(failure(300, "Elsewhere"), use);
     expect(error).toMatchObject({ code: "KUBE_REFUSED", details: { status: 300 } });
   });
 
-  test("of a name that is another answer's is none that the object is missing", async () => {
+  test("with status 403 does not count as a missing object, even if it names the object", async () => {
     const error = await catchError(
       failure(403, "Forbidden", { details: { name: "one" } }),
       (store) => store.find(PODS, key),
@@ -250,7 +250,7 @@ describe("a refusal", () => {
     expect(error).toMatchObject({ code: "KUBE_FORBIDDEN" });
   });
 
-  test("that is no JSON says what it is the answer to", async () => {
+  test("that is not JSON names the request", async () => {
     const page: Answer = (response) => response.writeHead(200).end("<html>");
     const error = await catchError(page, (store) => store.find(PODS, key));
     expect(error).toMatchObject({
@@ -263,7 +263,7 @@ describe("a refusal", () => {
     });
   });
 
-  test("carries message and causes, one line each", async () => {
+  test("contains the message and the causes, one line each", async () => {
     const error = await catchError(failure(422, "Invalid", causes), (store) =>
       store.create(PODS, pod),
     );
@@ -281,7 +281,7 @@ describe("a refusal", () => {
 });
 
 describe("a server that cannot be reached", () => {
-  test("is named", async () => {
+  test("is named in the error", async () => {
     const server = await startScriptedServer(json(200, pod));
     await server[Symbol.asyncDispose]();
     const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
@@ -292,7 +292,7 @@ describe("a server that cannot be reached", () => {
     await client.close();
   });
 
-  test("does not answer within the deadline", async () => {
+  test("fails at the deadline if it does not respond", async () => {
     const error = await catchError(
       () => undefined,
       (store) => store.find(PODS, key, { timeoutMs: 50 }),
@@ -303,13 +303,13 @@ describe("a server that cannot be reached", () => {
     });
   });
 
-  test("an abort of the caller keeps its reason", async () => {
+  test("an abort by the caller retains its reason", async () => {
     const signal = AbortSignal.abort(new Error("stop"));
     const error = await catchError(json(200, pod), (store) => store.find(PODS, key, { signal }));
     expect(error).toMatchObject({ message: "stop" });
   });
 
-  test("a read whose connection broke is sent once more, a write is not", async () => {
+  test("a read whose connection broke is repeated once, a write is not", async () => {
     let requests = 0;
     const breakFirst: Answer = (response, request) => {
       requests += 1;
@@ -325,7 +325,7 @@ describe("a server that cannot be reached", () => {
 });
 
 describe("credentials", () => {
-  test("are read anew when the server refuses them", async () => {
+  test("are read again when the server rejects them", async () => {
     const tokens = ["old", "new"];
     await using server = await startScriptedServer((response, request) => {
       const isNew = request.headers.authorization === "Bearer new";
@@ -343,8 +343,8 @@ describe("credentials", () => {
   });
 });
 
-describe("credentials that cannot be read for a moment", () => {
-  test("are used as they were", async () => {
+describe("credentials that cannot be read temporarily", () => {
+  test("stay in use unchanged", async () => {
     await using server = await startScriptedServer(json(200, pod));
     const fakeClock = createFakeClock();
     let reads = 0;
@@ -364,7 +364,7 @@ describe("credentials that cannot be read for a moment", () => {
 });
 
 describe("a raw request", () => {
-  test("reaches a subresource and gives status and text", async () => {
+  test("reaches a subresource and returns status and text", async () => {
     const requests = await runAgainst(
       (response) => response.writeHead(202).end(),
       async (_store, client) => {
@@ -379,7 +379,7 @@ describe("a raw request", () => {
     expect(requests[0]).toMatchObject({ method: "PUT", body: "{}" });
   });
 
-  test("that is refused says what was asked", async () => {
+  test("names the request when it is rejected", async () => {
     const path = "/apis/x/y";
     await runAgainst(failure(300, "Elsewhere"), async (_store, client) => {
       await expect(client.requestRaw({ method: "PUT", path })).rejects.toMatchObject({
@@ -388,7 +388,7 @@ describe("a raw request", () => {
     });
   });
 
-  test("without a body says nothing of one", async () => {
+  test("without a body sends no content headers", async () => {
     const [requests] = await runAgainst(json(200, {}), async (_store, client) => {
       await client.requestRaw({ method: "GET", path: "/version" });
     });
@@ -401,7 +401,7 @@ describe("a raw request", () => {
   });
 });
 
-describe("writes that lose every race", () => {
+describe("writes with repeated conflicts", () => {
   const patch = { type: "json", operations: [{ op: "test", path: "/a", value: 1 }] } as const;
   const refused = failure(422, "Invalid", { message: "the test of /a failed" });
 
@@ -423,19 +423,19 @@ describe("writes that lose every race", () => {
     return codes;
   }
 
-  test("are told as a fault from the fifth in a row on", async () => {
+  test("are reported as a fault from the fifth in a row on", async () => {
     const codes = await collectCodes(Array.from({ length: 6 }, () => refused));
     const [lost, repeated] = ["KUBE_CONFLICT", "KUBE_WRITES_LOST"];
     expect(codes).toEqual([lost, lost, lost, lost, repeated, repeated]);
   });
 
-  test("are counted anew after one that was done", async () => {
+  test("are counted afresh after a successful write", async () => {
     const four = Array.from({ length: 4 }, () => refused);
     const codes = await collectCodes([...four, json(200, pod), ...four]);
     expect(new Set(codes)).toEqual(new Set(["KUBE_CONFLICT", "ok"]));
   });
 
-  test("are told in the server's words", () => {
+  test("are reported with the server's message", () => {
     const lost = new ConflictCounter();
     const details = { resource: "pods", object: "ns/one", message: "the test of /a failed" };
     const race = new AppError("KUBE_CONFLICT", details);

@@ -15,7 +15,7 @@ type Attempt = readonly [code: string, inputs: string];
 
 const seconds = (delaysMs: readonly number[]): readonly number[] => delaysMs.map((ms) => ms / 1000);
 
-describe("pauses of a step", () => {
+describe("delays of a step", () => {
   const same: readonly Attempt[] = Array.from({ length: 8 }, () => ["REFUSED", "1"]);
   const cases: readonly { name: string; attempts: readonly Attempt[]; want: readonly number[] }[] =
     [
@@ -58,15 +58,15 @@ describe("pauses of a step", () => {
     expect(seconds(delays)).toEqual(want);
   });
 
-  test("are random by a fifth", () => {
+  test("vary randomly by a fifth", () => {
     expect(setUp(1).backoff.fail(step, { code: "A", summary: "" })).toBe(800);
   });
 
-  test("are as long as asked for where only a change helps", () => {
+  test("are at least as long as requested if only a change helps", () => {
     expect(setUp().backoff.fail(step, { code: "A", summary: "", minDelayMs: 5000 })).toBe(5000);
   });
 
-  test("hold the step, with the words of the last failure, until they are over", async () => {
+  test("hold the step, with the last failure's message, until they end", async () => {
     const { clock, backoff } = setUp();
     expect(backoff.findHeld(step)).toBeUndefined();
     backoff.fail(step, { code: "A", summary: "MAC 02:00" });
@@ -77,7 +77,7 @@ describe("pauses of a step", () => {
     expect(backoff.findHeld(step)).toBeUndefined();
   });
 
-  test("end when the inputs change, and hold no other step", () => {
+  test("end when the inputs change, and do not hold other steps", () => {
     const { backoff } = setUp();
     backoff.fail(step, { code: "A", summary: "" });
     expect(backoff.findHeld({ ...step, inputs: "generation 2" })).toBeUndefined();
@@ -86,7 +86,7 @@ describe("pauses of a step", () => {
     expect(backoff.findHeld(step)).toBeDefined();
   });
 
-  test("permit about two attempts a minute when the inputs change at each attempt", async () => {
+  test("allow about two attempts a minute when the inputs change at each attempt", async () => {
     const { clock, backoff } = setUp();
     let attempts = 0;
     for (let attempt = 0; attempt < 36_000; attempt += 1) {
@@ -100,7 +100,7 @@ describe("pauses of a step", () => {
     expect(attempts).toBeLessThan(150);
   });
 
-  test("begin anew after a success", () => {
+  test("start afresh after a success", () => {
     const { backoff } = setUp();
     backoff.fail(step, { code: "A", summary: "" });
     backoff.fail(step, { code: "A", summary: "" });
@@ -109,7 +109,7 @@ describe("pauses of a step", () => {
     expect(backoff.fail(step, { code: "A", summary: "" })).toBe(1000);
   });
 
-  test("are forgotten with their scope, or with their names", () => {
+  test("are forgotten with their scope or their step's name", () => {
     const { backoff } = setUp();
     const other = { ...step, name: "attach:net2" };
     for (const one of [step, other, { ...step, scope: "uid-2" }]) {
@@ -123,7 +123,7 @@ describe("pauses of a step", () => {
     expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeDefined();
   });
 
-  test("are news again after their scope was forgotten", () => {
+  test("start afresh after their scope was forgotten", () => {
     const { backoff } = setUp();
     const fail = (at: number): number =>
       backoff.fail({ ...step, inputs: String(at) }, { code: "A", summary: "" });
@@ -134,7 +134,7 @@ describe("pauses of a step", () => {
     expect([fail(9), fail(10), fail(11)]).toEqual([1000, 1000, 1000]);
   });
 
-  test("of the step that failed again last are remembered the longest", () => {
+  test("are remembered longest for the step that failed last", () => {
     const { backoff } = setUp();
     const fail = (scope: string): number =>
       backoff.fail({ ...step, scope }, { code: "A", summary: "" });
@@ -145,7 +145,7 @@ describe("pauses of a step", () => {
     expect(["uid 0", "uid 1", "uid 2"].map(isHeld)).toEqual([true, false, true]);
   });
 
-  test("are remembered for so many steps only", () => {
+  test("are remembered for a limited number of steps", () => {
     const { backoff } = setUp();
     backoff.fail(step, { code: "A", summary: "" });
     for (let i = 0; i < 10_000; i += 1) {

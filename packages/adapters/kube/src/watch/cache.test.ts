@@ -27,14 +27,14 @@ test("the wait ends when every cache has its first list", async () => {
   expect(isOver).toBe(true);
 });
 
-test("the wait ends when the process is told to end", async () => {
+test("the wait ends when the process is stopped", async () => {
   const controller = new AbortController();
   const wait = waitForCaches([NEVER], controller.signal);
   controller.abort();
   await expect(wait).resolves.toBeUndefined();
 });
 
-test("there is no wait when the process was told to end before", async () => {
+test("does not wait if the process was stopped before", async () => {
   await expect(waitForCaches([NEVER], AbortSignal.abort())).resolves.toBeUndefined();
 });
 
@@ -97,7 +97,7 @@ describeCacheContract("fed by a watch", (indexes) => {
 });
 
 describe("a cache", () => {
-  test("is in step after the first list", async () => {
+  test("is synced after the first list", async () => {
     const { cache, source, changes } = setUp();
     source.next({ kind: "listed", objects: [buildPod("b", "2"), buildPod("a", "1")] });
     await cache.synced();
@@ -131,7 +131,7 @@ describe("a cache", () => {
     expect(changes).toEqual(["-a", "~c@4", "+d@5"]);
   });
 
-  test("an object that was made anew is a deleted and an added one", () => {
+  test("reports a recreated object as a deletion and an addition", () => {
     const { source, changes } = setUp();
     source.next({ kind: "applied", object: buildPod("a", "1") });
     source.next({ kind: "applied", object: buildPod("a", "2", { uid: "other" }) });
@@ -153,7 +153,7 @@ describe("a cache", () => {
     expect(() => cache.listBy("none", "x")).toThrow("there is no index none");
   });
 
-  test("does not find a deleted object by what it was, nor one that has come back elsewhere", () => {
+  test("does not find a deleted object by its former index, nor a recreated one in the wrong place", () => {
     const { cache, source } = setUp();
     const namesOn = (node: string): readonly string[] =>
       cache.listBy("node", node).map((pod) => pod.metadata.name);
@@ -164,14 +164,14 @@ describe("a cache", () => {
     expect([namesOn("n1"), namesOn("n2"), namesOn("n3")]).toEqual([["b"], ["a"], []]);
   });
 
-  test("is not fed at all when it is started with an aborted signal", () => {
+  test("does not subscribe when it is started with an aborted signal", () => {
     const source = new Subject<Reflection<Pod>>();
     const cache = createCache(source, { logger: createFakeLogger() });
     cache.start(AbortSignal.abort());
     expect(source.observed).toBe(false);
   });
 
-  test("is not in step before the first list", async () => {
+  test("is not synced before the first list", async () => {
     const { cache, source } = setUp();
     let isSynced = false;
     const synced = cache.synced().then(() => {
@@ -184,7 +184,7 @@ describe("a cache", () => {
     await synced;
   });
 
-  test("a listener that throws does not keep others from receiving the change", () => {
+  test("a listener that throws does not prevent others from receiving the change", () => {
     const { cache, source, changes, logger } = setUp();
     const fault = new Error("fault");
     cache.onChange(() => {
@@ -200,7 +200,7 @@ describe("a cache", () => {
     ]);
   });
 
-  test("is fed no more after the abort, nor a listener after its end", () => {
+  test("receives nothing after the abort; a removed listener receives nothing", () => {
     const { cache, source, changes, abort } = setUp();
     const observed: string[] = [];
     const stop = cache.onChange((change) => observed.push(describeChange(change)));

@@ -30,7 +30,7 @@ function buildObject(resourceVersion: string, uid = "uid"): KubeObject {
   return { apiVersion: "v1", kind: "Thing", metadata: { ...KEY, uid, resourceVersion } };
 }
 
-describe("what goes over from one watch to another", () => {
+describe("an object that moves between two watches", () => {
   let lasting: FakeCache<KubeObject>;
   let passing: FakeCache<KubeObject>;
   let clock: ReturnType<typeof createFakeClock>;
@@ -50,7 +50,7 @@ describe("what goes over from one watch to another", () => {
     });
   });
 
-  test("is never gone, whichever tells first", async () => {
+  test("is never reported as deleted, whichever watch reports first", async () => {
     passing.put(buildObject("1"));
     passing.take(KEY);
     lasting.put(buildObject("2"));
@@ -59,7 +59,7 @@ describe("what goes over from one watch to another", () => {
     expect(cache.find(KEY)).toEqual(buildObject("2"));
   });
 
-  test("is the newest of both, and none is told twice", () => {
+  test("has the newest version of both watches, reported once", () => {
     passing.put(buildObject("1"));
     lasting.put(buildObject("2"));
     passing.put(buildObject("2"));
@@ -68,7 +68,7 @@ describe("what goes over from one watch to another", () => {
     expect(cache.list()).toEqual([buildObject("2")]);
   });
 
-  test("is gone in a moment when it goes nowhere, and at once when it leaves the lasting one", async () => {
+  test("is deleted after a delay without a second watch, and at once when the lasting watch loses it", async () => {
     passing.put(buildObject("1"));
     passing.take(KEY);
     expect(cache.find(KEY)).toEqual(buildObject("1"));
@@ -79,14 +79,14 @@ describe("what goes over from one watch to another", () => {
     expect(changes).toEqual(["added 1", "deleted 1", "added 2", "deleted 2"]);
   });
 
-  test("stays as the other has it", () => {
+  test("stays with the version of the watch that still has it", () => {
     lasting.put(buildObject("1"));
     passing.put(buildObject("2"));
     lasting.take(KEY);
     expect(changes).toEqual(["added 1", "updated 2"]);
   });
 
-  test("is gone before another of its name comes", async () => {
+  test("is deleted before another object with its name is added", async () => {
     passing.put(buildObject("1"));
     passing.take(KEY);
     lasting.put(buildObject("2", "other"));
@@ -94,7 +94,7 @@ describe("what goes over from one watch to another", () => {
     expect(changes).toEqual(["added 1", "deleted 1", "added 2"]);
   });
 
-  test("is not waited for at the end", async () => {
+  test("is not awaited after the stop", async () => {
     passing.put(buildObject("1"));
     passing.take(KEY);
     stop.abort(new Error("stopped"));

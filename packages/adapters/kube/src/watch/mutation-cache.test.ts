@@ -22,13 +22,13 @@ test.each([
   { name: "of no version", cached: version(undefined), want: true },
   { name: "of a version that is no number", cached: version("10x"), want: true },
   { name: "another object of the name", cached: version("9", "uid-2"), want: false },
-])("a cache that holds what is $name", ({ cached, want }) => {
+])("detects whether a cache is behind: $name", ({ cached, want }) => {
   const writes = createMutationCache();
   writes.note(version("10"));
   expect(writes.isBehind(cached)).toBe(want);
 });
 
-test("nothing is behind before anything was written", () => {
+test("is not behind before the first write", () => {
   expect(createMutationCache().isBehind(version("1"))).toBe(false);
 });
 
@@ -55,7 +55,7 @@ test("non-numeric versions never count as behind", () => {
   expect(writes.isBehind(version("a9"))).toBe(false);
 });
 
-test("the newest is what was written last, until the cache has it", () => {
+test("newest returns the last write until the cache has it", () => {
   const writes = createMutationCache();
   const [old, written] = [version("9"), version("10")];
   expect(writes.newest(old)).toBe(old);
@@ -90,7 +90,7 @@ test.each([
   expect(writes.isBehind(version("9"))).toBe(false);
 });
 
-test("a write of which the cache has heard before its answer came is not kept", () => {
+test("does not retain a write that the cache received before the response", () => {
   const cache = createFakeCache<KubeObject>();
   cache.put(version("10"));
   const writes = createMutationCache(cache);
@@ -123,7 +123,7 @@ test("objects in the cache are not read from the server", async () => {
   expect(store.calls).toEqual([]);
 });
 
-test("what this process wrote is known before the cache hears of it", async () => {
+test("finds this process's own write before the cache receives it", async () => {
   pods.put(podAt("1"));
   mutationCache.note(podAt("2"));
   expect((await find())?.metadata.resourceVersion).toBe("2");

@@ -73,7 +73,7 @@ async function reflect(
 test.each([
   { name: "is missing", answer: NO_KIND },
   { name: "may not be read", answer: NO_RIGHT },
-])("a kind that $name has no objects, until it has", async ({ answer }) => {
+])("a kind that $name has no objects until it is served", async ({ answer }) => {
   const answers = [answer, answer, answer, answer, LIST];
   const isEnough = ({ reflections }: Observed): boolean => reflections.length === 2;
   const observed = await reflect(answers, { isOptional: true, isEnough });
@@ -83,13 +83,13 @@ test.each([
   expect(observed.pausesMs.slice(0, 4)).toEqual([50, 100, 3200, 6400]);
 });
 
-test("twice may be a mistake of a server that starts", async () => {
+test("two rejections may be a mistake of a server that is starting", async () => {
   const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
   const observed = await reflect([NO_RIGHT, NO_RIGHT, LIST], { isOptional: true, isEnough });
   expect(observed.reflections).toEqual(["listed kubevirt"]);
 });
 
-test("what was seen is not gone because a later request is refused, which is warned of", async () => {
+test("retains known objects when a later request is rejected, and warns", async () => {
   const refusals = Array.from({ length: 4 }, () => NO_RIGHT);
   const isEnough = ({ requests }: Observed): boolean => requests > 5;
   const observed = await reflect([LIST, ...refusals], { isOptional: true, isEnough });
@@ -97,7 +97,7 @@ test("what was seen is not gone because a later request is refused, which is war
   expect(observed.warnings).toBe(1);
 });
 
-test("a kind that must be there is waited for, and warned of", async () => {
+test("waits for a required kind, and warns", async () => {
   const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
   const answers = [NO_KIND, NO_KIND, NO_KIND, LIST];
   const observed = await reflect(answers, { isOptional: false, isEnough });
@@ -105,7 +105,7 @@ test("a kind that must be there is waited for, and warned of", async () => {
   expect(observed.warnings).toBe(1);
 });
 
-test("a server that does not answer has said nothing", async () => {
+test("does not treat a kind as missing when the server does not respond", async () => {
   const broken = failure(500, "InternalError");
   const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
   const answers = [broken, broken, broken, broken, LIST];

@@ -37,7 +37,7 @@ test.each([
     input: { labels: { a: "b" }, finalizers: ["f"] },
     want: { labels: { a: "b" }, finalizers: ["f"] },
   },
-])("is left out: $name", ({ input, want }) => {
+])("omits $name", ({ input, want }) => {
   const whole = { ...thing(input), spec: { a: 1 } };
   expect(withoutBookkeeping(whole)).toEqual({ ...thing(want), spec: { a: 1 } });
 });
@@ -116,7 +116,7 @@ function listCount(server: ScriptedServer): number {
   return server.requests.filter(({ query }) => !query.has("watch")).length;
 }
 
-test("keeps neither field managers nor what its caller does not read", async () => {
+test("stores neither field managers nor fields that its caller does not read", async () => {
   const stored = (name: string): object => {
     const managedFields = [{ manager: "m", fieldsV1: {} }];
     const metadata = { namespace: "ns", name, uid: name, resourceVersion: "6", managedFields };
@@ -177,7 +177,7 @@ describe("a reflector", () => {
     });
   });
 
-  test("lists without pages when the server lost its place between two", async () => {
+  test("lists without pages when the server loses the continuation between two pages", async () => {
     const script = {
       lists: [
         buildList("5", [buildPod("a", "1")], "next"),
@@ -240,7 +240,7 @@ describe("a reflector", () => {
     },
   ];
   test.each(resumes)(
-    "goes on where it was after $name, without a list",
+    "resumes at the last version after $name, without a list",
     async ({ first, breakOff, want }) => {
       const script = {
         lists: [buildList("5", [])],
@@ -282,7 +282,7 @@ describe("a reflector", () => {
     });
   });
 
-  test("goes on trying while the server fails, and warns the third time, the sixth, the twelfth", async () => {
+  test("retries while the server fails, and warns at the third, sixth and twelfth failure", async () => {
     const failed = failure(503, "ServiceUnavailable");
     const script = {
       lists: [...Array.from({ length: 7 }, () => failed), buildList("5", [buildPod("a", "1")])],
@@ -294,7 +294,7 @@ describe("a reflector", () => {
     });
   });
 
-  test("a character that is cut in two arrives whole", async () => {
+  test("decodes a character that is split between two chunks", async () => {
     const bytes = Buffer.from(`${event("ADDED", buildPod("grün", "6"))}\n`);
     const cut = bytes.indexOf("ü") + 1;
     const script = {
@@ -311,7 +311,7 @@ describe("a reflector", () => {
     });
   });
 
-  test("tells nothing after it was stopped, and may be stopped twice", async () => {
+  test("reports nothing after the stop, and may be stopped twice", async () => {
     const pending = Promise.withResolvers<() => void>();
     const script = {
       lists: [

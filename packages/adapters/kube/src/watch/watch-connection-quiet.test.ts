@@ -116,7 +116,7 @@ afterAll(() => {
   vi.useRealTimers();
 });
 
-test("a watch that is silent until the server ends it is left alone, and then goes on at once", async () => {
+test("does not interrupt a silent watch until the server ends it, and then resumes at once", async () => {
   const { watches, names } = watched;
   await pass(5 * MINUTE_MS);
   expect(watches).toHaveLength(1);
@@ -129,7 +129,7 @@ test("a watch that is silent until the server ends it is left alone, and then go
   expect(watched.lists()).toBe(1);
 });
 
-test("ten silent minutes are no fault", async () => {
+test("does not treat ten silent minutes as a fault", async () => {
   const { watches, names, server } = watched;
   for (let minute = 0; minute < 10; minute += 1) {
     await pass(MINUTE_MS);
@@ -145,13 +145,13 @@ test("ten silent minutes are no fault", async () => {
   expect(watched.warnings()).toBe(0);
 });
 
-test("a watch that the server forgets to end is opened anew", async () => {
+test("reopens a watch that the server forgets to end", async () => {
   await pass(330_000);
   await eventually(() => watched.watches.length === 2);
   expect(watched.lists()).toBe(1);
 });
 
-test("a server that restarts is followed again after one short wait, and listed at once", async () => {
+test("reconnects to a restarted server after one short delay, and lists at once", async () => {
   const { server, watches, names, answerNext } = watched;
   await pass(MINUTE_MS);
   await server.stop();
@@ -175,7 +175,7 @@ test("a server that restarts is followed again after one short wait, and listed 
   expect(await waitNow()).toBe(800); // what went before is over
 });
 
-test("a 200 ends the back-off though nothing is told", async () => {
+test("a response with 200 ends the backoff even without events", async () => {
   const { server, watches } = watched;
   for (let round = 0; round < 5; round += 1) {
     await pass(MINUTE_MS);
@@ -187,7 +187,7 @@ test("a 200 ends the back-off though nothing is told", async () => {
   expect(watched.warnings()).toBe(0);
 });
 
-test("a server that ends each watch at once is asked ever less", async () => {
+test("backs off from a server that ends each watch at once", async () => {
   const { watches, answerNext } = watched;
   for (let i = 0; i < 20; i += 1) answerNext((response) => response.end());
   watches[0]?.end();
@@ -199,7 +199,7 @@ test("a server that ends each watch at once is asked ever less", async () => {
   expect(waits).toEqual([800, 1600, 3200, 6400]);
 });
 
-test("a server that finds every place too old is asked ever less", async () => {
+test("backs off from a server that rejects each version as too old", async () => {
   const { watches, answerNext } = watched;
   for (let i = 0; i < 20; i += 1) answerNext(failure(410, "Expired"));
   watches[0]?.end();

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { LineSplitter } from "./watch-connection.ts";
 
 describe("splitting lines", () => {
-  test("gives the same lines however the bytes are cut", () => {
+  test("returns the same lines for any split of the bytes", () => {
     const text = fc.string({ unit: fc.constantFrom("a", "ü", "€", "😀", " b", "\n") });
     fc.assert(
       fc.property(text, fc.array(fc.nat(200)), (whole, cuts) => {
@@ -26,13 +26,13 @@ describe("splitting lines", () => {
     );
   });
 
-  test("says that a line is unfinished", () => {
+  test("reports an unfinished line", () => {
     const splitter = new LineSplitter();
     expect(splitter.push(Buffer.from("one\ntw"))).toEqual(["one"]);
     expect(splitter.hasPending).toBe(true);
   });
 
-  test("refuses a line without end", () => {
+  test("rejects an endless line", () => {
     const splitter = new LineSplitter();
     const chunk = Buffer.alloc(8 * 1024 * 1024, "x");
     for (let i = 0; i < 4; i += 1) splitter.push(chunk);

@@ -15,8 +15,8 @@ beforeEach(() => {
   watch = new LoopWatch("pod", clock, LIMIT_MS);
 });
 
-describe("the first listing has been acted on", () => {
-  test("not before the loop begins, and at once when nothing waits", () => {
+describe("whether the first listing has been handled", () => {
+  test("is false before the loop begins, and true at once when no key waits", () => {
     expect(watch.isStarted()).toBe(false);
     watch.start([]);
     expect(watch.isStarted()).toBe(true);
@@ -33,13 +33,13 @@ describe("the first listing has been acted on", () => {
       want: true,
     },
     { name: "only a later one has worked", passes: { c: true }, want: false },
-  ])("$name: $want", ({ passes, want }) => {
+  ])("when $name: $want", ({ passes, want }) => {
     watch.start(["a", "b"]);
     for (const [key, hasWorked] of Object.entries(passes)) watch.begin(key).end(hasWorked);
     expect(watch.isStarted()).toBe(want);
   });
 
-  test("and stays so, whatever fails afterwards", () => {
+  test("stays true, whatever fails afterwards", () => {
     watch.start(["a"]);
     watch.begin("a").end(true);
     watch.begin("b").end(false);
@@ -48,7 +48,7 @@ describe("the first listing has been acted on", () => {
 });
 
 describe("a loop is stuck", () => {
-  test("when a pass goes on for longer than it can, and no longer when it ends after all", async () => {
+  test("while a pass exceeds its time limit, until the pass ends", async () => {
     watch.start([]);
     const pass = watch.begin("a");
     await clock.advance(LIMIT_MS);
@@ -60,7 +60,7 @@ describe("a loop is stuck", () => {
     expect(watch.findStandstill()).toBeUndefined();
   });
 
-  test("not while its steps end one after the other", async () => {
+  test("unless its steps end one after the other", async () => {
     const pass = watch.begin("a");
     for (let step = 0; step < 3; step += 1) {
       await clock.advance(LIMIT_MS);
@@ -69,7 +69,7 @@ describe("a loop is stuck", () => {
     expect(watch.findStandstill()).toBeUndefined();
   });
 
-  test("not while it rests", async () => {
+  test("unless it is at rest", async () => {
     watch.start(["a"]);
     watch.begin("a").end(true);
     await clock.advance(1000 * LIMIT_MS);
@@ -77,7 +77,7 @@ describe("a loop is stuck", () => {
   });
 });
 
-describe("a reconciler that is watched", () => {
+describe("a watched reconciler", () => {
   let queue: Queue;
   let stop: AbortController;
 
@@ -93,7 +93,7 @@ describe("a reconciler that is watched", () => {
     queue.add("b");
   });
 
-  test("is under way after a pass over each key that waited", async () => {
+  test("is started after a pass over each key that waited", async () => {
     const passes: PromiseWithResolvers<ReturnType<typeof done>>[] = [];
     const running = run(() => {
       const pass = Promise.withResolvers<ReturnType<typeof done>>();
@@ -109,7 +109,7 @@ describe("a reconciler that is watched", () => {
     await running;
   });
 
-  test("stands still in the key whose pass hangs, and progresses with its steps", async () => {
+  test("is stuck in the key whose pass hangs, until a step makes progress", async () => {
     const hangs = Promise.withResolvers<ReturnType<typeof done>>();
     let progressed: (() => void) | undefined;
     const running = run((_key, _signal, reportProgress) => {

@@ -17,7 +17,7 @@ function takeAll(line: FairQueue): readonly string[] {
   return taken;
 }
 
-test("a key that is removed does not come, and its group has no turn for it", () => {
+test("does not return a removed key, which leaves its group no turn", () => {
   const line = new FairQueue((key) => key.slice(0, 1));
   for (const key of ["a1", "a2", "b1"]) line.add(key);
   expect([line.remove("b1"), line.remove("b1"), line.remove("a2"), line.remove("c")]).toEqual([
@@ -29,7 +29,7 @@ test("a key that is removed does not come, and its group has no turn for it", ()
   expect([line.size, line.take(), line.take()]).toEqual([1, "a1", undefined]);
 });
 
-describe("a fair line", () => {
+describe("a fair queue", () => {
   test.each([
     { name: "nobody", keys: [], want: [] },
     { name: "one group: first come, first served", keys: ["a/2", "a/1"], want: ["a/2", "a/1"] },
@@ -51,14 +51,14 @@ describe("a fair line", () => {
     expect(line.size).toBe(0);
   });
 
-  test("a group that comes again comes behind the others", () => {
+  test("a group that returns is queued behind the other groups", () => {
     const line = buildQueue("a/1", "b/1", "b/2");
     expect(line.take()).toBe("a/1");
     line.add("a/2");
     expect(takeAll(line)).toEqual(["b/1", "a/2", "b/2"]);
   });
 
-  test("serves each key once, after at most one more key of another group than of its own before it", () => {
+  test("serves each key once; each other group gets at most one more turn than the key's own before it", () => {
     const key = fc.tuple(fc.constantFrom("a", "b", "c"), fc.nat(9)).map((parts) => parts.join("/"));
     fc.assert(
       fc.property(fc.array(key), (keys) => {
@@ -96,13 +96,13 @@ async function drain(queue: Queue): Promise<readonly string[]> {
 }
 
 describe("a queue", () => {
-  test("gives keys in order, each once", async () => {
+  test("returns keys in order, each once", async () => {
     const { queue } = setUp();
     for (const key of ["b", "a", "b", "c", "a"]) queue.add(key);
     expect(await drain(queue)).toEqual(["b", "a", "c"]);
   });
 
-  test("gives keys of several groups by turns", async () => {
+  test("returns keys of several groups in turn", async () => {
     const queue = createQueue({ clock: createFakeClock(), toGroup: (key) => key.slice(0, 1) });
     for (const key of ["a1", "a2", "a3", "b1"]) queue.add(key);
     expect(queue.listWaiting()).toEqual(["a1", "a2", "a3", "b1"]);
@@ -117,7 +117,7 @@ describe("a queue", () => {
     expect(queue.length).toBe(0);
   });
 
-  test("lets what changes take turns with what there was at the start", async () => {
+  test("alternates between changed keys and the keys of the initial list", async () => {
     const { queue } = setUp();
     for (const key of ["a", "b", "c", "d", "e"]) queue.add(key);
     expect(await queue.take(never)).toBe("a");
@@ -154,7 +154,7 @@ describe("a queue", () => {
     });
   });
 
-  test("does not give a key while it is worked on, and gives it again after", async () => {
+  test("does not return a key while it is processed, and returns it again afterwards", async () => {
     const { queue } = setUp();
     queue.add("a");
     await queue.take(never);
@@ -165,7 +165,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a"]);
   });
 
-  test("a key added again goes behind the others", async () => {
+  test("a key that is added again is queued behind the others", async () => {
     const { queue } = setUp();
     queue.add("a");
     await queue.take(never);
@@ -186,7 +186,7 @@ describe("a queue", () => {
     expect(await taken).toBe("a");
   });
 
-  test("of several times the earliest counts", async () => {
+  test("the earliest of several requested times counts", async () => {
     const { clock, queue } = setUp();
     queue.addAfter("a", 500);
     queue.addAfter("a", 100);
@@ -198,7 +198,7 @@ describe("a queue", () => {
     expect(clock.dueMs).toEqual([]);
   });
 
-  test("waits longer after each failure of a key, up to a minute, and forgets", async () => {
+  test("delays each retry of a key longer, up to a minute, and forgets after a success", async () => {
     const { queue } = setUp();
     const waits = Array.from({ length: 12 }, () => queue.retry("a", lost));
     expect(waits.slice(0, 4)).toEqual([100, 200, 400, 800]);
@@ -210,7 +210,7 @@ describe("a queue", () => {
     await settle();
   });
 
-  test("half of the wait is random", () => {
+  test("half of the delay is random", () => {
     const queue = createQueue({ clock: createFakeClock(), random: () => 1 });
     expect(queue.retry("a", lost)).toBe(50);
   });
@@ -224,7 +224,7 @@ describe("a queue", () => {
     expect(clock.dueMs).toEqual([5000]);
   });
 
-  test("leaves a key that failed alone however often it is woken, but for a few wakes", async () => {
+  test("allows a failed key only a few early passes, however often it wakes", async () => {
     const { clock, queue } = setUp();
     for (let i = 0; i < 10; i += 1) queue.retry("a", lost); // 51.2 s by now
     let passes = 0;
@@ -241,7 +241,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a"]);
   });
 
-  test("runs a key that failed at once when its inputs change", async () => {
+  test("retries a failed key at once when its inputs change", async () => {
     const clock = createFakeClock();
     let generation = 1;
     const queue = createQueue({
@@ -262,7 +262,7 @@ describe("a queue", () => {
     expect(queue.retry("a", lost)).toBe(100);
   });
 
-  test("a wake within a slow retry waits for the pause alone", async () => {
+  test("a wake during a slow retry waits only for the backoff", async () => {
     const { clock, queue } = setUp();
     for (let i = 0; i < 6; i += 1) {
       expect(queue.retry("a", { code: "REFUSED", minRetryMs: 300_000 })).toBe(300_000);
@@ -292,7 +292,7 @@ describe("a queue", () => {
     expect(queue.length).toBe(1);
   });
 
-  test("a retry that is due while the key is worked on comes after", async () => {
+  test("a retry that is due while the key is processed runs afterwards", async () => {
     const { clock, queue } = setUp();
     queue.retry("a", lost);
     queue.add("a"); // an early wake
@@ -303,7 +303,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a"]);
   });
 
-  test("a time that was asked for does not end a pause, its own end does", async () => {
+  test("a requested time does not end a backoff; only its own end does", async () => {
     const { clock, queue } = setUp();
     for (let i = 0; i < 10; i += 1) queue.retry("a", lost); // 51.2 s by now
     for (let wake = 0; wake < 5; wake += 1) {
@@ -317,7 +317,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a"]);
   });
 
-  test("a time that has passed may be asked for again", async () => {
+  test("a time that has passed can be requested again", async () => {
     const { clock, queue } = setUp();
     for (const ms of [100, 300]) {
       queue.addAfter("a", ms);
@@ -326,7 +326,7 @@ describe("a queue", () => {
     }
   });
 
-  test("is quiet once it is closed", async () => {
+  test("returns nothing once it is closed", async () => {
     const { clock, queue } = setUp();
     queue.addAfter("a", 10);
     queue.retry("b", lost);
@@ -339,7 +339,7 @@ describe("a queue", () => {
   });
 });
 
-describe("what is wanted of an object", () => {
+describe("the desired state of an object", () => {
   const metadata = { name: "a", uid: "uid-1", generation: 3, labels: {}, resourceVersion: "7" };
   const object = { apiVersion: "v1", kind: "Thing", metadata };
   const withMetadata = (change: object): string =>
@@ -349,12 +349,12 @@ describe("what is wanted of an object", () => {
     { name: "another object of the name", change: { uid: "uid-2" } },
     { name: "another spec", change: { generation: 4 } },
     { name: "its end", change: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
-  ])("is told apart by $name", ({ change }) => {
+  ])("changes with $name", ({ change }) => {
     expect(withMetadata(change)).not.toBe(specVersionOf(object));
     expect(withMetadata(change)).not.toBe(specVersionOf(undefined));
   });
 
-  test("is the same whatever its labels and its version are", () => {
+  test("does not change with labels and resource version", () => {
     expect(withMetadata({ labels: { a: "b" }, resourceVersion: "8" })).toBe(specVersionOf(object));
     expect(specVersionOf(undefined)).toBe(specVersionOf(undefined));
   });

@@ -99,7 +99,7 @@ test("passes without I/O yield to the event loop, even with a backlog", async ()
 });
 
 describe("a reconciler", () => {
-  test("lets its queue be looked at while a pass runs", async () => {
+  test("exposes its queue while a pass runs", async () => {
     const work = Promise.withResolvers<Next>();
     const { clock, add, queues, stop } = start(() => work.promise);
     for (const key of ["a", "b", "c"]) add(key);
@@ -115,7 +115,7 @@ describe("a reconciler", () => {
     await stop();
   });
 
-  test("works on each key once and then rests", async () => {
+  test("processes each key once and then rests", async () => {
     const loop = start(() => Promise.resolve(done()));
     loop.add("a");
     loop.add("b");
@@ -127,7 +127,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("comes back after the time that a pass asks for", async () => {
+  test("runs again after the delay that a pass requests", async () => {
     const loop = start((_key, pass) => Promise.resolve(pass === 1 ? after(5000) : done()));
     loop.add("a");
     await settle();
@@ -163,7 +163,7 @@ describe("a reconciler", () => {
       error: new TypeError("x is not a function"),
       want: { dueMs: 100, level: "error" },
     },
-  ])("an error $name, with one line", async ({ error, want }) => {
+  ])("an error $name, with one log line", async ({ error, want }) => {
     const loop = start(() => Promise.reject(error));
     loop.add("a");
     await settle();
@@ -178,7 +178,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("writes that are always lost are warned of, and told in an event on the object", async () => {
+  test("repeated conflicts are logged as warnings and recorded in an event on the object", async () => {
     const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "one", namespace: "ns" } };
     const details = { resource: "pods", object: "ns/one", count: 5, message: "the test failed" };
     const recorded: unknown[] = [];
@@ -207,7 +207,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("a line tells the code of an error that has one, and the error itself only where it is a fault", async () => {
+  test("logs the code of an error that has one, and the error itself only if unexpected", async () => {
     const fault = new TypeError("x is not a function");
     const errors: readonly Error[] = [new AppError("KUBE_REFUSED"), fault];
     const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? fault));
@@ -222,7 +222,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("an error of another kind begins its waits anew", async () => {
+  test("an error of another kind starts the delays afresh", async () => {
     const errors: readonly Error[] = [new Error("one"), new Error("two"), new TypeError("other")];
     const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? new Error("none")));
     loop.add("a");
@@ -296,7 +296,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("waits less again after a success", async () => {
+  test("shortens the delays again after a success", async () => {
     const loop = start((_key, pass) =>
       pass === 3 ? Promise.resolve(done()) : Promise.reject(new Error("no")),
     );
@@ -311,7 +311,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("works on several keys at once, never on one key twice", async () => {
+  test("processes several keys at once, never one key twice", async () => {
     const passes = new Map<string, () => void>();
     const loop = start(
       (key) =>
@@ -338,7 +338,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("stops when the pass that runs has ended", async () => {
+  test("stops when the current pass has ended", async () => {
     const pass = Promise.withResolvers<Next>();
     const loop = start(() => pass.promise);
     loop.add("a");

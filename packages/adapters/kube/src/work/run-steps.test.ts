@@ -50,7 +50,7 @@ function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> =
 
 const [ONE, TWO, THREE] = [{ name: "one" }, { name: "two" }, { name: "three" }];
 
-test("a step that fails keeps no other from being done, and is told once", async () => {
+test("a failed step does not block other steps, and is reported once", async () => {
   failing.set("two", BUSY);
   const { done, failed, retryInMs, thrown } = await run([ONE, TWO, THREE]);
   expect(done).toEqual([ONE, THREE]);
@@ -58,7 +58,7 @@ test("a step that fails keeps no other from being done, and is told once", async
   expect([retryInMs, thrown, reports]).toEqual([1000, [], ["two failed"]]);
 });
 
-test("it is left alone and shown meanwhile, and is tried again afterwards", async () => {
+test("a failed step is held and listed during its delay, and retried afterwards", async () => {
   failing.set("one", BUSY);
   await run([ONE]);
   await clock.advance(400);
@@ -70,13 +70,13 @@ test("it is left alone and shown meanwhile, and is tried again afterwards", asyn
   expect((await run([ONE])).done).toEqual([ONE]);
 });
 
-test("what only a change can mend is left alone for a minute, also when it is the first of several", async () => {
+test("a failure that only a change can fix delays a minute, also as the first of several", async () => {
   failing.set("one", MISSING).set("two", new AggregateError([MISSING, BUSY]));
   const { failed } = await run([ONE, TWO]);
   expect(failed.map(({ pauseMs }) => pauseMs)).toEqual([60_000, 60_000]);
 });
 
-test("what rests on a step that failed is skipped, and told by that step alone", async () => {
+test("a step that depends on a failed step is skipped and not reported itself", async () => {
   failing.set("one", BUSY);
   const findWaitReason = ({ on }: Action, before: readonly FailedStep<Action, string>[]) =>
     before.some(({ action }) => action.name === on) ? ("skip" as const) : undefined;
@@ -90,7 +90,7 @@ test.each([
   { pauseMs: 5, retryInMs: 5 },
   { pauseMs: undefined, retryInMs: undefined },
 ])(
-  "what waits for something else is shown untried, pause $pauseMs",
+  "a step that waits for something else is listed without an attempt, pause $pauseMs",
   async ({ pauseMs, retryInMs }) => {
     const result = await run([ONE], { findWaitReason: () => ({ summary: "waits", pauseMs }) });
     expect(result).toEqual({
@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-test("what says nothing of the step is thrown in the end, and the step is tried again at once", async () => {
+test("rethrows an unexplained error at the end, and retries its step at once", async () => {
   failing.set("one", BUSY);
   const explain = () => undefined;
   const first = await run([ONE, TWO], { explain });
@@ -112,7 +112,7 @@ test("what says nothing of the step is thrown in the end, and the step is tried 
   expect(attempts).toEqual(["one", "two", "one"]);
 });
 
-test("what has no step ends the plan, and so does what its words throw", async () => {
+test("an action without a step ends the plan on failure, and so does an error while explaining", async () => {
   failing.set("one", BUSY);
   await expect(run([ONE, TWO], { toStep: () => undefined })).rejects.toBe(BUSY);
   const explain = (_: Action, error: unknown): never => {

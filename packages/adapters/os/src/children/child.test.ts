@@ -54,8 +54,8 @@ const echo = `data:text/javascript,${encodeURIComponent(`
 
 describeChildStarterContract("processes", () => ({ starter: createChildStarter(), echo }));
 
-describe("child starter", () => {
-  test("large messages go both ways", async () => {
+describe("ChildStarter", () => {
+  test("sends large messages both ways", async () => {
     const child = await startChild();
     const text = "ä\n".repeat(500_000);
     child.send({ text });
@@ -101,13 +101,13 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toBe(ino);
   });
 
-  test("the end of a child is reported with its reason", async () => {
+  test("reports the end of a child with its reason", async () => {
     const child = await startChild();
     child.send("exit");
     expect(await child.ended).toBe("exit code 3");
   });
 
-  test("no descriptor is sent to a child that has ended, whatever has got the number of its socket", async () => {
+  test("sends no descriptor to an ended child, even if its socket's number was reused", async () => {
     const child = await startChild();
     child.kill();
     await child.ended;
@@ -118,7 +118,7 @@ describe("child starter", () => {
     closeSync(fd);
   });
 
-  test("a module that cannot be loaded is refused with what it printed", async () => {
+  test("rejects a module that cannot be loaded, with its output", async () => {
     const start = createChildStarter().start({
       module: "file:///nonexistent/module.js",
       env: {},
@@ -130,7 +130,7 @@ describe("child starter", () => {
     });
   });
 
-  test("a child that is not ready in time is killed", async () => {
+  test("kills a child that is not ready in time", async () => {
     const start = createChildStarter().start({ module, env: {}, readyTimeoutMs: 1 });
     await expect(start).rejects.toMatchObject({ code: "OS_TIMED_OUT" });
   });

@@ -80,7 +80,7 @@ describe("received messages", () => {
     expect(received).toEqual([1, 2]);
   });
 
-  test("go to the next listener from where one hands over", async () => {
+  test("are delivered to the next listener when the current one is replaced", async () => {
     await write("1\n2\n3\n");
     channel.onMessage((message) => {
       received.push(`first ${String(message)}`);
@@ -90,7 +90,7 @@ describe("received messages", () => {
     expect(received).toEqual(["first 1", 2, 3, 4]);
   });
 
-  test("stay for later where a listener pauses", async () => {
+  test("are retained when a listener pauses the channel", async () => {
     await write("1\n2\n");
     channel.onMessage((message) => {
       listen(message);
@@ -101,7 +101,7 @@ describe("received messages", () => {
     expect(received).toEqual([1, 2]);
   });
 
-  test("that are no JSON end the stream, and none behind them counts", async () => {
+  test("that are not JSON end the stream, and later ones are ignored", async () => {
     channel.onMessage(listen);
     await write("1\nno JSON\n2\n");
     expect([received, stream.destroyed]).toEqual([[1], true]);
@@ -110,13 +110,13 @@ describe("received messages", () => {
   test.each([
     { name: "of the longest line", bytes: LINE_BYTES_MAX, isCut: false },
     { name: "of a longer one", bytes: LINE_BYTES_MAX + 1, isCut: true },
-  ])("$name without an end: cut off $isCut", async ({ bytes, isCut }) => {
+  ])("$name without a line end: ends the stream: $isCut", async ({ bytes, isCut }) => {
     channel.onMessage(listen);
     await write(Buffer.alloc(bytes - 10, " "), Buffer.alloc(10, " "));
     expect(stream.destroyed).toBe(isCut);
   });
 
-  test("count their length anew after each line", async () => {
+  test("have their length counted from the last line end", async () => {
     channel.onMessage(listen);
     const half = Buffer.alloc(LINE_BYTES_MAX / 2 + 1, " ");
     await write(half, "1\n", half, "2\n");
@@ -125,13 +125,13 @@ describe("received messages", () => {
 });
 
 describe("sent messages", () => {
-  test("are lines", () => {
+  test("are one line each", () => {
     channel.send({ a: 1 });
     channel.send("two\nlines");
     expect(written).toEqual(['{"a":1}\n', '"two\\nlines"\n']);
   });
 
-  test("that are too long are refused, and nothing of them is sent", () => {
+  test("that are too long are rejected, and no part of them is sent", () => {
     const fits = "x".repeat(LINE_BYTES_MAX - 3);
     channel.send(fits);
     expect(written).toHaveLength(1);
@@ -141,13 +141,13 @@ describe("sent messages", () => {
     expect(written).toHaveLength(1);
   });
 
-  test("to an end that has gone are dropped", () => {
+  test("are dropped after the peer has ended", () => {
     stream.destroy();
     channel.send(1);
     expect(written).toEqual([]);
   });
 
-  test("to an end that does not read end the stream", () => {
+  test("end the stream when the peer does not read", () => {
     const stuck = new Duplex({ read: () => undefined, write: () => undefined });
     const other = new JsonChannel(stuck as Socket, -1); // as above
     const message = "x".repeat(LINE_BYTES_MAX - 3);
@@ -158,7 +158,7 @@ describe("sent messages", () => {
   });
 });
 
-test("an error of the stream is left to its owner", async () => {
+test("an error of the stream is handled by its owner", async () => {
   stream.destroy(new Error("reset"));
   await write();
   expect(stream.destroyed).toBe(true);
@@ -196,7 +196,7 @@ describe("descriptors", () => {
     return name;
   }
 
-  test("are taken by their tokens in any order, and of two with a token the later one", () => {
+  test("are claimed by token in any order; a reused token returns the later one", () => {
     send("one", 1);
     send("former two", 2);
     send("two", 2);
@@ -206,7 +206,7 @@ describe("descriptors", () => {
     expect(readdirSync("/proc/self/fd")).toEqual(before);
   });
 
-  test("are taken once each", () => {
+  test("can be claimed only once", () => {
     send("one", 1);
     send("two", 2);
     expect([take(2), take(1)]).toEqual(["two", "one"]);
@@ -221,7 +221,7 @@ describe("descriptors", () => {
     );
   });
 
-  test("are at most 64 that wait", () => {
+  test("are limited to 64 that are not claimed yet", () => {
     for (let token = 0; token < 64; token += 1) ours.sendDescriptor(0, token);
     expect(() => theirs.claimDescriptor(64)).toThrow("too many descriptors wait");
     for (let token = 0; token < 64; token += 1) theirs.claimDescriptor(token).close();
@@ -232,7 +232,7 @@ describe("descriptors", () => {
     expect(readdirSync("/proc/self/fd")).toEqual(before);
   });
 
-  test("are neither sent nor taken after the end is closed", () => {
+  test("are neither sent nor claimed after the peer is closed", () => {
     theirs.closeDescriptors();
     theirs.closeDescriptors();
     const failed = (call: string): unknown =>

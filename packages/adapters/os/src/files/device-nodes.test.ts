@@ -42,7 +42,7 @@ function machine(answer: { readonly exitCode?: number; readonly stderr?: string 
   return { runner, nodes: createDeviceNodes({ runner }) };
 }
 
-test("a copy has the numbers of its source, and replaces what was at its path", async () => {
+test("a copy has its source's device numbers, and replaces an earlier file at its path", async () => {
   const path = join(directory, "run/null");
   mkdirSync(join(directory, "run"), { mode: 0o700 });
   writeFileSync(path, "before");
@@ -57,14 +57,14 @@ test("a copy has the numbers of its source, and replaces what was at its path", 
   expect(statSync(join(directory, "run")).mode & 0o777).toBe(0o755);
 });
 
-test("a directory on the way to a copy is made", async () => {
+test("creates the directories of a copy's path", async () => {
   const path = join(directory, "deep/run/null");
   expect(await machine().nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
   expect(existsSync(path)).toBe(true);
 });
 
 test.each(["a file", "a link", "a directory", "nothing"])(
-  "%s is no device to copy",
+  "rejects %s as a device to copy",
   async (kind) => {
     const [source, path] = [join(directory, "source"), join(directory, "copy")];
     if (kind === "a file") writeFileSync(source, "");
@@ -78,7 +78,7 @@ test.each(["a file", "a link", "a directory", "nothing"])(
   },
 );
 
-test("the error has what mknod printed, and the earlier file stays", async () => {
+test("the error contains mknod's output, and the earlier file stays", async () => {
   const path = join(directory, "copy");
   writeFileSync(path, "before");
   const { nodes } = machine({ exitCode: 1, stderr: "Operation not permitted\n" });
@@ -93,7 +93,7 @@ const LONG = `/${"n".repeat(256)}`;
 test.each([
   { name: "of the source", source: LONG, path: "/none/copy" },
   { name: "of the copy", source: "/dev/null", path: LONG },
-])("an error on the path $name is reported with its call", async ({ source, path }) => {
+])("reports an error on the path $name with its call", async ({ source, path }) => {
   await expect(machine().nodes.ensureCopy({ source, path, ...OURS })).rejects.toMatchObject({
     code: "OS_FILE_FAILED",
     details: { call: "stat", path: LONG, errno: "ENAMETOOLONG" },
@@ -105,7 +105,7 @@ test.each([
   { major: 10, minor: 200, rdev: 0xac8 },
   { major: 0xfff, minor: 0xfffff, rdev: 0xffffffff },
   { major: 511, minor: 70_000, rdev: 0x1111ff70 },
-])("device number $rdev is $major:$minor", ({ major, minor, rdev }) => {
+])("splits device number $rdev into $major:$minor", ({ major, minor, rdev }) => {
   expect(deviceNumbersOf({ rdev } as Stats)).toEqual([major, minor]);
 });
 

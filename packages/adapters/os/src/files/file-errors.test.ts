@@ -19,7 +19,7 @@ test.each([
   expect(isMissing(error)).toBe(missing);
 });
 
-test("a failed call keeps its cause, and an error of ours stays itself", () => {
+test("a failed call retains its cause, and an AppError stays unchanged", () => {
   const cause = withCode("EACCES");
   expect(toFileError(cause, "open", "/a")).toMatchObject({
     code: "OS_FILE_FAILED",

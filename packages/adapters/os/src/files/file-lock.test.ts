@@ -33,7 +33,7 @@ function openLocks(): number {
 }
 
 describe("a lock", () => {
-  test("has one descriptor, and none once it is released", () => {
+  test("has one descriptor, which is closed on release", () => {
     const lock = taken(acquireFileLock(path));
     acquireFileLock(path);
     expect(openLocks()).toBe(1);
@@ -41,7 +41,7 @@ describe("a lock", () => {
     expect(openLocks()).toBe(0);
   });
 
-  test("names its holder alone, whatever a former holder wrote", () => {
+  test("names its current holder only, whatever a former holder wrote", () => {
     writeFileSync(path, "12345678901234567890\n");
     const lock = taken(acquireFileLock(path));
     expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
@@ -55,7 +55,7 @@ describe("a lock", () => {
     expect(openLocks()).toBe(0);
   });
 
-  test("has one holder, which is named, until it is released", () => {
+  test("has one named holder until it is released", () => {
     const lock = taken(acquireFileLock(path));
     expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
     lock.release();
@@ -63,7 +63,7 @@ describe("a lock", () => {
     taken(acquireFileLock(path)).release();
   });
 
-  test("of a process that was killed is free", async () => {
+  test("is free after its process was killed", async () => {
     const code = `const { acquireFileLock } = await import(${JSON.stringify(MODULE)});
       acquireFileLock(${JSON.stringify(path)}); console.log("taken"); setInterval(() => {}, 1e6);`;
     const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
@@ -84,7 +84,7 @@ describe("a lock", () => {
     second.release();
   });
 
-  test("cannot be where there is no directory", () => {
+  test("cannot be acquired in a missing directory", () => {
     expect(() => acquireFileLock(join(path, "none"))).toThrow(/ENOENT|ENOTDIR/);
   });
 });

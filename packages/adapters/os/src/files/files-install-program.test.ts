@@ -14,7 +14,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("a program takes the place of another, and may be run", async () => {
+test("replaces a program and makes it executable", async () => {
   const [source, target] = [join(directory, "a"), join(directory, "b")];
   writeFileSync(source, "new", { mode: 0o600 });
   writeFileSync(target, "old");
@@ -26,7 +26,7 @@ test("a program takes the place of another, and may be run", async () => {
   expect(statSync(target).ino).not.toBe(ino);
 });
 
-test("one that is not there leaves everything as it is", async () => {
+test("a missing source changes nothing", async () => {
   const failed = installProgram(join(directory, "a"), join(directory, "b"));
   await expect(failed).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
   expect(readdirSync(directory)).toEqual([]);

@@ -15,7 +15,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("a new file is its owner's, and what is there already stays as it is", async () => {
+test("creates a new file for its owner only, and does not change an existing file", async () => {
   const path = join(directory, "a.pcap");
   await pipeline(Readable.from(["one", "two"]), openNewFile(path));
   expect(statSync(path).mode & 0o777).toBe(0o600);

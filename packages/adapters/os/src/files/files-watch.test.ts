@@ -45,7 +45,7 @@ async function changeIn(path: string, change: () => void): Promise<void> {
 }
 
 describe("a watch of a directory", () => {
-  test("reports a name that changes, and no content", async () => {
+  test("reports a name that changes, without content", async () => {
     const file = join(directory, "file");
     writeFileSync(file, "");
     start(directory);
@@ -59,7 +59,7 @@ describe("a watch of a directory", () => {
     expect(changes).toBe(1);
   });
 
-  test("does not report other names beside a parent that is still missing", async () => {
+  test("does not report other names beside a missing parent", async () => {
     start(join(directory, "a/b"));
     await changeIn(directory, () => {
       mkdirSync(join(directory, "other"));
@@ -69,7 +69,7 @@ describe("a watch of a directory", () => {
     await eventually(() => changes > 0, WITHIN);
   });
 
-  test("follows the name to a new directory and leaves the renamed one", async () => {
+  test("follows the name to a new directory and stops watching the renamed one", async () => {
     const path = join(directory, "a");
     const renamed = join(directory, "renamed");
     mkdirSync(path);
@@ -111,7 +111,7 @@ describe("a watch of a directory", () => {
     expect(changes).toBe(0);
   });
 
-  test("fails where the kernel does not take the path", () => {
+  test("fails for a path that the kernel rejects", () => {
     expect(() => {
       start(join(directory, "a".repeat(300)));
     }).toThrow(

@@ -52,7 +52,7 @@ describeFilesContract("a disk", () =>
 );
 
 describe("files", () => {
-  test("an atomic write replaces the text, keeps the mode and leaves no temporary file", async () => {
+  test("an atomic write replaces the text, preserves the mode and removes its temporary file", async () => {
     const path = join(directory, "state.json");
     await files.writeAtomic(path, "one", 0o600);
     await files.writeAtomic(path, "two", 0o600);
@@ -61,7 +61,7 @@ describe("files", () => {
     expect(readdirSync(directory)).toEqual(["state.json"]);
   });
 
-  test("a write into a directory that is not there fails with a code and leaves nothing", async () => {
+  test("a write into a missing directory fails with a code and leaves nothing", async () => {
     const path = join(directory, "none", "file");
     await expect(files.writeAtomic(path, "text")).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
@@ -75,7 +75,7 @@ describe("files", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("a write onto a directory fails and leaves no temporary file", async () => {
+  test("a write onto a directory fails and removes its temporary file", async () => {
     await files.ensureDirectory(join(directory, "taken", "inner"));
     await expect(files.writeAtomic(join(directory, "taken"), "text")).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
@@ -83,14 +83,14 @@ describe("files", () => {
     expect(readdirSync(directory)).toEqual(["taken"]);
   });
 
-  test("concurrent writes of one file do not meet each other's temporary file", async () => {
+  test("concurrent writes of one file use separate temporary files", async () => {
     const path = join(directory, "file");
     await Promise.all(["a", "b", "c", "d"].map((text) => files.writeAtomic(path, text)));
     expect(["a", "b", "c", "d"]).toContain(await files.readText(path));
     expect(readdirSync(directory)).toEqual(["file"]);
   });
 
-  test("a temporary file that an earlier process of this PID left is replaced", async () => {
+  test("replaces a temporary file that an earlier process with this PID left", async () => {
     const path = join(directory, "file");
     const names: string[] = [];
     const watcher = watch(directory, (_event, name) => names.push(String(name)));
@@ -105,7 +105,7 @@ describe("files", () => {
     expect(readdirSync(directory)).toEqual(["file"]);
   });
 
-  test("a write leaves nothing open", async () => {
+  test("a write leaves no descriptor open", async () => {
     await files.writeAtomic(join(directory, "file"), "text");
     const open = readdirSync("/proc/self/fd").flatMap((fd) => {
       try {
@@ -117,14 +117,14 @@ describe("files", () => {
     expect(open.filter((target) => target.startsWith(directory))).toEqual([]);
   });
 
-  test("names are listed in their order", async () => {
+  test("lists names in order", async () => {
     const names = Array.from({ length: 20 }, (_, index) => String(10 + index));
     for (const name of names.toReversed()) mkdirSync(join(directory, name));
     mkdirSync(join(directory, "5"));
     expect(await files.list(directory)).toEqual([...names, "5"]);
   });
 
-  test("free space is whole blocks of the file system", async () => {
+  test("free space is a multiple of the file system's block size", async () => {
     const { sizeBytes, freeBytes } = await files.space(directory);
     const { bsize } = statfsSync(directory);
     expect(freeBytes % bsize).toBe(0);
@@ -133,7 +133,7 @@ describe("files", () => {
   });
 
   test.each(["readText", "list", "exists"] as const)(
-    "%s fails by a name that the kernel does not take",
+    "%s fails for a name that the kernel rejects",
     async (method) => {
       await expect(files[method]("/a".repeat(3000))).rejects.toMatchObject({
         code: "OS_FILE_FAILED",
@@ -157,8 +157,8 @@ function makeDeepTree(top: string, levels: number): void {
   execFileSync("perl", ["-e", script, top, String(levels)]);
 }
 
-describe("removing what somebody else made", () => {
-  test("a tree whose paths are longer than the kernel takes goes, what it links to stays", async () => {
+describe("removal of foreign files", () => {
+  test("removes a tree with paths beyond the kernel's limit, but no targets of its links", async () => {
     const tree = join(directory, "tree");
     mkdirSync(tree);
     makeDeepTree(tree, 60); // 12,000 letters; PATH_MAX is 4,096
@@ -169,7 +169,7 @@ describe("removing what somebody else made", () => {
 });
 
 describe("watching a directory", () => {
-  test("follows a directory that comes later, goes and is made anew", async () => {
+  test("follows a directory that is created later, deleted and recreated", async () => {
     const abort = new AbortController();
     const { changed, next } = nextChange();
     const late = join(directory, "a", "b");

@@ -21,7 +21,7 @@ function wait(name = "out"): Promise<string> {
   return waitForLine(join(directory, name), "ready", stop.signal);
 }
 
-test("a whole line that is there is found, and the first of several", async () => {
+test("finds an existing complete line, the first of several", async () => {
   writeFileSync(join(directory, "out"), "not ready\nready one\nready two\n");
   expect(await wait()).toBe("ready one");
 });
@@ -35,7 +35,7 @@ function openWatches(): number {
   return process.getActiveResourcesInfo().filter((name) => name === "FSEventWrap").length;
 }
 
-test("a file that comes later is read, and a line only once it has its end", async () => {
+test("reads a file that is created later, and a line only once it is complete", async () => {
   const waiting = wait();
   await settle();
   writeFileSync(join(directory, "other"), "ready elsewhere\n");
@@ -45,7 +45,7 @@ test("a file that comes later is read, and a line only once it has its end", asy
   expect(await waiting).toBe("ready one");
 });
 
-test("a wait that is over leaves neither a watch nor a listener", async () => {
+test("a wait that has ended leaves neither a watch nor a listener", async () => {
   const before = openWatches();
   const waiting = wait();
   expect(openWatches()).toBe(before + 1);
@@ -55,14 +55,14 @@ test("a wait that is over leaves neither a watch nor a listener", async () => {
   expect(getEventListeners(stop.signal, "abort")).toEqual([]);
 });
 
-test("an abort ends it with its reason, before and during the wait", async () => {
+test("an abort ends a wait with its reason, before and during the wait", async () => {
   const waiting = wait();
   stop.abort(new Error("stopped"));
   await expect(waiting).rejects.toThrow("stopped");
   await expect(wait()).rejects.toThrow("stopped");
 });
 
-test("what cannot be read is reported", async () => {
+test("reports an unreadable file", async () => {
   mkdirSync(join(directory, "out"));
   await expect(wait()).rejects.toMatchObject({ code: "OS_FILE_FAILED", details: { call: "read" } });
 });

@@ -21,8 +21,8 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-describe("a file that grows", () => {
-  test("is read from where one likes, to its present end", async () => {
+describe("a growing file", () => {
+  test("is read from any offset to its current end", async () => {
     expect(await openGrowingFile(path)).toBeUndefined();
     await writeFile(path, "one two");
     const file = await openGrowingFile(path);
@@ -35,7 +35,7 @@ describe("a file that grows", () => {
     await expect(file?.read(0, 1)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
   });
 
-  test("stays what it is when another takes its name", async () => {
+  test("stays open unchanged when another file takes its name", async () => {
     await writeFile(path, "old");
     const file = await openGrowingFile(path);
     expect(await file?.isReplacedAt(path)).toBe(false);
@@ -47,7 +47,7 @@ describe("a file that grows", () => {
     await file?.close();
   });
 
-  test("cannot be opened where it is none, and says so", async () => {
+  test("fails on reading if it is a directory", async () => {
     await writeFile(path, "");
     const file = await openGrowingFile(directory);
     await expect(file?.read(0, 1)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
@@ -67,7 +67,7 @@ describe("a watch of a file", () => {
     later.close();
   }
 
-  test("tells of what is written, and not of its neighbours, until it is aborted", async () => {
+  test("reports writes to the file, but not to its neighbors, until it is aborted", async () => {
     const stop = new AbortController();
     let changes = 0;
     watchFile(path, () => (changes += 1), stop.signal);
@@ -81,14 +81,14 @@ describe("a watch of a file", () => {
     expect(changes).toBe(before);
   });
 
-  test("that is aborted before it starts tells nothing", async () => {
+  test("that is aborted before it starts reports nothing", async () => {
     let changes = 0;
     watchFile(path, () => (changes += 1), AbortSignal.abort());
     await writeAndWait(path);
     expect(changes).toBe(0);
   });
 
-  test("needs a directory", () => {
+  test("requires an existing directory", () => {
     const { signal } = new AbortController();
     expect(() => {
       watchFile(join(directory, "none/log"), () => undefined, signal);
@@ -96,7 +96,7 @@ describe("a watch of a file", () => {
   });
 });
 
-test("sizes and names", async () => {
+test("reads sizes and renames files", async () => {
   expect(await readFileSize(path)).toBeUndefined();
   await writeFile(path, "abc");
   expect(await readFileSize(path)).toBe(3);
@@ -105,7 +105,7 @@ test("sizes and names", async () => {
   await expect(renameFile(path, "/x")).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
 });
 
-describe("a name that the kernel does not take is an error of", () => {
+describe("reports a name that the kernel rejects when the call is", () => {
   const long = "/a".repeat(3000);
 
   test.each([

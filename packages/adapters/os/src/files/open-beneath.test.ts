@@ -26,7 +26,7 @@ afterEach(() => {
 });
 
 test.each(["", "//"])(
-  "a directory is open until it is closed, also by a path after %j",
+  "a directory stays open until it is closed, also with a path after %j",
   (before) => {
     const path = join(directory, "one");
     const opened = openDirectory(`${before}${path}`);
@@ -37,13 +37,13 @@ test.each(["", "//"])(
   },
 );
 
-test("the root is a directory too", () => {
+test("opens the root directory", () => {
   const opened = openDirectory("/");
   expect(fstatSync(opened.fd).ino).toBe(statSync("/").ino);
   opened.close();
 });
 
-test("no other descriptor stays open", () => {
+test("leaves no other descriptor open", () => {
   const before = readdirSync("/proc/self/fd");
   openDirectory(directory).close();
   expect(() => openDirectory(join(directory, "none"))).toThrow();
@@ -54,7 +54,7 @@ test.each([
   { name: "a link in the way", end: "link/deep", errno: "ELOOP" },
   { name: "a link in its place", end: "link", errno: "ENOTDIR" },
   { name: "a file in its place", end: "file", errno: "ENOTDIR" },
-])("a directory with $name is refused", ({ end, errno }) => {
+])("rejects a directory with $name", ({ end, errno }) => {
   const path = join(directory, end);
   expect(() => openDirectory(path)).toThrow(
     expect.objectContaining({
@@ -68,7 +68,7 @@ test.each([
   );
 });
 
-test("a directory that is missing is an error of the system", () => {
+test("reports a missing directory as a file error", () => {
   expect(() => openDirectory(join(directory, "none"))).toThrow(
     expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error,
   );

@@ -50,14 +50,14 @@ describeLauncherDisksContract("a file system", () => {
   };
 });
 
-test("a disk is readable by its owner alone, and replaces what an earlier write left", () => {
+test("a disk is readable by its owner only, and replaces an earlier incomplete write", () => {
   writeFileSync(inVolume(".init.iso"), "half");
   replace("init.iso", "ours");
   expect(statSync(inVolume("init.iso")).mode & 0o7777).toBe(0o600);
   expect(readdirSync(inVolume(""))).toEqual(["init.iso"]);
 });
 
-test("a link to a foreign file is replaced and not followed", () => {
+test("replaces a link to a foreign file and does not follow it", () => {
   writeFileSync(join(podsDir, "foreign"), "theirs");
   for (const name of ["init.iso", ".init.iso"]) {
     symlinkSync(join(podsDir, "foreign"), inVolume(name));
@@ -67,14 +67,14 @@ test("a link to a foreign file is replaced and not followed", () => {
   expect(readFileSync(inVolume("init.iso"), "utf8")).toBe("ours");
 });
 
-test.each(["Init.iso", "-a", "a/b", "a_b"])("the name %j is refused", (file) => {
+test.each(["Init.iso", "-a", "a/b", "a_b"])("rejects the name %j", (file) => {
   expect(() => {
     replace(file, "ours");
   }).toThrow(expect.objectContaining({ code: "OS_PATH_REFUSED" }) as Error);
   expect(readdirSync(inVolume(""))).toEqual([]);
 });
 
-test("a write that fails names the file", () => {
+test("a failed write names the file", () => {
   mkdirSync(inVolume("init.iso"));
   expect(() => {
     replace("init.iso", "ours");

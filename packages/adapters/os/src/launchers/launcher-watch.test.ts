@@ -45,8 +45,8 @@ async function expectWake(change: () => void): Promise<void> {
   expect(wakes).toBeGreaterThan(before);
 }
 
-describe("watch of a launcher's path", () => {
-  test("each part that comes is told, up to the socket, and its going too", async () => {
+describe("a watch of a launcher's path", () => {
+  test("reports each part that is created, up to the socket, and the socket's deletion", async () => {
     watchIt();
     for (const depth of [1, 2, 3]) {
       await expectWake(() => {
@@ -62,7 +62,7 @@ describe("watch of a launcher's path", () => {
     });
   });
 
-  test("a socket that came is told once more, since it is listened on a moment later", async () => {
+  test("reports a new socket a second time, because the launcher listens a moment later", async () => {
     mkdirSync(dirname(join(podsDir, ...names)), { recursive: true });
     watchIt();
     await expectWake(() => {
@@ -71,7 +71,7 @@ describe("watch of a launcher's path", () => {
     await expectWake(() => undefined);
   });
 
-  test("a directory that is made anew is watched again", async () => {
+  test("watches a recreated directory again", async () => {
     const directory = dirname(join(podsDir, ...names));
     mkdirSync(directory, { recursive: true });
     watchIt();
@@ -86,7 +86,7 @@ describe("watch of a launcher's path", () => {
     }
   });
 
-  test("a directory that is moved away is noticed", async () => {
+  test("reports a directory that is renamed", async () => {
     const directory = dirname(join(podsDir, ...names));
     mkdirSync(directory, { recursive: true });
     watchIt();
@@ -95,7 +95,7 @@ describe("watch of a launcher's path", () => {
     });
   });
 
-  test("a symbolic link in the path is not followed", async () => {
+  test("does not follow a symbolic link in the path", async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
     mkdirSync(join(podsDir, "uid-1", "launcher"), { recursive: true });
     symlinkSync(elsewhere, join(podsDir, "uid-1", "launcher", "libvirt"));
@@ -108,7 +108,7 @@ describe("watch of a launcher's path", () => {
     rmSync(elsewhere, { recursive: true });
   });
 
-  test("many changes of other names are one", async () => {
+  test("reports many changes of other names once", async () => {
     mkdirSync(join(podsDir, "uid-1"));
     watchIt();
     await expectWake(() => {
@@ -119,7 +119,7 @@ describe("watch of a launcher's path", () => {
     expect(wakes).toBe(1);
   });
 
-  test("a directory of pods that is missing cannot be watched", () => {
+  test("fails without the directory of pods", () => {
     rmSync(podsDir, { recursive: true });
     expect(watchIt).toThrow(
       expect.objectContaining({
@@ -134,7 +134,7 @@ describe("watch of a launcher's path", () => {
     mkdirSync(podsDir);
   });
 
-  test("an aborted watch is silent", () => {
+  test("reports nothing after an abort", () => {
     controller.abort();
     watchIt();
     mkdirSync(join(podsDir, "uid-1"));

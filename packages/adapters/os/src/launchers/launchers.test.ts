@@ -100,7 +100,7 @@ function openBelowPods(): readonly string[] {
 }
 
 describe("an open launcher", () => {
-  test("has the descriptors of its socket, volume and namespace, and no more than those", async () => {
+  test("has only the descriptors of its socket, volume and namespace", async () => {
     await listen();
     const launcher = await launchers().open(POD);
     const { socketFd, directoryFd, netns } = launcher;
@@ -117,7 +117,7 @@ describe("an open launcher", () => {
     expect(() => fstatSync(netns.fd)).toThrow("EBADF");
   });
 
-  test("has the resolver configuration of its pod, at most 64 KiB of it", async () => {
+  test("has its pod's resolver configuration, up to 64 KiB", async () => {
     await listen();
     for (const { text, want } of [
       { text: "nameserver 10.0.0.1\n", want: "nameserver 10.0.0.1\n" },
@@ -130,7 +130,7 @@ describe("an open launcher", () => {
     }
   });
 
-  test("has none where something else has the name of that file", async () => {
+  test("has no resolver configuration if its name belongs to a directory", async () => {
     await listen();
     mkdirSync(join(volumes(), "launcher/resolv.conf"));
     const launcher = await launchers().open(POD);
@@ -139,7 +139,7 @@ describe("an open launcher", () => {
     expect(openBelowPods()).toEqual([]);
   });
 
-  test("has its hook sidecars in the order of their numbers", async () => {
+  test("has its hook sidecars ordered by number", async () => {
     await listen();
     for (const name of [
       "hook-sidecar-10",
@@ -298,15 +298,18 @@ describe("a launcher is not opened", () => {
         reason: "the process behind its socket is not in the pod's network namespace",
       },
     },
-  ])("$name, and nothing stays open", async ({ arrange, node, pod, code, details, cause }) => {
-    await arrange?.();
-    const found = sandbox({ podUid: pod?.uid ?? POD.uid });
-    const opened = launchers({ found, ...node?.() }).open({ ...POD, ...pod });
-    const error: unknown = await opened.catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ code, details });
-    expect(errnoOf((error as Error).cause)).toBe(cause);
-    expect(openBelowPods()).toEqual([]);
-  });
+  ])(
+    "$name, and no descriptor stays open",
+    async ({ arrange, node, pod, code, details, cause }) => {
+      await arrange?.();
+      const found = sandbox({ podUid: pod?.uid ?? POD.uid });
+      const opened = launchers({ found, ...node?.() }).open({ ...POD, ...pod });
+      const error: unknown = await opened.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code, details });
+      expect(errnoOf((error as Error).cause)).toBe(cause);
+      expect(openBelowPods()).toEqual([]);
+    },
+  );
 });
 
 describe("a watch of a launcher", () => {
@@ -325,7 +328,7 @@ describe("a watch of a launcher", () => {
     enough.abort();
   });
 
-  test("is refused for a UID that is a path", () => {
+  test("rejects a UID that is a path", () => {
     expect(() => {
       launchers().watch({ ...POD, uid: ".." }, () => undefined, new AbortController().signal);
     }).toThrow("not the UID of a pod");

@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("a kernel without it, and one where it is switched off, has none", () => {
+test("is off in a kernel without SELinux and when it is disabled", () => {
   expect(readSelinux(join(directory, "none"))).toEqual({ mode: "off", knowsContainers: false });
   expect(readSelinux(directory)).toEqual({ mode: "off", knowsContainers: false });
 });
@@ -27,20 +27,20 @@ test.each([
   { enforce: "1\n", mode: "enforcing", knowsContainers: false },
   { enforce: "0", mode: "permissive", knowsContainers: true },
   { enforce: "0", mode: "permissive", knowsContainers: false },
-])("one that is $mode knows containers' files: $knowsContainers", ({ enforce, ...want }) => {
+])("mode $mode, policy supports containers' files: $knowsContainers", ({ enforce, ...want }) => {
   writeFileSync(join(directory, "enforce"), enforce);
   if (want.knowsContainers) writeFileSync(join(directory, "context"), "");
   else symlinkSync(REFUSES, join(directory, "context"));
   expect(readSelinux(directory)).toEqual(want);
 });
 
-test("one that may not be asked is not taken for any of them", () => {
+test("fails if the policy cannot be queried", () => {
   writeFileSync(join(directory, "enforce"), "1");
   mkdirSync(join(directory, "context"));
   expect(() => readSelinux(directory)).toThrow("EISDIR");
 });
 
-test("a file is labeled only where the kernel has SELinux", () => {
+test("labels a file only if the kernel has SELinux", () => {
   const missing = join(directory, "missing");
   labelForContainers(missing, join(directory, "none"));
   writeFileSync(join(directory, "enforce"), "1");

@@ -13,21 +13,24 @@ import {
 const MADE = "/run/patchbay/vhost-user";
 const SHOWN = "/run/patchbay/vhost-user-shown";
 
-test("a socket has a path below /run in the dataplane's directory and in the launcher's", () => {
+test("a socket has a path below /run in the dataplane's and in the launcher's directory", () => {
   expect(socketRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user/d/one");
   expect(shownRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
 });
 
-test.each([MADE, `${SHOWN}/d/one`, "/run/other", ""])("%j is not the path of a socket", (path) => {
-  for (const find of [socketRelativeToRun, shownRelativeToRun]) {
-    expect(() => find(path)).toThrow(
-      expect.objectContaining({
-        code: "OS_PATH_REFUSED",
-        details: { path, reason: `it is not below ${MADE}` },
-      }) as Error,
-    );
-  }
-});
+test.each([MADE, `${SHOWN}/d/one`, "/run/other", ""])(
+  "rejects %j as the path of a socket",
+  (path) => {
+    for (const find of [socketRelativeToRun, shownRelativeToRun]) {
+      expect(() => find(path)).toThrow(
+        expect.objectContaining({
+          code: "OS_PATH_REFUSED",
+          details: { path, reason: `it is not below ${MADE}` },
+        }) as Error,
+      );
+    }
+  },
+);
 
 describe("the ID of a socket", () => {
   const status = { ino: 7n, birthtimeNs: 1_700_000_000_000_000_000n };
@@ -45,7 +48,7 @@ describe("the ID of a socket", () => {
   });
 });
 
-describe("a file in the place of a socket", () => {
+describe("a file in place of a socket", () => {
   const file = { isSocket: () => true, uid: 0n, gid: 0n };
   const foreign =
     "its group is 902, not the dataplane's (900): it was made elsewhere, or by somebody else";
@@ -78,7 +81,7 @@ describe("a file in the place of a socket", () => {
     );
   });
 
-  test("of any group is used where no dataplane group is set", () => {
+  test("of any group is used if no dataplane group is set", () => {
     expect(findSocketRefusal({ ...file, gid: 902n }, { uid: 107 })).toBeUndefined();
   });
 
@@ -87,7 +90,7 @@ describe("a file in the place of a socket", () => {
     { gid: 107n, mode: 0o140_640n, want: false },
     { gid: 107n, mode: 0o140_620n, want: false },
     { gid: 0n, mode: 0o140_666n, want: false },
-  ])("of group $gid and mode $mode: launchers may connect: $want", ({ want, ...status }) => {
+  ])("with group $gid and mode $mode: launchers may connect: $want", ({ want, ...status }) => {
     expect(isConnectable(status, { uid: 107 })).toBe(want);
   });
 });
@@ -97,13 +100,13 @@ test.each([
   { parent: MADE, owners: { uid: 107 }, want: { gid: 0, mode: 0o750 } },
   { parent: MADE, owners: { uid: 107, dataplaneGroup: 0 }, want: { gid: 0, mode: 0o750 } },
   { parent: MADE, owners: { uid: 107, dataplaneGroup: 900 }, want: { gid: 900, mode: 0o2770 } },
-])("a directory in $parent of $owners has $want", ({ parent, owners, want }) => {
+])("a directory in $parent with $owners has $want", ({ parent, owners, want }) => {
   expect(directoryAccess(parent, owners)).toEqual(want);
 });
 
 test.each([
   ...["a", "9a_b.c-d", "A".repeat(64)].map((id) => ({ id, want: true })),
   ...["", ".a", "-a", "a/b", "a b", "A".repeat(65), "..", "a\n"].map((id) => ({ id, want: false })),
-])("$id is the name of a directory: $want", ({ id, want }) => {
+])("$id is a valid directory name: $want", ({ id, want }) => {
   expect(isDirectoryId(id)).toBe(want);
 });

@@ -13,11 +13,11 @@ test.each([
   { event: "rename", name: "17a", want: false },
   { event: "rename", name: "a17", want: false },
   { event: "rename", name: "", want: false },
-])("event $event of $name concerns libvirt-sock: $want", ({ event, name, want }) => {
+])("event $event of $name affects libvirt-sock: $want", ({ event, name, want }) => {
   expect(isRelevant(event, name, "libvirt-sock")).toBe(want);
 });
 
-test("the fiftieth irrelevant event in a row is too much", () => {
+test("limits irrelevant events to fifty in a row", () => {
   const noise = new IrrelevantEventCounter();
   const count = (): readonly boolean[] => Array.from({ length: 50 }, () => noise.countAndCheck());
   const want = [...Array.from({ length: 49 }, () => false), true];

@@ -41,7 +41,7 @@ function startsAnother(
 test.each([
   { name: "at the deadline", end: "sleep 600", want: { code: "OS_TIMED_OUT" } },
   { name: "when a signal ends the program", end: "kill -KILL $$", want: { exitCode: 137 } },
-])("another session of the program ends with it $name", async ({ end, want }) => {
+])("another session of the program ends with the program $name", async ({ end, want }) => {
   const { script, pid } = startsAnother("pid");
   const outcome: unknown = await runner
     .run({ argv: ["sh", "-c", `${script}; ${end}`], family: directory, timeoutMs: 700 })
@@ -53,7 +53,7 @@ test.each([
 test.each([
   { name: "in its group", how: { by: "" } },
   { name: "at its pipes, in another session", how: { to: "" } },
-])("what a program leaves $name has ended when its result is there", async ({ how }) => {
+])("a child that a program leaves $name has ended before the result", async ({ how }) => {
   const { script, pid } = startsAnother("pid", how);
   const argv = ["sh", "-c", `${script}; echo done`] as const;
   const result = await runner.run({ argv, family: directory, timeoutMs: 10_000 });
@@ -61,7 +61,7 @@ test.each([
   expect(isRunning(pid())).toBe(false);
 });
 
-test("what has left group and pipes of a program that ends well ends soon, and no other's", async () => {
+test("a child outside the program's group and pipes ends soon after it; other programs' children stay", async () => {
   const [mine, next, other] = [startsAnother("a"), startsAnother("b"), startsAnother("c")];
   const command = { family: directory, timeoutMs: 60_000 };
   const stop = new AbortController();
@@ -81,14 +81,14 @@ test("what has left group and pipes of a program that ends well ends soon, and n
   expect(isRunning(other.pid())).toBe(false);
 });
 
-test("what a program that nobody's family has leaves running stays", async () => {
+test("a child of a program without a family continues to run", async () => {
   const { script, pid } = startsAnother("pid");
   await runner.run({ argv: ["sh", "-c", script], timeoutMs: 5_000 });
   expect(isRunning(pid())).toBe(true);
   process.kill(Number(pid()), "SIGKILL");
 });
 
-test("a family is ended, and none whose name begins with its own", async () => {
+test("kills a family, but no family whose name only starts with the same text", async () => {
   const [mine, other] = [startsAnother("mine"), startsAnother("other")];
   const runs = [
     { family: `${directory}/a`, ...mine },

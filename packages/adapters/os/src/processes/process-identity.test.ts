@@ -13,13 +13,13 @@ import {
   waitForProcessEnd,
 } from "./process-identity.ts";
 
-test("a boot has a name, the same each time", async () => {
+test("a boot has an ID that does not change", async () => {
   const name = await readBootId(createFiles());
   expect(name).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   expect(await readBootId(createFiles())).toBe(name);
 });
 
-test("a machine that does not tell its boot is not taken for one that does", async () => {
+test("fails on a machine without a boot ID", async () => {
   await expect(readBootId(createFakeFiles())).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
 });
 
@@ -51,7 +51,7 @@ describe("process end", () => {
     await expect(waitForProcessEnd(startSleeper(), "1")).resolves.toBeUndefined();
   });
 
-  test("a process that is not there has ended", async () => {
+  test("a missing process has ended", async () => {
     await expect(waitForProcessEnd(2 ** 22 + 1, "1")).resolves.toBeUndefined();
     expect(await readProcessStartTime(2 ** 22 + 1)).toBeUndefined();
   });
@@ -67,21 +67,21 @@ describe("process end", () => {
     await expect(late).rejects.toThrow("enough");
   });
 
-  test("a process that is killed has ended afterwards, and one that is not there is no error", async () => {
+  test("a killed process has ended afterwards, and killing a missing process succeeds", async () => {
     const pid = startSleeper();
     await killAndWait(pid);
     expect(await isRunning({ pid, startTime: await readStartTime(pid) })).toBe(false);
     await killAndWait(2 ** 22 + 1);
   });
 
-  test("a number that is no process is an error of the kernel", async () => {
+  test("reports an error of the kernel for an invalid process number", async () => {
     await expect(waitForProcessEnd(-1, "1")).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
       details: { call: "pidfd_open", path: "/proc/-1", errno: "EINVAL" },
     });
   });
 
-  test("a wait that is over leaves no listener", async () => {
+  test("a wait that has ended leaves no listener", async () => {
     const { signal } = new AbortController();
     await waitForProcessEnd(startSleeper(), "1", signal);
     expect(getEventListeners(signal, "abort")).toEqual([]);

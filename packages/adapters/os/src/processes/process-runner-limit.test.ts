@@ -36,7 +36,7 @@ beforeEach(() => {
   running = [];
 });
 
-test("programs beyond the limit wait for a place, in order, also behind one that fails", async () => {
+test("programs beyond the limit wait for a slot, in order, also after a failed program", async () => {
   const limited = limitProcesses(runner, 2);
   const ends = ["a", "b", "c", "d"].map((name) => limited.run(command(name)));
   const failed = ends[0]?.catch((error: unknown) => String(error));
@@ -51,7 +51,7 @@ test("programs beyond the limit wait for a place, in order, also behind one that
   expect(names()).toEqual(["a", "b", "c", "d"]);
 });
 
-test("a program whose output is followed takes no place", async () => {
+test("a program whose output is streamed takes no slot", async () => {
   const limited = limitProcesses(runner, 1);
   const ignore = (): void => undefined;
   void limited.run(command("monitor", { onOutput: ignore }));

@@ -70,35 +70,35 @@ describe("a program's result", () => {
       script: "cat; echo end",
       want: { exitCode: 0, stdout: "end\n", stderr: "" },
     },
-  ])("is told when it $name", async ({ script, want }) => {
+  ])("is reported when the program $name", async ({ script, want }) => {
     expect(await runner.run({ argv: ["sh", "-c", script], timeoutMs })).toEqual(want);
   });
 
-  test("text goes to its input", async () => {
+  test("passes text to the program's input", async () => {
     const stdin = "x".repeat(300_000);
     const result = await runner.run({ argv: ["cat"], stdin, timeoutMs });
     expect(result.stdout).toBe(stdin);
   });
 
-  test("a program that does not read its input does no harm", async () => {
+  test("tolerates a program that does not read its input", async () => {
     const stdin = "x".repeat(300_000);
     const result = await runner.run({ argv: ["true"], stdin, timeoutMs });
     expect(result.exitCode).toBe(0);
   });
 
-  test("arguments go through no shell", async () => {
+  test("passes arguments without a shell", async () => {
     const result = await runner.run({ argv: ["printf", "%s", "$(id); `id` > x"], timeoutMs });
     expect(result.stdout).toBe("$(id); `id` > x");
   });
 
-  test("the environment is the one that is given, or PATH only", async () => {
+  test("sets the given environment, or PATH only", async () => {
     const bare = await runner.run({ argv: ["env"], timeoutMs });
     expect(bare.stdout).toMatch(/^PATH=.*\n$/);
     const outcome = await runner.run({ argv: ["/usr/bin/env"], env: { A: "1" }, timeoutMs });
     expect(outcome.stdout).toBe("A=1\n");
   });
 
-  test("descriptors are inherited as 3, 4 in this order", async () => {
+  test("the program inherits descriptors as 3, 4 in this order", async () => {
     const fds = ["one", "two"].map(openFile);
     const result = await runner.run({
       argv: ["sh", "-c", "cat <&4; cat <&3"],
@@ -109,7 +109,7 @@ describe("a program's result", () => {
     expect(result.stdout).toBe("twoone");
   });
 
-  test("a descriptor whose number is another file's by now is not inherited, and nothing is started", async () => {
+  test("starts nothing if a descriptor's number belongs to another file by now", async () => {
     const mine = openFile("mine");
     closeSync(mine.fd);
     const started = join(directory, "started");
@@ -124,14 +124,14 @@ describe("a program's result", () => {
     expect(existsSync(started)).toBe(false);
   });
 
-  test("no signal is blocked or ignored, and the session is its own", async () => {
+  test("the program has no blocked or ignored signals and its own session", async () => {
     const script = 'grep -E "^Sig(Blk|Ign)" /proc/self/status; [ "$(ps -o sid= $$)" -eq $$ ]';
     const result = await runner.run({ argv: ["sh", "-c", script], timeoutMs });
     expect(result.stdout).toBe("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
     expect(result.exitCode).toBe(0);
   });
 
-  test("it is looked up in the PATH that it is given", async () => {
+  test("looks the program up in the PATH of its environment", async () => {
     writeFileSync(join(directory, "mine"), "#!/bin/sh\necho mine\n", { mode: 0o755 });
     const env = { PATH: `/nowhere:${directory}` };
     expect(await runner.run({ argv: ["mine"], env, timeoutMs })).toMatchObject({
@@ -139,7 +139,7 @@ describe("a program's result", () => {
     });
   });
 
-  test("a child left behind that holds the pipes does not hold the result", async () => {
+  test("a leftover child that holds the pipes does not delay the result", async () => {
     const result = await runner.run({ argv: ["sh", "-c", "sleep 4 & echo $!"], timeoutMs: 20_000 });
     process.kill(Number(result.stdout), "SIGKILL");
     expect(result.exitCode).toBe(0);
@@ -147,7 +147,7 @@ describe("a program's result", () => {
 });
 
 describe("a program that does not start", () => {
-  test("is missing", async () => {
+  test("is reported if it is missing", async () => {
     const run = runner.run({ argv: ["no-such-program-here"], timeoutMs });
     await expect(run).rejects.toMatchObject({
       code: "OS_PROGRAM_MISSING",
@@ -155,7 +155,7 @@ describe("a program that does not start", () => {
     });
   });
 
-  test("is not executable", async () => {
+  test("is reported if it is not executable", async () => {
     const path = join(directory, "text");
     writeFileSync(path, "text");
     await expect(runner.run({ argv: [path], timeoutMs })).rejects.toMatchObject({
@@ -166,7 +166,7 @@ describe("a program that does not start", () => {
 });
 
 describe("the deadline", () => {
-  test("ends a program by SIGTERM, and lets it clean up", async () => {
+  test("ends a program by SIGTERM, so that it can clean up", async () => {
     const mark = join(directory, "mark");
     const script = `trap 'echo clean > ${mark}; exit 0' TERM; while :; do sleep 0.05; done`;
     const run = runner.run({ argv: ["sh", "-c", script], timeoutMs: 200 });
@@ -177,7 +177,7 @@ describe("the deadline", () => {
     expect(readFileSync(mark, "utf8")).toBe("clean\n");
   });
 
-  test("kills the whole group, also what ignores SIGTERM", async () => {
+  test("kills the whole group, including processes that ignore SIGTERM", async () => {
     const pids = join(directory, "pids");
     const script = `trap '' TERM; sh -c 'echo $$ > ${pids}; while :; do sleep 0.05; done' & wait`;
     const run = runner.run({ argv: ["sh", "-c", script], timeoutMs: 200 });
@@ -185,7 +185,7 @@ describe("the deadline", () => {
     expect(isRunning(Number(readFileSync(pids, "utf8")))).toBe(false);
   });
 
-  test("a program that writes without end is killed", async () => {
+  test("kills a program that writes without end", async () => {
     await expect(runner.run({ argv: ["yes"], timeoutMs: 30_000 })).rejects.toMatchObject({
       code: "OS_PROGRAM_FAILED",
     });
@@ -200,7 +200,7 @@ describe("aborting", () => {
     await expect(run).rejects.toThrow("stop");
   });
 
-  test("before the start runs nothing", async () => {
+  test("before the start prevents the start", async () => {
     const mark = join(directory, "mark");
     const signal = AbortSignal.abort(new Error("stopped before"));
     const run = runner.run({ argv: ["touch", mark], timeoutMs, signal });

@@ -24,7 +24,7 @@ function mounted(name: string, filesystem: string): string {
 
 const read = (...parts: string[]): string => readFileSync(join(root, ...parts), "utf8");
 
-test("on version 1 each controller has a hierarchy of its own", async () => {
+test("on version 1 each controller has its own hierarchy", async () => {
   const lines = [
     mounted("cpu", "cgroup cgroup rw,cpu,cpuacct"),
     mounted("memory", "cgroup cgroup rw,memory"),
@@ -38,7 +38,7 @@ test("on version 1 each controller has a hierarchy of its own", async () => {
   expect(existsSync(join(root, "unified/pods"))).toBe(false);
 });
 
-test("on version 2 the controllers are handed down to the group", async () => {
+test("on version 2 controllers are enabled down to the group", async () => {
   const line = mounted("unified", "cgroup2 cgroup2 rw");
   writeFileSync(join(root, "unified/cgroup.controllers"), "cpu memory pids\n");
   expect(await limitControlGroup("/a/pods", LIMITS, line)).toEqual([]);
@@ -49,13 +49,13 @@ test("on version 2 the controllers are handed down to the group", async () => {
   expect(existsSync(join(root, "unified/a/pods/cgroup.subtree_control"))).toBe(false);
 });
 
-test("what the machine cannot limit is named", async () => {
+test("names limits that the machine does not support", async () => {
   const line = mounted("pids", "cgroup cgroup rw,pids");
   expect(await limitControlGroup("/pods", LIMITS, line)).toEqual(["memory"]);
   expect(read("pids/pods/pids.max")).toBe("1000");
 });
 
-test("a limit that the kernel refuses is a failure that names the file", async () => {
+test("a limit that the kernel rejects fails with the file's name", async () => {
   const line = mounted("pids", "cgroup cgroup rw,pids");
   mkdirSync(join(root, "pids/pods/pids.max"), { recursive: true });
   await expect(limitControlGroup("/pods", LIMITS, line)).rejects.toMatchObject({
@@ -64,7 +64,7 @@ test("a limit that the kernel refuses is a failure that names the file", async (
   });
 });
 
-test("on version 2 a group at the top, and one in groups that hand down already, is limited", async () => {
+test("on version 2, limits a top-level group and a group below enabled controllers", async () => {
   const line = mounted("unified", "cgroup2 cgroup2 rw");
   writeFileSync(join(root, "unified/cgroup.controllers"), "memory\n");
   for (const group of ["/pods", "/a/b/pods"]) {
@@ -98,11 +98,11 @@ function runs(score: number): string {
   return spawnSync(process.execPath, argv, { encoding: "utf8" }).stdout.trim();
 }
 
-test("a score is inherited by what the process starts", () => {
+test("child processes inherit the OOM score", () => {
   expect(runs(500)).toBe("true 500");
 });
 
-test("a score that the kernel refuses changes nothing", () => {
+test("an OOM score that the kernel rejects changes nothing", () => {
   // Where root may, it is set.
   expect(["true -999", "false 0"]).toContain(runs(-999));
 });

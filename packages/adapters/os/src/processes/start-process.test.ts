@@ -43,7 +43,7 @@ function waitForReady(): Promise<string> {
   return waitForLine(join(directory, "out"), "ready", AbortSignal.timeout(DEADLINE_MS));
 }
 
-test("a service runs in a session of its own, says that it is ready, and is ended", async () => {
+test("a service runs in its own session, reports that it is ready, and is ended", async () => {
   const detached = await start("echo starting; echo ready $$; exec sleep 60");
   expect(await waitForReady()).toBe(`ready ${String(detached.pid)}`);
   const fields = await readFile(`/proc/${String(detached.pid)}/stat`, "utf8");
@@ -55,7 +55,7 @@ test("a service runs in a session of its own, says that it is ready, and is ende
   expect(await isRunning(detached)).toBe(false);
 });
 
-test("another process of the same pid is left alone", async () => {
+test("does not end another process with the same PID", async () => {
   const detached = await start("exec sleep 60");
   const other = { pid: detached.pid, startTime: "1" };
   expect(await isRunning(other)).toBe(false);
@@ -65,7 +65,7 @@ test("another process of the same pid is left alone", async () => {
   expect(await detached.ended).toBe("SIGKILL");
 });
 
-test("its umask is 022, and the caller keeps its own", async () => {
+test("the process has umask 022, and the caller's umask does not change", async () => {
   const callersUmask = process.umask(0o077);
   const detached = await start("umask");
   expect(process.umask(callersUmask)).toBe(0o077);
@@ -73,7 +73,7 @@ test("its umask is 022, and the caller keeps its own", async () => {
   expect(await readFile(join(directory, "out"), "utf8")).toBe("0022\n");
 });
 
-test("standard error is appended", async () => {
+test("appends standard error", async () => {
   const first = await start("echo one >&2");
   expect(await first.ended).toBe("exit code 0");
   const second = await start("echo two >&2; exit 3");
@@ -88,14 +88,14 @@ test.each([
     program: "/etc",
     want: { code: "OS_FILE_FAILED", details: { call: "exec", errno: "EACCES" } },
   },
-])("a program that $name is an error, and its files are closed", async ({ program, want }) => {
+])("fails for a program that $name, and closes its files", async ({ program, want }) => {
   const files = { outFile: join(directory, "out"), logFile: join(directory, "log") };
   const start = startDetached({ argv: [program], env: {}, ...files });
   await expect(start).rejects.toMatchObject(want);
   expect(openBelow(directory)).toEqual([]);
 });
 
-test("its output is for its user, and its log for the group too", async () => {
+test("the output is readable by its user only, and the log by the group too", async () => {
   const detached = await start("pwd");
   await detached.ended;
   expect(await readFile(join(directory, "out"), "utf8")).toBe("/\n");
@@ -105,7 +105,7 @@ test("its output is for its user, and its log for the group too", async () => {
   expect(await Promise.all(modes)).toEqual([0o600, 0o640]);
 });
 
-test("waiting for a line ends with the signal", async () => {
+test("an abort ends the wait for a line", async () => {
   const reason = new Error("too late");
   await expect(
     waitForLine(join(directory, "none"), "ready", AbortSignal.abort(reason)),
@@ -115,18 +115,18 @@ test("waiting for a line ends with the signal", async () => {
 test.each([
   { name: "a code", script: "exit 7", want: 7 },
   { name: "a signal", script: "kill -TERM $$", want: 128 + 15 },
-])("a program that ends with $name gives $want", async ({ script, want }) => {
+])("returns $want for a program that ends with $name", async ({ script, want }) => {
   expect(await runInForeground(["sh", "-c", script])).toBe(want);
 });
 
-test("one that cannot be run is an error of the kernel", async () => {
+test("reports a program that cannot be executed", async () => {
   await expect(runInForeground(["/etc"])).rejects.toMatchObject({
     code: "OS_FILE_FAILED",
     details: { call: "exec", path: "/etc", errno: "EACCES" },
   });
 });
 
-test("one that is not there is named", async () => {
+test("names a missing program", async () => {
   await expect(runInForeground(["no-such-program-anywhere"])).rejects.toMatchObject({
     code: "OS_PROGRAM_MISSING",
     details: { program: "no-such-program-anywhere" },

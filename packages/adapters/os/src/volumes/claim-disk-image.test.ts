@@ -9,7 +9,7 @@ test.each([
   { size: { kind: "device", sizeBytes: 1 }, want: 4096 },
   { size: { kind: "device", sizeBytes: GIBIBYTE }, want: GIBIBYTE },
   { size: { kind: "files", sizeBytes: 1 }, want: 12 * MEBIBYTE },
-] as const)("the file of $size.kind of $size.sizeBytes bytes has $want", ({ size, want }) => {
+] as const)("the file for $size.kind with $size.sizeBytes bytes has $want", ({ size, want }) => {
   expect(computeFileBytes(size)).toBe(want);
 });
 
@@ -20,7 +20,7 @@ test.each([
   { mebibytes: 1023, journal: 16 },
   { mebibytes: 1024, journal: 64 },
   { mebibytes: 10_240, journal: 64 },
-])("files of $mebibytes MiB have a journal of $journal MiB", ({ mebibytes, journal }) => {
+])("a file system of $mebibytes MiB has a journal of $journal MiB", ({ mebibytes, journal }) => {
   const size = { kind: "files", sizeBytes: mebibytes * MEBIBYTE } as const;
   expect(formatArguments(size).join(" ")).toBe(
     "-q -F -t ext4 -b 4096 -i 16384 -I 256 -m 0 -O ^resize_inode" +

@@ -50,11 +50,11 @@ function machine(answers: Answers = {}) {
 
 const LIST = "losetup --list --noheadings --raw --output NAME,AUTOCLEAR --associated /v.img";
 
-describe("making the file of a claim", () => {
+describe("creating the file of a claim", () => {
   test.each([
     { name: "files", kind: "files", sizeBytes: 64 * MEBIBYTE, bytes: 76_197_888 },
     { name: "a device", kind: "device", sizeBytes: 5 * MEBIBYTE, bytes: 5 * MEBIBYTE },
-  ] as const)("of $name makes a hole of its size", async ({ kind, sizeBytes, bytes }) => {
+  ] as const)("creates a sparse file of its size for $name", async ({ kind, sizeBytes, bytes }) => {
     writeFileSync(at("v.img.tmp"), "left by a process that died");
     const { disk, lines } = machine();
     await disk.make(at("v.img"), { kind, sizeBytes });
@@ -67,7 +67,7 @@ describe("making the file of a claim", () => {
     expect(lines()).toEqual(kind === "files" ? [format] : []);
   });
 
-  test("does nothing where it exists", async () => {
+  test("does nothing if the file exists", async () => {
     writeFileSync(at("v.img"), "data");
     const { disk, lines } = machine();
     await disk.make(at("v.img"), { kind: "files", sizeBytes: 1 });
@@ -93,7 +93,7 @@ describe("making the file of a claim", () => {
   });
 });
 
-describe("mounting the files of a claim", () => {
+describe("mounting the file of a claim", () => {
   const buildVolume = (group?: number) => ({
     directory: at("mount"),
     ...(group === undefined ? {} : { group }),
@@ -122,7 +122,7 @@ describe("mounting the files of a claim", () => {
     expect(lines()).toEqual(want);
   });
 
-  test("refuses a damaged one with the last line of e2fsck", async () => {
+  test("rejects a damaged file system with the last line of e2fsck", async () => {
     writeFileSync(at("v.img"), "");
     const stdout = "first\n/v.img: UNEXPECTED INCONSISTENCY\n";
     const { disk, lines } = machine({ e2fsck: { exitCode: 4, stdout } });
@@ -149,7 +149,7 @@ describe("mounting the files of a claim", () => {
         "chgrp 107 /proc",
       ],
     },
-  ])("that are mounted already gives them to $name", async ({ options, want }) => {
+  ])("assigns files that are already mounted to $name", async ({ options, want }) => {
     writeFileSync(at("v.img"), "");
     const { disk, lines, commands } = machine();
     await disk.mount(at("v.img"), { directory: MOUNTED, ...options });
@@ -180,7 +180,7 @@ describe("the device of a claim", () => {
   test.each([
     { name: "a file", stdout: () => `${at("v.img")}\n` },
     { name: "a character device", stdout: () => "/dev/null\n" },
-  ])("is refused where losetup names $name", async ({ stdout }) => {
+  ])("is rejected if losetup names $name", async ({ stdout }) => {
     writeFileSync(at("v.img"), "");
     const { disk, lines } = machine({ losetup: { stdout: stdout() } });
     await expect(disk.attach(at("v.img"))).rejects.toMatchObject({
@@ -199,7 +199,7 @@ describe("a device that losetup names", () => {
   test.each([
     { name: "a link", path: "link" },
     { name: "missing", path: "missing" },
-  ])("is refused when it is $name", async ({ path }) => {
+  ])("is rejected if it is $name", async ({ path }) => {
     writeFileSync(at("v.img"), "");
     symlinkSync(at("v.img"), at("link"));
     const { disk } = machine({ losetup: { stdout: `${at(path)}\n` } });
@@ -219,13 +219,13 @@ describe("releasing a claim", () => {
       stdout: "/dev/loop1 0\n/dev/loop2 1\n/dev/loop3 0\n",
       want: ["umount /proc", LIST, "losetup --detach /dev/loop1", "losetup --detach /dev/loop3"],
     },
-  ])("$name takes away what is there", async ({ directory: mount, stdout, want }) => {
+  ])("$name removes what exists", async ({ directory: mount, stdout, want }) => {
     const { disk, lines } = machine({ losetup: { stdout } });
     await disk.release(at("v.img"), mount);
     expect(lines()).toEqual(want);
   });
 
-  test("reports what losetup printed", async () => {
+  test("reports losetup's output", async () => {
     const { disk } = machine({ losetup: { exitCode: 1, stderr: "no such file\n" } });
     await expect(disk.release(at("v.img"), "/none")).rejects.toMatchObject({
       code: "OS_PROGRAM_FAILED",

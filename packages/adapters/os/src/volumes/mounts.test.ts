@@ -13,13 +13,13 @@ test.each([
       { name: "/dev/loop1", isPermanent: false },
     ],
   },
-])("loop devices over a file: $name", async ({ stdout, want }) => {
+])("finds loop devices of a file: $name", async ({ stdout, want }) => {
   const runner = createFakeProcessRunner({ losetup: () => ({ stdout }) });
   expect(await listLoopDevices(runner, "/f")).toEqual(want);
   expect(runner.commands.map(({ argv }) => argv.slice(-2))).toEqual([["--associated", "/f"]]);
 });
 
-test("a failure of losetup is reported with what it printed", async () => {
+test("reports a failure of losetup with its output", async () => {
   const runner = createFakeProcessRunner({
     losetup: () => ({ exitCode: 1, stderr: " no /dev\n" }),
   });

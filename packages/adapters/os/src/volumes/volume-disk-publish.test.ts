@@ -63,7 +63,7 @@ test.each([
     want: true,
   },
   { name: "no file", next: toFiles({}), want: true },
-])("a publication of $name is a change: $want", async ({ next, want }) => {
+])("publishing $name is a change: $want", async ({ next, want }) => {
   expect(await publishFiles(directory, toFiles({ a: "1", "deep/b": "2" }))).toBe(true);
   const before = readlinkSync(at("..data"));
   expect(await publishFiles(directory, next)).toBe(want);
@@ -77,7 +77,7 @@ test.each([
   expect(readdirSync(directory)).toHaveLength(visible().length + 2);
 });
 
-test("directories of a publication may be entered by all users", async () => {
+test("all users may enter a publication's directories", async () => {
   await publishFiles(directory, toFiles({ "deep/b": "2" }));
   for (const name of ["..data", "deep"]) expect(statSync(at(name)).mode & 0o777).toBe(0o755);
 });
@@ -110,7 +110,7 @@ test.each([
       rmSync(join(directory, readlinkSync(at("..data"))), { recursive: true });
     },
   },
-])("files are written again where $name", async ({ damage }) => {
+])("writes files again if $name", async ({ damage }) => {
   await publishFiles(directory, toFiles({ a: "1" }));
   damage();
   expect(await publishFiles(directory, toFiles({ a: "1" }))).toBe(true);
@@ -118,7 +118,7 @@ test.each([
   expect(visible()).toEqual(["a"]);
 });
 
-test("the inodes of links and of files stay where nothing changes", async () => {
+test("preserves the inodes of links and files if nothing changes", async () => {
   await publishFiles(directory, toFiles({ a: "1" }));
   const inode = (): number => statSync(at("a")).ino;
   const before = inode();
@@ -126,7 +126,7 @@ test("the inodes of links and of files stay where nothing changes", async () => 
   expect(inode()).toBe(before);
 });
 
-test("what an interrupted publication left is removed", async () => {
+test("removes the leftovers of an interrupted publication", async () => {
   mkdirSync(at("..left"));
   symlinkSync("..left", at("..data_tmp"));
   mkdirSync(at("a/below"), { recursive: true });
@@ -135,7 +135,7 @@ test("what an interrupted publication left is removed", async () => {
   expect(readdirSync(directory)).toHaveLength(3); // ..data, the directory that it names, a
 });
 
-test("an error other than a missing file is thrown", async () => {
+test("rethrows an error other than a missing file", async () => {
   writeFileSync(at("..data"), "");
   await expect(publishFiles(directory, toFiles({ a: "1" }))).rejects.toMatchObject({
     code: "EINVAL",

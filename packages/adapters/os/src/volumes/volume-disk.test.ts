@@ -69,7 +69,7 @@ describe("a directory", () => {
         chmodSync(at("deep/volume"), 0o700);
       },
     },
-  ])("$name gets its access", async ({ prepare }) => {
+  ])("$name gets the requested access", async ({ prepare }) => {
     prepare();
     for (let round = 0; round < 2; round += 1) {
       await machine().disk.makeDirectory(at("deep/volume"), ACCESS);
@@ -77,7 +77,7 @@ describe("a directory", () => {
     }
   });
 
-  test("in the place of a file is an error", async () => {
+  test("in place of a file is an error", async () => {
     writeFileSync(at("file"), "");
     await expect(machine().disk.makeDirectory(at("file"), ACCESS)).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
@@ -93,20 +93,20 @@ describe("a file system in memory", () => {
   test.each([
     { name: "of a size", input: { sizeBytes: 4096 }, want: `${options},size=4096` },
     { name: "without a size", input: {}, want: options },
-  ])("$name is mounted with its access", async ({ input, want }) => {
+  ])("$name is mounted with the requested access", async ({ input, want }) => {
     const { disk, lines } = machine();
     await disk.mountMemory(at("memory"), { access: ACCESS, ...input });
     expect(lines()).toEqual([`mount -t tmpfs -o ${want} tmpfs /memory`]);
     expect(readAccess(at("memory"))).toEqual(ACCESS);
   });
 
-  test("that is mounted stays", async () => {
+  test("that is already mounted stays unchanged", async () => {
     const { disk, lines } = machine();
     await disk.mountMemory(MOUNTED, { access: readAccess(MOUNTED) });
     expect(lines()).toEqual([]);
   });
 
-  test("that cannot be mounted is an error with the text of mount", async () => {
+  test("that cannot be mounted is reported with mount's output", async () => {
     const { disk } = machine({ mount: { exitCode: 32, stderr: " permission denied\n" } });
     await expect(disk.mountMemory(at("memory"), { access: ACCESS })).rejects.toMatchObject({
       code: "OS_PROGRAM_FAILED",
@@ -119,13 +119,13 @@ describe("a file system in a file", () => {
   const LIST = "losetup --list --noheadings --raw --output NAME,AUTOCLEAR --associated /image";
   const options = () => ({ access: ACCESS, image: at("image"), sizeBytes: 32 * MEBIBYTE });
 
-  test("that is mounted stays", async () => {
+  test("that is already mounted stays unchanged", async () => {
     const { disk, lines } = machine();
     await disk.mountImage(MOUNTED, { ...options(), access: readAccess(MOUNTED) });
     expect(lines()).toEqual([]);
   });
 
-  test("that another mount uses is refused", async () => {
+  test("that another mount uses is rejected", async () => {
     writeFileSync(at("image"), "data");
     const { disk, lines } = machine({ losetup: { stdout: "/dev/loop4 1\n/dev/loop5 1\n" } });
     await expect(disk.mountImage(at("volume"), options())).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describe("a file system in a file", () => {
   test.each([
     { name: "that is missing", text: undefined, want: [] },
     { name: "that e2fsck cannot mend", text: "data", want: [LIST, "e2fsck -p -f /image"] },
-  ])("$name is made with room for what ext4 needs", async ({ text, want }) => {
+  ])("$name is created with room for ext4's metadata", async ({ text, want }) => {
     if (text !== undefined) writeFileSync(at("image"), text);
     // The last program fails, because the mount itself needs a directory of root's.
     const { disk, lines, sizes } = machine({ e2fsck: { exitCode: 4 }, mke2fs: { exitCode: 1 } });
@@ -154,7 +154,7 @@ describe("a file system in a file", () => {
 });
 
 describe("a directory of the machine", () => {
-  test("that is shown already stays", async () => {
+  test("that is already mounted stays unchanged", async () => {
     const { disk, lines } = machine();
     await disk.mountDirectory(MOUNTED, directory);
     expect(lines()).toEqual([]);
@@ -165,7 +165,7 @@ describe("a directory of the machine", () => {
     { name: "a path through a link", path: "link/inner", code: "OS_PATH_REFUSED" },
     { name: "a file", path: "file", code: "OS_PATH_REFUSED" },
     { name: "a missing directory", path: "none", code: "OS_FILE_FAILED" },
-  ])("is refused by way of $name", async ({ path, code }) => {
+  ])("is rejected if the path is $name", async ({ path, code }) => {
     mkdirSync(at("source/inner"), { recursive: true });
     symlinkSync(at("source"), at("link"));
     writeFileSync(at("file"), "");
@@ -175,7 +175,7 @@ describe("a directory of the machine", () => {
   });
 });
 
-test("all mounts at a path and below it are removed, the last one first", async () => {
+test("unmounts everything at a path and below it in reverse order", async () => {
   const { disk, lines } = machine();
   const points = await disk.listMounts(MOUNTED);
   expect(points).toContain(MOUNTED);
@@ -185,7 +185,7 @@ test("all mounts at a path and below it are removed, the last one first", async 
   expect(lines()).toEqual(want.toReversed());
 });
 
-test("a publication answers whether it changed files, and reports its errors", async () => {
+test("publishing returns whether files changed, and reports its errors", async () => {
   const { disk } = machine();
   const { uid, gid } = ACCESS;
   const files = new Map([["a", { bytes: Buffer.from("1"), mode: 0o644, uid, gid }]]);
@@ -205,7 +205,7 @@ test.each([
     want: [["/b c", 8192]],
     lines: ["nice du -sx -B1 -- /a /b c"],
   },
-])("the use of $name is what du prints", async ({ paths, want, lines }) => {
+])("the usage of $name is what du reports", async ({ paths, want, lines }) => {
   const made = machine({ nice: { exitCode: 1, stdout: "8192\t/b c\n" } });
   expect([...(await made.disk.usedBytes(paths))]).toEqual(want);
   expect(made.lines()).toEqual(lines);
@@ -233,7 +233,7 @@ describe("the kind of a path", () => {
     }
   });
 
-  test("that cannot be read is an error", async () => {
+  test("that cannot be read is reported as an error", async () => {
     const path = at("n".repeat(256));
     await expect(machine().disk.readKind(path)).rejects.toMatchObject({
       code: "OS_FILE_FAILED",

@@ -29,7 +29,7 @@ test.each([
     want: [],
   },
   { name: "rules of IP", text: table("ip filter", "forward priority 0", "drop"), want: [] },
-])("filters of $name", ({ text, want }) => {
+])("finds filters: $name", ({ text, want }) => {
   expect(parseFilters(text)).toEqual(want);
 });
 
@@ -38,6 +38,6 @@ test.each([
   { rule: "ip saddr 10.9.0.1 jump CNI-1", want: true },
   { rule: "ip saddr 10.8.0.0/24 masquerade", want: false },
   { rule: "ip daddr 10.9.0.1 dnat to 10.0.0.1", want: false },
-])("rules for packets from 10.9.0.1: $rule: $want", ({ rule, want }) => {
+])("rule mentions packets from 10.9.0.1: $rule: $want", ({ rule, want }) => {
   expect(mentionsSource(rule, "10.9.0.1")).toBe(want);
 });

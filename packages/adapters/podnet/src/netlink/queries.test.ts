@@ -37,7 +37,7 @@ const LOOPBACK: LinkOptions = {
 };
 
 describe("links", () => {
-  test("are told with all that wiring sets, sorted by name", async () => {
+  test("are reported with all settings that wiring changes, sorted by name", async () => {
     const netlink = createKernel(() => ({ links: [LOOPBACK, NIC, BRIDGE, TAP] }));
     const other = {
       addresses: [],
@@ -98,37 +98,37 @@ describe("links", () => {
   });
 
   test.each(["forwardDelay", "spanningTree", "snooping"] as const)(
-    "of a bridge that differs in %s alone are not plain",
+    "of type bridge that differ only in %s are not plain",
     async (name) => {
       const netlink = createKernel(() => ({ links: [{ ...BRIDGE, bridge: { [name]: 1 } }] }));
       expect((await queryLinks(netlink, NETNS))[0]?.isPlainBridge).toBe(false);
     },
   );
 
-  test("tell of a tap that takes several queues", async () => {
+  test("of type tap report several queues", async () => {
     const netlink = createKernel(() => ({ links: [{ ...TAP, isMultiQueue: true }] }));
     expect((await queryLinks(netlink, NETNS))[0]?.tapQueues).toBe("many");
   });
 
-  test("that change while they are told are asked for again", async () => {
+  test("that change during the query are queried again", async () => {
     const states: KernelOptions[] = [{ links: [NIC], isInterrupted: true }, { links: [NIC, TAP] }];
     let requests = 0;
     const netlink = createKernel(() => states[Math.floor(requests++ / 2)] ?? {});
     expect((await queryLinks(netlink, NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
   });
 
-  test("that never stand still are taken as they are in the end", async () => {
+  test("that never stop changing are returned as last reported", async () => {
     const netlink = createKernel(() => ({ links: [NIC], isInterrupted: true }));
     expect(await queryLinks(netlink, NETNS)).toHaveLength(1);
     expect(netlink.sent).toHaveLength(8);
   });
 
-  test("that the kernel does not tell are an error", async () => {
+  test("that the kernel does not report are an error", async () => {
     const netlink = createFakeNetlink(() => ({ errno: 1 }));
     await expect(queryLinks(netlink, NETNS)).rejects.toMatchObject({ code: "PODNET_FAILED" });
   });
 
-  test("of an answer that is cut off in the middle are those before", async () => {
+  test("before a truncated message are returned", async () => {
     const whole = createKernel(() => ({ links: [NIC, TAP] }));
     const [answer] = await whole.talk(NETNS, "route", [new Uint8Array([0, 0, 0, 0, 18, 0])]);
     const data = answer?.data.subarray(0, answer.data.length - 8) ?? new Uint8Array();
@@ -137,7 +137,7 @@ describe("links", () => {
   });
 });
 
-test("forwarding entries are those of the bridge, not of the devices", async () => {
+test("forwarding entries are the bridge's, not the devices'", async () => {
   const netlink = createKernel(() => ({
     links: [NIC, BRIDGE, TAP],
     forwarding: [
@@ -155,7 +155,7 @@ test("forwarding entries are those of the bridge, not of the devices", async () 
   ]);
 });
 
-describe("rules", () => {
+describe("nftables rules", () => {
   test.each([
     { name: "are none", rules: undefined, want: { generation: "00000001", hasTables: false } },
     { name: "have a generation", rules: 258, want: { generation: "00000102", hasTables: true } },
@@ -169,7 +169,7 @@ describe("rules", () => {
     ).toEqual(want);
   });
 
-  test("are read where the kernel does not tell how they are", async () => {
+  test("must be read if the kernel does not report their generation", async () => {
     const netlink = createFakeNetlink(() => ({ errno: 95 }));
     expect(await queryRules(netlink, NETNS)).toEqual({ generation: undefined, hasTables: true });
   });

@@ -15,7 +15,7 @@ function listRules(wiring: AnswersWiring, chain: string): readonly string[] {
   return answersTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
 }
 
-test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or said", () => {
+test("with IPv4, DHCP stays between guest and pod, and the bridge handles no other packets", () => {
   expect(listRules(WIRING, "inward")).toEqual([]);
   expect(listRules(WIRING, "through")).toEqual([
     'iifname "pod1" udp sport 67 drop',
@@ -29,7 +29,7 @@ test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or s
   expect(listRules(WIRING, "said")).toEqual(['oifname "pod1" drop']);
 });
 
-test("with IPv6 routers of others are not heard, and what is for the router goes to the gateway", () => {
+test("with IPv6, foreign routers are ignored, and packets for the router go to the gateway", () => {
   const toBridge = 'iifname "tap1" ether daddr 5e:00:00:00:00:01';
   expect(listRules({ ...WIRING, answers: IPV6 }, "inward")).toEqual([
     `${toBridge} ip6 daddr fe80::/10 accept`,
@@ -44,7 +44,7 @@ test("with IPv6 routers of others are not heard, and what is for the router goes
   ]);
 });
 
-test("without a gateway nothing is sent on", () => {
+test("without a gateway forwards nothing", () => {
   const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
   expect(listRules({ ...WIRING, answers }, "inward")).toEqual([]);
   expect(listRules({ ...WIRING, answers }, "through")).toEqual([

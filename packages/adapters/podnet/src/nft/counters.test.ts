@@ -20,28 +20,25 @@ function countedOnce(guard: SendGuard): string {
   return text.replaceAll("counter drop", "counter packets 1 bytes 60 drop");
 }
 
-describe("frames that a guest was refused", () => {
+describe("dropped frames of a guest", () => {
   test.each([
     { rules: ["a drop", "b accept"], want: ["a counter drop", "b accept", "counter drop"] },
     { rules: ["drop"], want: ["counter drop"] },
     { rules: ["a drop", "goto b"], want: ["a counter drop", "goto b"] },
     { rules: ["accept"], want: ["accept"] },
     { rules: [], want: ["counter drop"] },
-  ])("are counted where they are refused, and nothing else is: $rules", ({ rules, want }) => {
+  ])("are counted where they are dropped, and only there: $rules", ({ rules, want }) => {
     expect(addDropCounters({ name: "c", rules }).rules).toEqual(want);
   });
 
-  test.each(GUARDS)(
-    "have a reason in words, whichever rule it was: $serves $addresses",
-    (guard) => {
-      const chains = guardTable("tap1", guard).chains.map(({ name }) => name);
-      const reasons = parseRefusals(countedOnce(guard)).map(({ description: what }) => what);
-      expect(reasons.length).toBeGreaterThan(5);
-      expect(reasons.filter((what) => chains.includes(what))).toEqual([]);
-    },
-  );
+  test.each(GUARDS)("have a readable reason for each rule: $serves $addresses", (guard) => {
+    const chains = guardTable("tap1", guard).chains.map(({ name }) => name);
+    const reasons = parseRefusals(countedOnce(guard)).map(({ description: what }) => what);
+    expect(reasons.length).toBeGreaterThan(5);
+    expect(reasons.filter((what) => chains.includes(what))).toEqual([]);
+  });
 
-  test("are told by reason, the most frequent first, and not where there are none", () => {
+  test("are reported by reason, the most frequent first, without zero counts", () => {
     const text = [
       "table netdev patchbay-tap1 {",
       "\tchain from-guest {",

@@ -17,14 +17,14 @@ function listRules(guard: SendGuard, chain: string): readonly string[] {
     .map((rule) => rule.replace("counter drop", "drop"));
 }
 
-describe("what a guest may send", () => {
-  test("is judged at its tap, and ends there when no rule lets it through", () => {
+describe("the frames that a guest may send", () => {
+  test("are filtered at its tap, and dropped unless a rule accepts them", () => {
     const text = tableText(guardTable("tap1", OWN));
     expect(text).toContain("table netdev patchbay-tap1 {");
     expect(text).toContain('type filter hook ingress device "tap1" priority filter; policy drop;');
   });
 
-  test("comes from the MACs that it has, and never is a word between switches", () => {
+  test("have its own MACs, and are not control frames between switches", () => {
     const macs = [MAC, "00:00:5e:00:01:0a"];
     expect(listRules({ ...OWN, macs }, "from-guest")).toEqual([
       "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
@@ -60,11 +60,11 @@ describe("what a guest may send", () => {
         "ip6 nexthdr 58 ip6 saddr :: @nh,320,8 0x87 accept",
       ],
     ],
-  ])("claims its own addresses only: %s", (chain, want) => {
+  ])("claim its own addresses only: %s", (chain, want) => {
     expect(listRules(OWN, chain)).toEqual(want);
   });
 
-  test("may be any address where its addresses are not known, and tagged then", () => {
+  test("may have any address if its addresses are unknown, but no second tag", () => {
     expect(listRules(GUARD, "of-guest").slice(4)).toEqual([
       "ether type 8021ad drop",
       "vlan id 0 drop",
@@ -79,14 +79,14 @@ describe("what a guest may send", () => {
     expect(listRules(OWN, "of-guest")).not.toContain("accept");
   });
 
-  test("is told without a name that a machine would have to look up", () => {
+  test("are matched by rules without names that must be resolved", () => {
     const allRules = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
     expect(allRules.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual(
       allRules.filter((rule) => rule.startsWith("meta protocol ip igmp type ")),
     );
   });
 
-  test("names its own MACs as its link's, in messages of a length that says there is no other", () => {
+  test("contain its own MACs as link-layer addresses, in messages without room for others", () => {
     const macs = [MAC, "00:00:5e:00:01:0a"];
     expect(listRules({ ...OWN, macs }, "nd-solicits")).toEqual([
       "ip6 length 24 goto nd-probe",
@@ -108,7 +108,7 @@ describe("what a guest may send", () => {
     ]);
   });
 
-  test("is of one header in fragments, and in one piece where the kernel looks for the last one", () => {
+  test("have one header in fragments, and are unfragmented if the kernel looks for the last header", () => {
     expect(listRules(OWN, "ipv6-fragment")).toEqual([
       "@nh,320,8 0x0 drop",
       "@nh,320,8 0x2b drop",
@@ -123,7 +123,7 @@ describe("what a guest may send", () => {
     expect(listRules(OWN, "ipv6-behind")[0]).toBe("meta length > 2048 drop");
   });
 
-  test("is what a server and a router send where it may serve", () => {
+  test("include those of a DHCP server and a router if it may serve", () => {
     const serving = { ...GUARD, serves: true };
     expect(listRules(serving, "ipv4")).toEqual(["goto ipv4-source"]);
     const text = tableText(guardTable("tap1", serving));
@@ -145,11 +145,11 @@ describe("what a guest may send", () => {
       "fd09::/121",
       `@nh,384,128 & 0x${"f".repeat(30)}80 == 0xfd09${"0".repeat(28)} goto ipv6-source`,
     ],
-  ])("may be of a prefix: %s", (address, want) => {
+  ])("may have addresses of a prefix: %s", (address, want) => {
     expect(listRules({ ...GUARD, addresses: [address] }, "nd-target")).toEqual([want]);
   });
 
-  test("spells prefixes as the kernel prints them", () => {
+  test("are matched by prefixes in the kernel's notation", () => {
     const addresses = ["10.9.0.77/24", "FE80:0::1/10"];
     expect(listRules({ ...GUARD, addresses }, "arp-address")[0]).toBe(
       "arp saddr ip 10.9.0.0/24 accept",
@@ -157,9 +157,12 @@ describe("what a guest may send", () => {
     expect(listRules({ ...GUARD, addresses }, "ipv6-source")[0]).toBe("ip6 saddr fe80::/10 accept");
   });
 
-  test.each(["", "10.9.0.1; drop", "::/0", "10.9.0"])("%j is no address of a guest", (address) => {
-    expect(() => guardTable("tap1", { ...GUARD, addresses: [address] })).toThrow(
-      "is not an IP address",
-    );
-  });
+  test.each(["", "10.9.0.1; drop", "::/0", "10.9.0"])(
+    "rejects %j as a guest's address",
+    (address) => {
+      expect(() => guardTable("tap1", { ...GUARD, addresses: [address] })).toThrow(
+        "is not an IP address",
+      );
+    },
+  );
 });

@@ -13,7 +13,7 @@ function listRules(wiring: NatWiring, chain: string): readonly string[] {
 }
 
 describe("masquerade", () => {
-  test("hides the guest behind the pod in both families, and lets all ports in", () => {
+  test("hides the guest behind the pod in both families, and forwards all ports", () => {
     expect(tableText(natTable(WIRING)).replaceAll("\t", "  ")).toMatchInlineSnapshot(`
       "table inet patchbay-eth0 {
         chain early {
@@ -53,12 +53,12 @@ describe("masquerade", () => {
     `);
   });
 
-  test("knows one family only where the pod has only one", () => {
+  test("has rules of one family only if the pod has only one", () => {
     expect(tableText(natTable({ ...NEITHER, ipv4: IPV4 }))).not.toContain("ip6");
     expect(tableText(natTable({ ...NEITHER, ipv6: IPV6 }))).not.toMatch(/\bip /);
   });
 
-  test("lets in the ports that are listed, and ranges of them, from the network and from the pod", () => {
+  test("forwards the listed ports and port ranges from the network and from the pod", () => {
     const ports = [
       { protocol: "tcp", first: 80, last: 80 },
       { protocol: "udp", first: 5000, last: 5010 },

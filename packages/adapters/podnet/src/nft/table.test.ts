@@ -43,14 +43,14 @@ const FOREIGN = `table ip nat {
 `;
 
 describe("a table", () => {
-  test("is put in the place of what is there in one transaction", () => {
+  test("replaces an existing table in one transaction", () => {
     expect(replacementText(TABLE)).toBe(
       `table inet patchbay-eth0\ndelete table inet patchbay-eth0\n${tableText(TABLE)}\n`,
     );
     expect(removalText(TABLE)).toBe("table inet patchbay-eth0\ndelete table inet patchbay-eth0\n");
   });
 
-  test("is seen as nft prints it, among others", () => {
+  test("is found as nft prints it, among other tables", () => {
     const parsed = parseRuleset(`${FOREIGN}${PRINTED}${FOREIGN}`);
     expect(hasTable(parsed, TABLE)).toBe(true);
     expect([...parsed.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
@@ -64,11 +64,11 @@ describe("a table", () => {
     ["the policy is another", PRINTED.replace("policy accept", "policy drop")],
     ["it is of another family", PRINTED.replace("table inet", "table ip")],
     ["the text is cut short", PRINTED.slice(0, -3)],
-  ])("is not when %s", (_name, text) => {
+  ])("is not found when %s", (_name, text) => {
     expect(hasTable(parseRuleset(text), TABLE)).toBe(false);
   });
 
-  test("is seen by its name, whatever is in it", () => {
+  test("is found by its name, whatever its content", () => {
     const { family, name } = TABLE;
     expect(hasTableNamed(parseRuleset("table inet patchbay-eth0 {\n}\n"), { family, name })).toBe(
       true,

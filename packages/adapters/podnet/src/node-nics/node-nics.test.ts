@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { listHostLinks } from "./node-nics.ts";
 import { createFakePodNetwork } from "../testing/fakes/pod-network.ts";
 
-test("the host's links are those of the namespace of that process, which is closed again", async () => {
+test("reads the host's links in the namespace of the host process, and closes it again", async () => {
   const namespaces = createFakeNamespaces();
   const podNetwork = createFakePodNetwork();
   namespaces.put("/proc/1/ns/net", "inode-host");

@@ -89,8 +89,8 @@ describe("frames for the next bridge", () => {
   });
 });
 
-describe("the plan to wire", () => {
-  test("makes bridge, tap and port, in this order, from nothing", () => {
+describe("the wiring plan", () => {
+  test("creates bridge, tap and port from nothing, in this order", () => {
     expect(printChanges(planWiring(NIC, index(NIC), WIRING))).toEqual([
       "ip link add k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
       "ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off",
@@ -108,18 +108,18 @@ describe("the plan to wire", () => {
     ]);
   });
 
-  test("is empty when all is there", () => {
+  test("is empty when everything exists", () => {
     expect(printChanges(planWiring(ENSLAVED, index(ENSLAVED, BRIDGE, TAP), WIRING))).toEqual([]);
   });
 
-  test("gives the NIC the guest's MAC when it has another", () => {
+  test("sets the guest's MAC on a NIC that has another", () => {
     const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
     expect(printChanges(planWiring(nic, index(nic), WIRING))).toContain(
       `ip link set pod1 address ${MAC}`,
     );
   });
 
-  test("gives the bridge its addresses, and a route to what is on the link where it answers for IPv6", () => {
+  test("assigns the bridge its addresses, and an IPv6 link-local address if it serves IPv6", () => {
     const addresses = ["169.254.75.10/32", "fd00:9::/64"];
     const commands = printChanges(
       planWiring(NIC, index(NIC), { ...WIRING, replies: { addresses } }),
@@ -131,7 +131,7 @@ describe("the plan to wire", () => {
     ]);
   });
 
-  test("makes a tap of several queues for a NIC that has them", () => {
+  test("creates a tap with several queues for a NIC that has several", () => {
     expect(printChanges(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 }))).toContain(
       "ip tuntap add dev tap1 mode tap multi_queue user 107 group 107",
     );
@@ -215,7 +215,7 @@ describe("the plan to wire", () => {
       change: { nic: { ...ENSLAVED, up: false } },
       commands: ["ip link set pod1 up"],
     },
-  ])("mends a wiring that $name, which counts as none", ({ change, commands }) => {
+  ])("repairs a wiring that $name, which counts as incomplete", ({ change, commands }) => {
     const { bridge, tap, nic } = { ...part, ...change };
     expect(printChanges(planWiring(nic, index(nic, bridge, tap), WIRING))).toEqual(commands);
     expect(isWired(index(nic, bridge, tap), FORWARDED, WIRING)).toBe(false);
@@ -228,23 +228,23 @@ describe("the plan to wire", () => {
       name: "an entry for the pod itself",
       present: [...FORWARDED, { ...FORWARDED[0], device: "pod1", state: "permanent" }],
     },
-  ])("a wiring with $name counts as none", ({ present }) => {
+  ])("a wiring with $name counts as incomplete", ({ present }) => {
     const entries = present as typeof FORWARDED;
     expect(isWired(index(ENSLAVED, BRIDGE, TAP), entries, WIRING)).toBe(false);
   });
 
-  test("a wiring that is complete is seen, with queues and owner as they are", () => {
+  test("a complete wiring counts as complete", () => {
     expect(isWired(index(ENSLAVED, BRIDGE, TAP), FORWARDED, WIRING)).toBe(true);
   });
 });
 
-describe("the plan to wire what awaits its guest", () => {
+describe("the wiring plan for a tap that awaits its guest", () => {
   const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-2" };
   const AWAY = "56:78:f7:1a:da:c7";
   const other = { ...ENSLAVED, mac: AWAY };
   const quiet = { ...TAP, flooding: false };
 
-  test("lets nothing wait in the tap, and keeps the guest's MAC off the network", () => {
+  test("disables flooding to the tap, and hides the guest's MAC from the network", () => {
     const commands = printChanges(planWiring(NIC, index(NIC), awaited));
     const silenced = "ip link set tap1 type bridge_slave flood off mcast_flood off bcast_flood off";
     expect(commands).toContain(silenced);
@@ -257,33 +257,33 @@ describe("the plan to wire what awaits its guest", () => {
     expect(commands.at(-1)).toBe("ip link set pod1 up");
   });
 
-  test("leaves a NIC its own MAC", () => {
+  test("does not change a NIC's own MAC", () => {
     const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
     expect(printChanges(planWiring(nic, index(nic), awaited)).join()).not.toContain("pod1 address");
   });
 
-  test("is seen in full, and is not that of a guest that is here", () => {
+  test("is detected completely, and not mistaken for the wiring of a present guest", () => {
     expect(isWired(index(other, BRIDGE, quiet), FORWARDED, awaited)).toBe(true);
     expect(isWired(index(other, BRIDGE, TAP), FORWARDED, awaited)).toBe(false);
     expect(isWired(index(ENSLAVED, BRIDGE, quiet), FORWARDED, awaited)).toBe(false);
     expect(isWired(index(other, BRIDGE, quiet), FORWARDED, WIRING)).toBe(false);
   });
 
-  test("becomes that of a guest that is here while the NIC stays up", () => {
+  test("becomes the wiring of a present guest while the NIC stays up", () => {
     expect(printChanges(planWiring(other, index(other, BRIDGE, quiet), WIRING))).toEqual([
       "ip link set tap1 type bridge_slave flood on mcast_flood on bcast_flood on",
       `ip link set pod1 address ${MAC}`,
     ]);
   });
 
-  test("does not take a MAC for it that the guest has", () => {
+  test("does not choose the guest's MAC for the NIC", () => {
     const mac = "56:00:00:00:00:0a";
     const nic = { ...NIC, mac };
     const commands = printChanges(planWiring(nic, index(nic), { ...awaited, mac }));
     expect(commands.join()).toMatch(/pod1 address 52(?::[0-9a-f]{2}){5},/);
   });
 
-  test("takes another MAC in each pod, and the same each time", () => {
+  test("chooses another MAC in each pod, always the same in one pod", () => {
     const macIn = (awaitedIn: string) =>
       /pod1 address (\S+)/.exec(
         printChanges(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
@@ -293,7 +293,7 @@ describe("the plan to wire what awaits its guest", () => {
   });
 });
 
-describe("the plan to forward", () => {
+describe("the forwarding plan", () => {
   const mac = MAC.toLowerCase();
   const entry = { mac, device: "tap1", state: "static" };
 
@@ -313,7 +313,7 @@ describe("the plan to forward", () => {
   test.each([
     { name: "are behind the NIC", more: { mac: other, device: "pod1", state: "" } },
     { name: "are behind the tap", more: { mac: other, device: "tap1", state: "" } },
-  ])("leaves other MACs that $name alone", ({ more }) => {
+  ])("does not change other MACs that $name", ({ more }) => {
     expect(printChanges(planForwarding(WIRING, [entry, more]))).toEqual([]);
   });
 
@@ -338,12 +338,12 @@ describe("the plan to forward", () => {
       present: [{ mac, device: "tap1", state: "" }],
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
-  ])("repairs what is missing when $name", ({ present, want }) => {
+  ])("repairs the entries when $name", ({ present, want }) => {
     expect(printChanges(planForwarding(WIRING, present))).toEqual(want);
   });
 });
 
-test("the plan to unwire removes the tap before its bridge, and only what is there", () => {
+test("the unwiring plan removes the tap before its bridge, and only existing links", () => {
   expect(printChanges(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING))).toEqual([
     "ip link del tap1",
     "ip link del k6t-1",

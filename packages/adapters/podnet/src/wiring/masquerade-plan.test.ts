@@ -35,7 +35,7 @@ function printChanges(changes: readonly LinkChange[]): readonly string[] {
 }
 
 describe("the gateway's addresses", () => {
-  test("are added that are missing", () => {
+  test("are added if they are missing", () => {
     expect(printChanges(planAddresses(bridgeWith(), WIRING))).toEqual([
       "ip addr add 10.0.2.1/24 dev k6t-eth0",
       "ip addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
@@ -46,14 +46,14 @@ describe("the gateway's addresses", () => {
     ]);
   });
 
-  test("are those of the families that the pod has", () => {
+  test("belong to the families that the pod has", () => {
     const { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports } = WIRING;
     const only = { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports };
     expect(printChanges(planAddresses(bridgeWith("10.0.2.1/24"), only))).toEqual([]);
   });
 });
 
-describe("the settings of the namespace", () => {
+describe("the sysctl settings of the namespace", () => {
   const ALL = [
     "bridge/bridge-nf-call-iptables:1",
     "ipv4/conf/eth0/forwarding:1",
@@ -65,7 +65,7 @@ describe("the settings of the namespace", () => {
     "",
   ].join("\n");
 
-  test("are set that are others; routers are listened to before all of IPv6 forwards", () => {
+  test("are changed if they differ; router advertisements are enabled before IPv6 forwarding", () => {
     expect(printSysctls(planSysctls(parseSysctls(ALL), WIRING)).split("\n")).toEqual([
       "bridge/bridge-nf-call-iptables 0",
       "ipv4/conf/k6t-eth0/route_localnet 1",
@@ -76,14 +76,14 @@ describe("the settings of the namespace", () => {
     ]);
   });
 
-  test("of a module that is not loaded are not missed", () => {
+  test("of a module that is not loaded are not required", () => {
     const observed = parseSysctls(ALL.replace(/^bridge.*\n/, ""));
     expect(planSysctls(observed, WIRING).map(({ path }) => path)).not.toContain(
       "bridge/bridge-nf-call-iptables",
     );
   });
 
-  test("are put back as far as they are others", () => {
+  test("are reset if they differ", () => {
     expect(planSysctlReset("eth0", parseSysctls(ALL))).toEqual([
       { path: "ipv4/conf/eth0/forwarding", value: "0" },
     ]);

@@ -41,7 +41,7 @@ function terminalOf(isTTY: boolean): Terminal {
 const never = new AbortController().signal;
 
 describe("joinTerminal with a terminal", () => {
-  test("keeps the terminal raw until Ctrl-], which is not sent to the guest", async () => {
+  test("sets the terminal to raw mode until Ctrl-], which is not sent to the guest", async () => {
     const { input, output, modes } = terminalOf(true);
     const joined = joinTerminal({ input, output, stream }, never);
     input.write("root\r\u001drest");

@@ -31,14 +31,14 @@ describe("an error", () => {
       want: "detach within 5 ms",
     },
     { name: "details that nobody gave", details: undefined, want: "unknown within unknown ms" },
-  ])("says $name", ({ details, want }) => {
+  ])("formats $name", ({ details, want }) => {
     expect(new AppError("LIBVIRT_TIMED_OUT", details).message).toBe(
       `libvirt did not answer ${want}`,
     );
   });
 });
 
-describe("an error is known", () => {
+describe("isAppError recognizes an error", () => {
   test.each([
     { name: "as one of ours", error: MISSING, code: undefined, want: true },
     { name: "by its code", error: MISSING, code: "LIBVIRT_DEVICE_MISSING" as const, want: true },
@@ -63,7 +63,7 @@ describe("an error is known", () => {
 test.each([
   { name: "as the catalogue says", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: "on-change" },
   { name: "later and later, where nobody knows it", error: CAUSE, want: "backoff" },
-])("an error is tried again $name", ({ error, want }) => {
+])("an error is retried $name", ({ error, want }) => {
   expect(findRetryRule(error)).toBe(want);
 });
 
@@ -71,7 +71,7 @@ test.each([
   { thrown: CAUSE, want: "why" },
   { thrown: "words", want: "words" },
   { thrown: undefined, want: "undefined" },
-])("the message of $thrown", ({ thrown, want }) => {
+])("messageOf returns the message of $thrown", ({ thrown, want }) => {
   expect(messageOf(thrown)).toBe(want);
 });
 
@@ -79,7 +79,7 @@ test.each([
   { name: "what another try may mend", error: new AppError("LIBVIRT_TIMED_OUT"), want: 0 },
   { name: "what nobody knows", error: new Error("odd"), want: 0 },
   { name: "what waits for a change", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: 60_000 },
-])("$name is left alone for $want ms at least", ({ error, want }) => {
+])("$name is not retried for at least $want ms", ({ error, want }) => {
   expect(minRetryDelayMs(error)).toBe(want);
 });
 

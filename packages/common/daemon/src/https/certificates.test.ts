@@ -61,13 +61,13 @@ describe("a client", () => {
     { name: "of the authority", names: [], want: true },
     { name: "of a name that is meant", names: ["a", "proxy"], want: true },
     { name: "of another name", names: ["a"], want: false },
-  ])("$name is vouched for: $want", async ({ names, want }) => {
+  ])("$name is accepted: $want", async ({ names, want }) => {
     const { authority } = await reading(ours.certPem, names);
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(want);
   });
 
   test.each([{}, { CN: ["proxy", "other"] }])(
-    "of no one name, as %j, is not meant",
+    "without exactly one name, as in %j, is rejected",
     async (subject) => {
       const { authority } = await reading(ours.certPem);
       const known = await certificate(ours);
@@ -77,18 +77,18 @@ describe("a client", () => {
     },
   );
 
-  test("of another authority is not meant", async () => {
+  test("of another authority is rejected", async () => {
     const { authority } = await reading(ours.certPem);
     expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
-  test("of another authority of the same name is not meant", async () => {
+  test("of another authority with the same name is rejected", async () => {
     const { authority } = await reading(ours.certPem);
     const forged = await createAuthority("front-proxy-ca", createClock());
     expect(authority.vouchesFor(shown([await certificate(forged)]))).toBe(false);
   });
 
-  test("is of the authority through those that sign for it", async () => {
+  test("is accepted if intermediate certificates lead to the authority", async () => {
     const { authority } = await reading(ours.certPem, ["leaf"]);
     const between = await certificate(ours, "between");
     const leaf = await certificate(otherAuthority, "leaf");
@@ -96,7 +96,7 @@ describe("a client", () => {
     expect(authority.vouchesFor(shown([leaf, await certificate(otherAuthority)]))).toBe(false);
   });
 
-  test("whose authority is its own issuer is judged once", async () => {
+  test("with a self-issued authority is verified without an endless loop", async () => {
     const { authority } = await reading(otherAuthority.certPem);
     const leaf = await certificate(ours);
     const root = new X509Certificate(ours.certPem);
@@ -105,7 +105,7 @@ describe("a client", () => {
     expect(authority.vouchesFor(connection)).toBe(false);
   });
 
-  test("is nobody without TLS, without TLS's word, and without a certificate", async () => {
+  test("is rejected without TLS, without TLS authorization, and without a certificate", async () => {
     const { authority } = await reading(ours.certPem);
     const known = await certificate(ours);
     expect(authority.vouchesFor({ socket: new Socket() })).toBe(false);
@@ -113,7 +113,7 @@ describe("a client", () => {
     expect(authority.vouchesFor(shown([]))).toBe(false);
   });
 
-  test("is judged once for each connection, and again by what is read anew", async () => {
+  test("is verified once for each connection, and again after the file is read again", async () => {
     const { authority, files } = await reading(ours.certPem);
     const connection = shown([await certificate(ours)]);
     const shownOne = connection.socket.getPeerX509Certificate();
@@ -134,8 +134,8 @@ describe("a client", () => {
   });
 });
 
-describe("the file", () => {
-  test("may hold several authorities", async () => {
+describe("the authority file", () => {
+  test("may contain several authorities", async () => {
     const { authority, text } = await reading(`${ours.certPem}\n# the next\n${renewed.certPem}`);
     expect(text).toContain("# the next");
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(true);
@@ -143,7 +143,7 @@ describe("the file", () => {
     expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
-  test("counts anew once it is read anew, and nobody counts before", async () => {
+  test("takes effect when it is read, and rejects all clients before", async () => {
     const unread = new ClientAuthority(trustInFile(createFakeFiles(), { caFile: FILE, names: [] }));
     expect(unread.vouchesFor(shown([await certificate(ours)]))).toBe(false);
     const { authority, files } = await reading(ours.certPem);
@@ -153,13 +153,13 @@ describe("the file", () => {
     expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
   });
 
-  test("that is empty makes nobody known", async () => {
+  test("rejects all clients if it is empty", async () => {
     const { authority, text } = await reading("");
     expect(text).toBe("");
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(false);
   });
 
-  test("that is not there is named", async () => {
+  test("is named in the error if it is missing", async () => {
     await expect(reading(undefined)).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
       details: { call: "open", path: FILE, reason: "no such file" },

@@ -92,7 +92,7 @@ async function meet(port: number) {
   return fingerprint;
 }
 
-test.each([FILES.certFile, FILES.keyFile, CA])("without %s nothing is served", async (path) => {
+test.each([FILES.certFile, FILES.keyFile, CA])("does not serve without %s", async (path) => {
   await files.remove(path);
   const clients = new ClientAuthority(trustInFile(files, { caFile: CA, names: [] }));
   await expect(serve(0, [clients])).rejects.toMatchObject({
@@ -101,13 +101,13 @@ test.each([FILES.certFile, FILES.keyFile, CA])("without %s nothing is served", a
   });
 });
 
-test("a port that is taken is told", async () => {
+test("rejects a port in use", async () => {
   const { port } = await serve();
   await expect(serve(port)).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
-describe("certificates that change", () => {
-  test("are taken up, whether or not some cannot be used in between", async () => {
+describe("changed certificates", () => {
+  test("take effect, also after unusable ones in between", async () => {
     const { port } = await serve();
     const first = await meet(port);
     await files.writeAtomic(FILES.certFile, "no certificate");
@@ -121,7 +121,7 @@ describe("certificates that change", () => {
     expect(lines.at(-1)).toBe("certificates read {}");
   });
 
-  test("are not looked at any more after the end", async () => {
+  test("are no longer watched after the end", async () => {
     const { closed } = await serve();
     stop.abort();
     await closed;
@@ -130,7 +130,7 @@ describe("certificates that change", () => {
   });
 });
 
-test("who is leaving answers, and ends the connection with the answer", async () => {
+test("a draining server responds and closes the connection with the response", async () => {
   const { port } = await serve();
   drain.abort();
   const clientRequest = request({ host: "127.0.0.1", port, rejectUnauthorized: false });
@@ -142,21 +142,21 @@ test("who is leaving answers, and ends the connection with the answer", async ()
   expect([answer.statusCode, answer.headers.connection]).toEqual([200, "close"]);
 });
 
-describe("the end", () => {
-  test("comes at once where nothing is asked", async () => {
+describe("the end of the server", () => {
+  test("is immediate without open requests", async () => {
     const { port, closed } = await serve();
     stop.abort();
     await closed;
     await expect(meet(port)).rejects.toMatchObject({ code: "ECONNREFUSED" });
   });
 
-  test("comes at once where it was wanted before", async () => {
+  test("is immediate if it was aborted before", async () => {
     stop.abort();
     const { closed } = await serve();
     await expect(closed).resolves.toBeUndefined();
   });
 
-  test("waits for answers that are on their way", async () => {
+  test("waits for pending responses", async () => {
     const { port, closed } = await serve();
     const asking = request({ host: "127.0.0.1", port, rejectUnauthorized: false, agent: false });
     const answered = once(asking.end(), "response");
@@ -170,7 +170,7 @@ describe("the end", () => {
   });
 });
 
-test("a client that speaks no TLS is noted, and others go on", async () => {
+test("logs a client that fails the TLS handshake, and serves other clients", async () => {
   const { port } = await serve();
   const asking = connect({
     host: "127.0.0.1",
@@ -184,7 +184,7 @@ test("a client that speaks no TLS is noted, and others go on", async () => {
   expect(await meet(port)).toMatch(/^[0-9A-F:]+$/);
 });
 
-test("a connection is kept for longer than a minute of rest", async () => {
+test("an idle connection stays open for longer than a minute", async () => {
   const { port } = await serve();
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const clientRequest = request({
@@ -214,7 +214,7 @@ function timersAt(port: number): readonly string[] {
   });
 }
 
-test("TCP probes clients that are silent", async () => {
+test("enables TCP keepalive for silent clients", async () => {
   const { port } = await serve();
   const client = connect({ host: "127.0.0.1", port, rejectUnauthorized: false });
   await once(client, "secureConnect");

@@ -18,7 +18,7 @@ test.each([
   { version: "unknown", hasField: true },
   { version: "v1.29.14+k3s1", hasField: false },
   { version: "v1.26.0", hasField: false },
-])("agents are unconfined by the field on $version: $hasField", ({ version, hasField }) => {
+])("uses the AppArmor field on $version: $hasField", ({ version, hasField }) => {
   const answer = JSON.stringify({ gitVersion: version });
   const text = JSON.stringify(forServerVersion(manifests, answer));
   expect(text.split(FIELD).length - 1).toBe(hasField ? 2 : 0);
@@ -27,7 +27,7 @@ test.each([
   );
 });
 
-test("nothing else of the objects changes", () => {
+test("changes nothing else in the objects", () => {
   const old = forServerVersion(manifests, '{"gitVersion":"v1.29.0"}');
   const changed = old.filter((object, index) => object !== manifests[index]);
   expect(changed.map(({ metadata }) => metadata.name).sort()).toEqual([

@@ -157,7 +157,7 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       wanted: aSpec({}, {}, { replicas: 2, strategy: { rollingUpdate: { maxSurge: 1 } } }),
       want: aSpec({}, {}, { replicas: 3, strategy: { type: "Recreate" } }),
     },
-  ])("of the operator stay: $name", ({ found, wanted, want }) => {
+  ])("of the operator are preserved: $name", ({ found, wanted, want }) => {
     const base = form.note === "with a note" ? wanted : undefined;
     expect(mergeSpec(base, found, wanted)).toEqual(want);
   });
@@ -190,13 +190,13 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       wanted: aSpec({}),
       want: aSpec({}),
     },
-  ])("of the manifest are the manifest's: $name", ({ found, wanted, want }) => {
+  ])("of the manifest follow the manifest: $name", ({ found, wanted, want }) => {
     const base = form.note === "with a note" ? wanted : undefined;
     expect(mergeSpec(base, found, wanted)).toEqual(want);
   });
 });
 
-describe("with a note of the last install", () => {
+describe("with the note of the last install", () => {
   test.each<Row>([
     {
       name: "volumes, mounts and containers that the operator added stay",
@@ -289,7 +289,7 @@ test.each<{ name: string; annotations: Readonly<Record<string, string>>; want: u
   { name: "ours", annotations: { [NOTE]: '{"a":1}', [KUBECTL]: '{"spec":{}}' }, want: { a: 1 } },
   { name: "kubectl's", annotations: { [KUBECTL]: '{"spec":{"b":1}}' }, want: { b: 1 } },
   { name: "no JSON", annotations: { [NOTE]: "{", [KUBECTL]: "[]" }, want: undefined },
-])("the note of the last install: $name", ({ annotations, want }) => {
+])("reads the note of the last install: $name", ({ annotations, want }) => {
   const metadata = { name: "a", annotations };
   expect(lastInstalled({ apiVersion: "apps/v1", kind: "DaemonSet", metadata })).toEqual(want);
 });
@@ -307,7 +307,7 @@ describe("a second install", () => {
     store.put(DAEMON_SETS, JSON.parse(text) as KubeObject);
   }
 
-  test("keeps what the operator changed and reports what it changes", async () => {
+  test("preserves the operator's changes and reports its own", async () => {
     const read = parseManifests(await readManifests(createFiles(), "net-agent-only"));
     const manifests = read.filter(({ kind }) => kind === "DaemonSet");
     const store = createFakeStore();

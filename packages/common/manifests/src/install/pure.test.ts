@@ -50,11 +50,11 @@ describe("settings", () => {
       settings: { mode: "multus-dynamic" },
       want: ['"--mode=multus-dynamic"'],
     },
-  ])("$name: nothing else becomes another", ({ settings, want }) => {
+  ])("change nothing else: $name", ({ settings, want }) => {
     expect(changes(settings)).toEqual(want);
   });
 
-  test("net-agent makes the networks of new pods where that is asked, from the host's network", () => {
+  test("let net-agent attach pod networks if requested, from the host's network", () => {
     const findAgent = (all: readonly KubeObject[]): KubeObject | undefined =>
       all.find(({ kind, metadata }) => kind === "DaemonSet" && metadata.name === "net-agent");
     const agent = findAgent(withSettings(objects, { podCreation: true, mode: "alone" }));
@@ -82,13 +82,13 @@ describe("settings", () => {
     ).toEqual([true, false]);
   });
 
-  test("reach all four services", () => {
+  test("apply to all four services", () => {
     const images = JSON.stringify(withSettings(objects, { image: "r/p:1" })).match(/r\/p:1/g);
     expect(images).toHaveLength(4);
   });
 });
 
-describe("settings that a cluster has", () => {
+describe("settings of an installed cluster", () => {
   const all: InstallSettings = {
     image: "r:5000/p@sha256:00",
     launcherImage: "r/l:1",
@@ -99,18 +99,18 @@ describe("settings that a cluster has", () => {
     podCreation: true,
   };
 
-  test("are found in its workloads, each of them", () => {
+  test("are read from each of its workloads", () => {
     const workloads = withSettings(objects, all).filter(isWorkload);
     expect(parseSettings(workloads)).toEqual(all);
     expect(withSettings(objects, parseSettings(workloads)).filter(isWorkload)).toEqual(workloads);
   });
 
-  test("of one that was installed without any change nothing", () => {
+  test("are empty for an unchanged installation", () => {
     const workloads = objects.filter(isWorkload);
     expect(withSettings(objects, parseSettings(workloads))).toEqual(objects);
   });
 
-  test("are none where there is nothing", () => {
+  test("are empty without an installation", () => {
     expect(parseSettings([])).toEqual({});
   });
 });
@@ -120,17 +120,17 @@ test.each([
   { conditions: [{ type: "Established", status: "False" }], want: false },
   { conditions: [{ type: "NamesAccepted", status: "True" }], want: false },
   { conditions: undefined, want: false },
-])("a kind is served once its definition says so: $conditions", ({ conditions, want }) => {
+])("a kind is served once its definition reports it: $conditions", ({ conditions, want }) => {
   const metadata = { name: "a" };
   const definition = { apiVersion: "x/v1", kind: "y", metadata, status: { conditions } };
   expect(isEstablished(definition)).toBe(want);
   expect(isEstablished(undefined)).toBe(false);
 });
 
-describe("an object that is there", () => {
+describe("an existing object", () => {
   const metadata = { name: "a", labels: { mine: "1" }, resourceVersion: "7", uid: "u" };
 
-  test("keeps labels and annotations of others, and what the manifest does not speak of", () => {
+  test("retains foreign labels and annotations, and fields that the manifest does not set", () => {
     const found = {
       apiVersion: "v1",
       kind: "Secret",
@@ -148,7 +148,7 @@ describe("an object that is there", () => {
     });
   });
 
-  test("keeps the authority in an APIService and in webhooks, by their names", () => {
+  test("retains the CA in an APIService and in webhooks, by name", () => {
     const service = { apiVersion: "x/v1", kind: "APIService", metadata };
     const old = { ...service, spec: { caBundle: "c", group: "old" } };
     const next = { ...service, spec: { group: "new" } };
@@ -169,7 +169,7 @@ describe("an object that is there", () => {
     });
   });
 
-  test("has not changed when only its bookkeeping has", () => {
+  test("is unchanged if only its bookkeeping differs", () => {
     const object = { apiVersion: "v1", kind: "Secret", metadata };
     const later = { ...object, metadata: { ...metadata, resourceVersion: "8", managedFields: [] } };
     expect(withoutBookkeeping(later)).toEqual(withoutBookkeeping(object));

@@ -37,7 +37,7 @@ beforeEach(() => {
   }
 });
 
-test("those of our own namespace, and of no other", async () => {
+test("marks the agents of its own namespace only", async () => {
   await requestPluginRemoval(store);
   expect(await isMarked("agent-1")).toBe(true);
   expect(await isMarked("agent-1", "other")).toBe(false);
@@ -54,7 +54,7 @@ test.each([
   { name: "it never did", found: plain, next: plain, want: false },
   { name: "it is to begin", found: plain, next: inPlace, want: false },
   { name: "it is not there", found: undefined, next: plain, want: false },
-])("an installation tells them where $name: $want", async ({ found, next, want }) => {
+])("an installation marks the agents if $name: $want", async ({ found, next, want }) => {
   if (found !== undefined) store.put(findType(findAgent(found)), findAgent(found));
   await requestPluginRemovalIfUnused(store, next);
   expect(await isMarked("agent-1")).toBe(want);

@@ -46,7 +46,7 @@ async function removed(withObjects = false): Promise<readonly string[]> {
   return reports;
 }
 
-test("the policy that keeps the dataplane goes, which has our mark, its binding first", async () => {
+test("deletes the policy that protects the dataplane, its binding first, by label", async () => {
   const objects = put();
   expect(objects.map(({ kind }) => kind)).toEqual(
     SEPARATE_TYPES.map(({ kind }) => kind).toReversed(),
@@ -60,7 +60,7 @@ test("the policy that keeps the dataplane goes, which has our mark, its binding 
   for (const type of SEPARATE_TYPES) expect((await store.list(type)).items).toEqual([]);
 });
 
-test("a server that has no such kind is one where there is nothing to do", async () => {
+test("does nothing on a server without these kinds", async () => {
   const list = store.list.bind(store);
   store.list = (type, options) =>
     SEPARATE_TYPES.includes(type)
@@ -104,7 +104,7 @@ test.each([
     annotations: APPLIED,
     want: `${NAD_CRD}: kubectl applied it, so another component may need it`,
   },
-])("the definition of networks $name", async ({ nads, withObjects, annotations, want }) => {
+])("a network definition CRD $name", async ({ nads, withObjects, annotations, want }) => {
   store.put(DEFINITIONS, definition(annotations));
   for (let index = 0; index < nads; index += 1) {
     const metadata = { name: `n${String(index)}`, namespace: "default" };
@@ -118,7 +118,7 @@ test.each([
   { mark: "our", labels: { [names.PART_OF_LABEL]: names.PRODUCT }, want: "unchanged" },
   { mark: "no", labels: {}, want: "left alone" },
 ])(
-  "install does not write over a definition of networks with $mark mark",
+  "install does not overwrite a network definition CRD with $mark mark",
   async ({ labels, want }) => {
     const metadata = { ...definition().metadata, labels };
     const stored = { ...definition(), metadata, spec: { of: "another" } };

@@ -9,7 +9,7 @@ function annotated(value: unknown): { annotations: Record<string, string> } {
   return { annotations: { [NAME]: typeof value === "string" ? value : JSON.stringify(value) } };
 }
 
-test("KubeVirt's own example is read", () => {
+test("parses KubeVirt's own example", () => {
   // Source: KubeVirt docs, "Using ConfigMap to run custom script".
   const value = [
     {
@@ -38,7 +38,7 @@ test("KubeVirt's own example is read", () => {
 });
 
 test.each([{}, { annotations: {} }, annotated(""), annotated([]), undefined])(
-  "%j requests none",
+  "parses no sidecars from %j",
   (metadata) => {
     expect(
       validateHookSidecars(metadata, "metadata", false).filter(({ field }) => field !== AT),
@@ -71,13 +71,13 @@ test.each([
     path: `/var/run/${name}`,
     want: [SHARED],
   })),
-])("a claim is shared with the guest's QEMU at $path: $want", ({ path, want }) => {
+])("rejects a claim shared with the guest's QEMU at $path: $want", ({ path, want }) => {
   const pvc = { name: "p", volumePath: "/debug", sharedComputePath: path };
   const problems = validateHookSidecars(annotated([{ image: "x", pvc }]), "metadata", true);
   expect(problems.map(({ message }) => message)).toEqual(want);
 });
 
-test("one without an image has a program of a ConfigMap or of a claim", () => {
+test("accepts a sidecar without an image if a ConfigMap or a claim has its program", () => {
   const value = [
     { configMap: { name: "c", key: "k", hookPath: "/usr/bin/onDefineDomain" } },
     { pvc: { name: "p", volumePath: "/usr/local/bin" } },
@@ -131,7 +131,7 @@ describe("reports all invalid fields with their paths", () => {
     expect(parseHookSidecars(annotated(value), true)).toEqual([]);
   });
 
-  test("an image that is missing", () => {
+  test("a missing image", () => {
     const problems = validateHookSidecars(annotated([{ toString: 1 }]), "metadata", true);
     expect(problems.map(({ field }) => field)).toEqual([`${AT}[0].image`, `${AT}[0].toString`]);
   });

@@ -15,7 +15,7 @@ const ENTRIES: readonly NetworkStatus[] = [
   { name: "default/blue", interface: "net1", mac: "02:00:00:00:00:01" },
 ];
 
-test("is written in order and read again", () => {
+test("round-trips the network status", () => {
   expect(parseNetworkStatus(printNetworkStatus(ENTRIES))).toEqual(ENTRIES);
   expect(printNetworkStatus([])).toBe("[]");
 });
@@ -32,7 +32,7 @@ describe("ignores unreadable entries", () => {
   });
 });
 
-describe("into a status goes", () => {
+describe("a sanitized entry contains", () => {
   test.each([
     { name: "what is what it says", given: ENTRIES[0], want: ENTRIES[0] },
     {
@@ -79,14 +79,14 @@ test.each<{ name: string; told: unknown; want: ReturnType<typeof parseVhostUserI
   { name: "another device", told: { type: "pci", "vhost-user": INFO }, want: undefined },
   { name: "nothing", told: undefined, want: undefined },
   { name: "a text", told: "vhost-user", want: undefined },
-])("the device information tells of $name", ({ told: reported, want }) => {
+])("parses device information with $name", ({ told: reported, want }) => {
   expect(parseVhostUserInfo(reported)).toEqual(want);
 });
 
 const BLUE = { reason: "NetworkNotFound", message: "there is no such network" };
 const GREEN = { reason: "CniFailed", message: "the plugin said no" };
 
-test("is written sorted by NIC and read again", () => {
+test("sorts errors by NIC and round-trips them", () => {
   const text = printAttachmentErrors(
     new Map([
       ["podb", BLUE],

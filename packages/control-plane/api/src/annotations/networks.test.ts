@@ -50,7 +50,7 @@ test.each([
   { name: "a text as long as can be", text: " ".repeat(64 * 1024), want: [] },
   { name: "nothing", text: " ", want: [] },
   { name: "an absent annotation", text: undefined, want: [] },
-])("$name is read", ({ text, want }) => {
+])("parses $name", ({ text, want }) => {
   expect(parseNetworks(text)).toStrictEqual({ ok: true, elements: want });
 });
 
@@ -84,7 +84,7 @@ test.each([
     text: "A".repeat(64),
     reason: `network "${"A".repeat(63)}…" is not a valid object name`,
   },
-])("$text is refused: $reason", ({ text, reason }) => {
+])("rejects $text: $reason", ({ text, reason }) => {
   expect(parseNetworks(text)).toEqual({ ok: false, reason });
 });
 
@@ -121,12 +121,12 @@ test.each([
     text: '[{"name":"a","interfaceRequest":"a/b"}]',
     want: "is not a valid link name",
   },
-])("$name is refused", ({ text, want }) => {
+])("rejects $name", ({ text, want }) => {
   const parsed = parseNetworks(text);
   expect(parsed.ok ? "" : parsed.reason).toContain(want);
 });
 
-describe("too much", () => {
+describe("size limits", () => {
   const names = (count: number): string => Array.from({ length: count }, () => "a").join(",");
 
   test("reads the maximum number of networks", () => {
@@ -139,11 +139,11 @@ describe("too much", () => {
       name: "one network too many, as JSON",
       text: JSON.stringify(Array.from({ length: NETWORKS_MAX + 1 }, () => ({ name: "a" }))),
     },
-  ])("$name is refused", ({ text }) => {
+  ])("rejects $name", ({ text }) => {
     expect(parseNetworks(text)).toEqual({ ok: false, reason: "it names more than 64 networks" });
   });
 
-  test("a text that is too long is not looked at", () => {
+  test("rejects a text that is too long without parsing it", () => {
     expect(parseNetworks(`[${" ".repeat(70_000)}`)).toEqual({
       ok: false,
       reason: "it is longer than 65536 characters",
@@ -191,7 +191,7 @@ test.each<{ name: string; element: Omit<NetworkSelection, "name"> }>([
   },
   { name: "a gateway of each family", element: { "default-route": ["10.0.0.1", "fd00::1"] } },
   { name: "a device", element: { deviceID: "0000:03:02.1" } },
-])("$name can be asked for", ({ element }) => {
+])("accepts $name", ({ element }) => {
   expect(causesOf(element)).toEqual([]);
 });
 
@@ -316,11 +316,11 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
       'default-route[0]: "z" is not an IP address',
     ],
   },
-])("$name is told", ({ element, want }) => {
+])("reports $name", ({ element, want }) => {
   expect(causesOf(element)).toEqual(want);
 });
 
-test("no more than the head of a value is repeated", () => {
+test("quotes only the beginning of a value", () => {
   const [cause = ""] = causesOf({ mac: "A".repeat(1000) });
   expect(cause.length).toBeLessThan(120);
 });
@@ -330,6 +330,6 @@ test.each<{ asked: unknown; want: readonly string[] }>([
   { asked: "10.0.0.1", want: [] },
   { asked: ["10.0.0.1", "fd00::1"], want: ["10.0.0.1", "fd00::1"] },
   { asked: ["x", 1], want: [] },
-])("the gateways of $asked are $want", ({ asked: requested, want }) => {
+])("reads the gateways of $asked as $want", ({ asked: requested, want }) => {
   expect(findGateways({ name: "a", "default-route": requested })).toEqual(want);
 });

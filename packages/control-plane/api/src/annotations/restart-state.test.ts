@@ -10,7 +10,7 @@ import {
 
 const BLUE = { name: "blue1", networkName: "ns1/blue", ips: ["10.0.0.5", "fd00::5"] };
 
-test("round-trips", () => {
+test("round-trips retained addresses", () => {
   expect(parseRetainedAddresses(printRetainedAddresses([BLUE]))).toEqual([BLUE]);
 });
 
@@ -28,7 +28,7 @@ test.each([
     text: `[{"name":"blue1","networkName":"ns1/blue","ips":"10.0.0.5"}]`,
     want: [{ ...BLUE, ips: [] }],
   },
-])("of $name is read what can be read", ({ text, want }) => {
+])("reads valid entries only from $name", ({ text, want }) => {
   expect(parseRetainedAddresses(text)).toEqual(want);
 });
 
@@ -41,13 +41,13 @@ test.each<{ name: string; ips: unknown; want: readonly string[] }>([
     want: ["10.0.0.5"],
   },
   { name: "not where it is no list", ips: "10.0.0.5", want: [] },
-])("an element prefers addresses $name", ({ ips, want }) => {
+])("reads an element's preferred addresses $name", ({ ips, want }) => {
   // As anybody may write it into a pod.
   const element = { name: "blue", "io.patchbay.kept-ips": ips as readonly string[] };
   expect(parsePreferredIps(element)).toEqual(want);
 });
 
-test("no more of them than a NIC has", () => {
+test("reads at most 16 preferred addresses", () => {
   const ips = Array.from({ length: 200 }, (_none, index) => `10.0.0.${String(index)}`);
   expect(parsePreferredIps({ name: "blue", "io.patchbay.kept-ips": ips })).toHaveLength(16);
   expect(parsePreferredIps(undefined)).toEqual([]);
@@ -55,9 +55,12 @@ test("no more of them than a NIC has", () => {
 
 const TOPOLOGY = { version: 2, interfaces: [{ name: "blue", pciAddress: "0000:02:00.0" }] };
 
-test.each([TOPOLOGY, { version: 1, interfaces: [] }])("is written and read again", (topology) => {
-  expect(parsePcieTopology(printPcieTopology(topology))).toEqual(topology);
-});
+test.each([TOPOLOGY, { version: 1, interfaces: [] }])(
+  "round-trips the PCIe topology",
+  (topology) => {
+    expect(parsePcieTopology(printPcieTopology(topology))).toEqual(topology);
+  },
+);
 
 describe("ignores unreadable entries", () => {
   const entries = (...interfaces: readonly unknown[]): string =>

@@ -61,7 +61,7 @@ describe("custom resource definitions", () => {
       status: true,
       columns: ["Problem", "Node", "Message", "Age"],
     },
-  ])("$name is there with short name, status and columns", ({ name, short, status, columns }) => {
+  ])("include $name with short name, status and columns", ({ name, short, status, columns }) => {
     const crd = customResourceDefinitions().find((each) => each.metadata.name === name);
     const version = crd?.spec.versions[0];
     expect(crd?.spec.names.shortNames).toContain(short);
@@ -122,7 +122,7 @@ describe("custom resource definitions", () => {
     ]);
   });
 
-  test("have the same schema in each version, and descriptions in the newest only", () => {
+  test("have the same schema in each version, with descriptions in the newest version only", () => {
     const [vm] = customResourceDefinitions();
     const [stored, ...older] = vm?.spec.versions ?? [];
     const schemas = older.map(({ schema }) => schema.openAPIV3Schema);
@@ -143,12 +143,12 @@ describe("custom resource definitions", () => {
     expect(customResourceDefinitions().at(-1)?.spec.versions).toHaveLength(1);
   });
 
-  test("hold only keywords of structural schemas", () => {
+  test("contain only keywords of structural schemas", () => {
     const found = keywordsOf(JSON.parse(JSON.stringify(customResourceDefinitions())));
     expect(found.filter((key) => FORBIDDEN.includes(key))).toEqual([]);
   });
 
-  test("keep interfaces and networks as maps by name, and unknown fields of a VM", () => {
+  test("declare interfaces and networks as maps by name, and preserve unknown fields of a VM", () => {
     const schema = customResourceDefinitions()[0]?.spec.versions[0]?.schema.openAPIV3Schema;
     const spec = ["properties", "spec", "properties", "template", "properties", "spec"];
     const networks = child(schema, [...spec, "properties", "networks"]);

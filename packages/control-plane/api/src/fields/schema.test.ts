@@ -35,6 +35,6 @@ const rows: readonly { readonly name: string; readonly write: (text: Texts) => u
   },
 ];
 
-test.each(rows)("$name is written as TypeBox writes it", ({ write }) => {
+test.each(rows)("builds $name like TypeBox", ({ write }) => {
   expect(JSON.stringify(write(Type))).toBe(JSON.stringify(write(TypeBox)));
 });

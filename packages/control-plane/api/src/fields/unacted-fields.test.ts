@@ -53,7 +53,7 @@ describe("KubeVirt's fields", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("are described, and ours too", () => {
+  test("have descriptions, and so do Patchbay's own fields", () => {
     const silent = [...FIELDS.values()].filter(({ description }) => description.length < 3);
     expect(silent.map(({ path }) => path)).toEqual([]);
   });
@@ -103,7 +103,7 @@ function specWith(domain: object, more: object = {}): VmiSpec {
   return { domain, ...more };
 }
 
-describe("fields without which the guest would be another", () => {
+describe("unsupported fields that would change the guest", () => {
   test.each([
     [
       "tags of disks",
@@ -126,13 +126,13 @@ describe("fields without which the guest would be another", () => {
     ["resource claims", specWith({}, { resourceClaims: [{ name: "c" }] }), "resourceClaims"],
     ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
     ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
-  ])("%s are named", (_what, spec, field) => {
+  ])("are reported: %s", (_what, spec, field) => {
     expect(unactedFieldsOfVmi(spec, "spec").unbuilt.map((problem) => problem.field)).toEqual([
       `spec.${field}`,
     ]);
   });
 
-  test("are named all at once, with their places in the VM", () => {
+  test("are reported all at once, with their paths in the VM", () => {
     const template = { spec: specWith({ memory: { hugepages: {} }, devices: { gpus: [{}] } }) };
     const { unbuilt } = unactedFieldsOfVm({ template });
     expect(unbuilt.map(({ field }) => field)).toEqual([
@@ -180,7 +180,7 @@ test("separates harmless fields", () => {
   });
 });
 
-test("an iface with a field that is not built is no NIC", () => {
+test("findUnbuiltField returns the unsupported field of an iface", () => {
   expect(findUnbuiltField({ name: "a", bridge: {} })).toBeUndefined();
   expect(findUnbuiltField({ name: "a", bridge: {}, tag: "t", ports: [] })).toBeUndefined();
   expect(findUnbuiltField({ name: "a", sriov: {}, dhcpOptions: {} })).toEqual({
@@ -204,7 +204,7 @@ test("separates unsupported fields from ineffective ones, with advice for each",
   });
 });
 
-test("names no fields of maps and non-objects", () => {
+test("ignores maps and values that are not objects", () => {
   const spec = specWith({ cpu: "many" }, { nodeSelector: { cpu: "fast" } });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
 });

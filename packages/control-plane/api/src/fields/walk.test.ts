@@ -58,7 +58,7 @@ const PARTLY = {
   },
 };
 
-test("names an unsupported value and the alternative", () => {
+test("reports an unsupported value and the alternative", () => {
   const path = "spec.bus";
   expect(unactedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
     { path, mark: { level: "unbuilt", hint: "use sata" } },
@@ -74,7 +74,7 @@ test("names an unsupported value and the alternative", () => {
   });
 });
 
-test("amounts are found in maps and lists", () => {
+test("finds quantities in maps and lists", () => {
   const value = { sizes: { a: "1Gi", b: 2 }, disks: [{ size: "x" }, {}], bus: "usb" };
   expect(
     listQuantities(PARTLY, value, "spec").map(({ path, value: amount }) => [path, amount]),

@@ -23,7 +23,7 @@ const OLD = {
   ],
 };
 
-test("older words are read as the newest ones, in their places", () => {
+test("replaces older field names with the current ones", () => {
   expect(withCurrentFieldNames(OLD)).toEqual({
     ...OLD,
     domain: {
@@ -54,7 +54,7 @@ test("does not change current field names and is idempotent", () => {
   expect(withCurrentFieldNames(machine)).toStrictEqual(machine);
 });
 
-test("of two words for one thing none is forgotten", () => {
+test("retains both if an object has the old and the new field", () => {
   const [older, newer] = [{ image: "a" }, { image: "b" }];
   const spec = { domain: {}, volumes: [{ name: "v", registryDisk: older, containerDisk: newer }] };
   expect(withCurrentFieldNames(spec)).toEqual(spec);

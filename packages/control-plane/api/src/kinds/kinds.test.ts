@@ -71,7 +71,7 @@ describe("the cluster's configuration", () => {
       kubevirt: aKubeVirt({ network: { defaultNetworkInterface: "masquerade" } }),
       want: { ...DEFAULTS, autoBinding: "masquerade" },
     },
-  ])("of networks: $name", ({ kubevirt, want }) => {
+  ])("for networks: $name", ({ kubevirt, want }) => {
     expect(networkConfigOf(kubevirt)).toEqual(want);
   });
 
@@ -83,7 +83,7 @@ describe("the cluster's configuration", () => {
     { kubevirt: aKubeVirt({ developerConfiguration: {} }), want: false },
     { kubevirt: aKubeVirt({ developerConfiguration: { useEmulation: false } }), want: false },
     { kubevirt: aKubeVirt({ developerConfiguration: { useEmulation: true } }), want: true },
-  ])("of guests without KVM: $kubevirt.spec is $want", ({ kubevirt, want }) => {
+  ])("for guests without KVM: $kubevirt.spec is $want", ({ kubevirt, want }) => {
     expect(usesEmulation(kubevirt)).toBe(want);
   });
 });
@@ -115,7 +115,7 @@ test.each([
   { state: "absent", is: true },
   { state: "up", is: false },
   { state: "", is: false },
-])("an iface of state $state is to be unplugged: $is", ({ state, is }) => {
+])("an iface in state $state must be unplugged: $is", ({ state, is }) => {
   expect(isAbsent({ name: "a", state })).toBe(is);
 });
 
@@ -126,7 +126,7 @@ test.each([
   { phase: "Unknown", is: false },
   { phase: "Succeeded", is: true },
   { phase: "Failed", is: true },
-] as const)("nothing follows $phase: $is", ({ phase, is }) => {
+] as const)("$phase is a final phase: $is", ({ phase, is }) => {
   expect(isFinalPhase(phase)).toBe(is);
   expect(isVmiFinal({ ...META, spec: { domain: {} }, status: { phase } })).toBe(is);
 });
@@ -141,11 +141,11 @@ test.each([
   { phase: "Running", is: false },
   { phase: "Succeeded", is: true },
   { phase: "Failed", is: true },
-] as const)("a pod that is $phase has ended: $is", ({ phase, is }) => {
+] as const)("a pod in phase $phase has ended: $is", ({ phase, is }) => {
   expect(isPodFinished({ ...META, spec: { containers: [] }, status: { phase } })).toBe(is);
 });
 
-describe("when a VM runs", () => {
+describe("the run strategy of a VM", () => {
   const template: VmSpec["template"] = { spec: { domain: {} } };
   test.each<{ spec: Omit<VmSpec, "template">; strategy: string }>([
     { spec: {}, strategy: "Halted" },
@@ -158,7 +158,7 @@ describe("when a VM runs", () => {
   });
 });
 
-test("every kind has an address", () => {
+test("every kind has an API path", () => {
   const types = [
     PODS,
     NODES,

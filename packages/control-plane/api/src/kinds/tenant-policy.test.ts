@@ -29,11 +29,11 @@ const ROWS: readonly {
 ];
 
 describe.each(ROWS)("$name", ({ name, good, bad }) => {
-  test.each(good)("may have %j", (entry) => {
+  test.each(good)("accepts %j", (entry) => {
     expect(validatePolicyList(name, [entry], "f")).toEqual([]);
   });
 
-  test.each(bad)("may not have %j", (entry) => {
+  test.each(bad)("rejects %j", (entry) => {
     const [cause, ...others] = validatePolicyList(name, [good[0], entry], "f");
     expect(others).toEqual([]);
     expect(cause).toMatchObject({ reason: "FieldValueInvalid", field: "f[1]" });
@@ -41,7 +41,7 @@ describe.each(ROWS)("$name", ({ name, good, bad }) => {
   });
 });
 
-test("every list that counts by default is understood", () => {
+test("the default of every list is valid", () => {
   for (const name of POLICY_FIELD_NAMES) {
     expect(validatePolicyList(name, POLICY_FIELDS[name].fallback, name)).toEqual([]);
   }

@@ -47,6 +47,6 @@ test.each<{ name: string; spec: unknown; want: readonly string[] }>([
     },
     want: [],
   },
-])("of a VM's specification, $name: $want", ({ spec, want }) => {
+])("finds mistyped fields of a VM with $name: $want", ({ spec, want }) => {
   expect(findMistypedFields(spec)).toEqual(want);
 });

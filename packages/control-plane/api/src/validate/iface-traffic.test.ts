@@ -97,7 +97,7 @@ describe("masquerade", () => {
   });
 });
 
-describe("ranges of ports are refused in KubeVirt's words", () => {
+describe("port ranges are rejected with KubeVirt's message", () => {
   test.each<{ name: string; iface: Omit<Iface, "name">; field: string; message: string }>([
     {
       name: "without masquerade",
@@ -123,7 +123,7 @@ describe("ranges of ports are refused in KubeVirt's words", () => {
   });
 });
 
-describe("what a guest may send", () => {
+describe("the port security of an interface", () => {
   test.each<{ name: string; said: Iface["portSecurity"]; network?: Network; want: string[] }>([
     {
       name: "is taken on another network",

@@ -160,7 +160,7 @@ describe("ports and queues", () => {
     { ports: 0, type: "pc", want: [["FieldValueForbidden", noPorts("pc")]] },
     { ports: 4, type: "pc-i440fx-7.2", want: [["FieldValueForbidden", noPorts("pc-i440fx-7.2")]] },
     { type: "pc", want: [] },
-  ])("$ports ports of $type", ({ ports, type, want }) => {
+  ])("$ports ports on machine type $type", ({ ports, type, want }) => {
     const devices = ports === undefined ? {} : { pcieRootPorts: ports };
     const machine = type === undefined ? {} : { machine: { type } };
     expect(validateVmiSpec({ domain: { devices, ...machine } }, "fake")).toEqual(
@@ -193,7 +193,7 @@ test.each([
   { given: { running: true }, want: [] },
   { given: { runStrategy: "Always" }, want: [] },
   { given: { running: false, runStrategy: "Always" }, want: ["spec.running"] },
-] as const)("when it runs is said once: $given", ({ given: input, want }) => {
+] as const)("reports running beside runStrategy once: $given", ({ given: input, want }) => {
   const causes = validateVmSpec({ ...input, template: { spec: { domain: {} } } });
   expect(causes.map(({ field }) => field)).toEqual(want);
 });
@@ -212,6 +212,6 @@ test.each([
       },
     ],
   },
-])("amounts of memory can be read: $domain", ({ domain, want }) => {
+])("reports unreadable memory quantities: $domain", ({ domain, want }) => {
   expect(validateVmiSpec({ domain }, "fake")).toEqual(want);
 });

@@ -145,7 +145,7 @@ const KUBEVIRT_ROWS: readonly RuleRow[] = [
   },
 ];
 
-test.each(KUBEVIRT_ROWS)("as KubeVirt: $name", ({ interfaces, networks, want }) => {
+test.each(KUBEVIRT_ROWS)("like KubeVirt: $name", ({ interfaces, networks, want }) => {
   expect(causesOf({ interfaces, networks })).toEqual(want);
 });
 
@@ -177,7 +177,7 @@ describe("a whole specification", () => {
     ]);
   });
 
-  test("without any interface is fine", () => {
+  test("accepts a specification without interfaces", () => {
     expect(validateVmiSpec({ domain: {} }, "spec")).toEqual([]);
   });
 
@@ -201,13 +201,13 @@ function changedSpec(...interfaces: readonly Iface[]): VmiSpec {
   };
 }
 
-describe("a rule that is newer than the stored object", () => {
+describe("a rule newer than the stored object", () => {
   test.each([
     { name: "an unplug", after: changedSpec(OLD, { ...FINE, state: "absent" }) },
     { name: "the removal of the entry before it", after: changedSpec(OLD) },
     { name: "the removal of the entry itself", after: changedSpec(FINE) },
     { name: "its own unplug", after: changedSpec(FINE, { ...OLD, state: "absent" }) },
-  ])("does not stand in the way of $name", ({ after }) => {
+  ])("does not block $name", ({ after }) => {
     expect(validateVmiChange(changedSpec(FINE, OLD), after)).toEqual([]);
     const [before, template] = [changedSpec(FINE, OLD), after].map((spec) => ({
       template: { spec },
@@ -228,7 +228,7 @@ describe("a rule that is newer than the stored object", () => {
   test.each([
     { name: "another iface", after: changedSpec(FINE, OLD, { ...OLD, name: "new" }) },
     { name: "another value", after: changedSpec(FINE, { ...OLD, model: "ne4k" }) },
-  ])("judges $name", ({ after }) => {
+  ])("applies to $name", ({ after }) => {
     expect(validateVmiChange(changedSpec(FINE, OLD), after)).toHaveLength(1);
     expect(validateVmiChange(undefined, after).length).toBeGreaterThan(0);
   });
@@ -253,7 +253,7 @@ function withNetworks(networks: readonly Network[] | undefined): VmiSpec {
   return { domain: {}, ...(networks === undefined ? {} : { networks: [...networks] }) };
 }
 
-describe("the default network of a VMI that runs", () => {
+describe("the default network of a running VMI", () => {
   type Row = {
     readonly name: string;
     readonly before?: readonly Network[];
@@ -370,7 +370,7 @@ test.each([
       ],
     ],
   },
-])("a DataVolume of a VM: $name", ({ vm, want }) => {
+])("the DataVolume of a VM: $name", ({ vm, want }) => {
   const causes = validateVmChange(undefined, vm);
   expect(causes.map(({ reason, field, message }) => [reason, field, message])).toEqual(want);
   expect(validateVmChange(vm, vm)).toEqual([]);

@@ -17,7 +17,7 @@ function printed(text: string): string | undefined {
   return parsed && `${printAddress(parsed)}/${String(parsed.length)}`;
 }
 
-describe("an address", () => {
+describe("an IP address", () => {
   test.each([
     ["10.0.2.1", "10.0.2.1/32"],
     ["0.0.0.0/0", "0.0.0.0/0"],
@@ -37,7 +37,7 @@ describe("an address", () => {
     ["::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8/128"],
     ["0:0:1:2:3:0:0:4", "::1:2:3:0:0:4/128"],
     ["1:2:3:4:5:6:0:0", "1:2:3:4:5:6::/128"],
-  ])("%s is read and printed as %s", (text, want) => {
+  ])("%s is parsed and printed as %s", (text, want) => {
     expect(printed(text)).toBe(want);
   });
 
@@ -75,7 +75,7 @@ describe("an address", () => {
     "::10.0.2.1:1",
     "[::1]",
     "fe80::1%eth0",
-  ])("%j is none", (text) => {
+  ])("rejects %j", (text) => {
     expect(parseIp(text)).toBeUndefined();
   });
 });
@@ -86,7 +86,7 @@ function printedElsewhere(text: string): string {
   return address.includes(".") ? printAddress(ip(address)) : address;
 }
 
-test("any IPv6 address is printed as libc prints it, and read back", () => {
+test("prints any IPv6 address like libc, and parses it again", () => {
   const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }));
   const groups = fc.array(group, { minLength: 8, maxLength: 8 });
   fc.assert(
@@ -138,7 +138,7 @@ describe("an address with leading zeros", () => {
     ["10.0.2.1/024", undefined],
     ["0x1.0.0.1", undefined],
     ["a01.1.1.1", undefined],
-  ])("%s is read as %s", (text, want) => {
+  ])("%s is parsed as %s", (text, want) => {
     const parsed = parseSloppyIp(text);
     expect(parsed && printAddress(parsed)).toBe(want);
   });
@@ -154,13 +154,13 @@ test.each([
   { address: "fec0::1", want: false },
   { address: "fd00::1", want: false },
   { address: "fe80", want: false },
-])("$address is good on its link only: $want", ({ address, want }) => {
+])("$address is link-local: $want", ({ address, want }) => {
   expect(isLinkLocal(address)).toBe(want);
 });
 
 test.each([
   ["02:00:00:00:5e:01", "fe80::ff:fe00:5e01"],
   ["52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"],
-])("who has the MAC %s is %s on every link", (mac, want) => {
+])("the guest with MAC %s has address %s on every link", (mac, want) => {
   expect(toLinkLocal(mac)).toBe(want);
 });

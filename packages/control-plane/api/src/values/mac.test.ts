@@ -7,7 +7,7 @@ test.each([
   ["de-ad-00-00-be-af", "de:ad:00:00:be:af"],
   ["dead.0000.beaf", "de:ad:00:00:be:af"],
   ["DE:AD-00", "de:ad-00"],
-])("%s is compared as %s", (input, want) => {
+])("%s is normalized to %s", (input, want) => {
   expect(normalizeMac(input)).toBe(want);
 });
 
@@ -20,6 +20,6 @@ test.each([
   "dead.beaf",
   "dead:0000:beaf",
   ":",
-])("%j is malformed", (input) => {
+])("rejects %j", (input) => {
   expect(parseMac(input)).toBeUndefined();
 });

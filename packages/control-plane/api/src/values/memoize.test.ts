@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { memoize, memoizeAt } from "./memoize.ts";
 
-test("the same object is looked at once for each place, an equal one again", () => {
+test("computes once for each object and path, and again for an equal object", () => {
   const requested: string[] = [];
   const lengthAt = memoizeAt((about: { readonly text: string }, at) => {
     requested.push(`${about.text} ${at}`);
@@ -14,7 +14,7 @@ test("the same object is looked at once for each place, an equal one again", () 
   expect(requested).toEqual(["one a", "one b", "one a"]);
 });
 
-test("an answer of false is an answer", () => {
+test("also caches false", () => {
   let requested = 0;
   const isEmpty = memoize((about: { readonly text: string }) => {
     requested += 1;

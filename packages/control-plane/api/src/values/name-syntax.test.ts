@@ -11,7 +11,7 @@ test.each([
     want: { namespace: "n".repeat(63), name: "blue" },
   },
   { text: "ns1/blue.v2", want: { namespace: "ns1", name: "blue.v2" } },
-])("$text names a definition", ({ text, want }) => {
+])("$text is the name of a definition", ({ text, want }) => {
   expect(parseNadName(text)).toEqual(want);
 });
 
@@ -27,7 +27,7 @@ test.each([
   ".blue",
   `${"a".repeat(64)}/b`,
   `aa${".a".repeat(126)}`,
-])("%j names none", (text) => {
+])("%j is not the name of a definition", (text) => {
   expect(parseNadName(text)).toBeUndefined();
 });
 
@@ -52,6 +52,6 @@ test.each([
   { name: "a:b", is: false },
   { name: "a\u0007b", is: false },
   { name: "a\ud800b", is: false },
-])("$name can be a link: $is", ({ name, is }) => {
+])("$name is a valid link name: $is", ({ name, is }) => {
   expect(isLinkName(name)).toBe(is);
 });

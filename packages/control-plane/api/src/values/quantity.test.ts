@@ -19,7 +19,7 @@ test.each([
 });
 
 test.each(["12Gx", "", "Mi", "12 Mi", "-1", "1ee3", "0x10", undefined, {}])(
-  "%j is none",
+  "rejects %j",
   (input) => {
     expect(parseQuantity(input)).toBeUndefined();
   },

@@ -49,7 +49,7 @@ function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[
   };
 }
 
-describe("the guest that is probed where no gateway is known", () => {
+describe("the guest to probe without a known gateway", () => {
   test.each([
     { name: "one whose agent reports the address", nics: [OTHER], want: "10.9.0.3" },
     {
@@ -65,18 +65,18 @@ describe("the guest that is probed where no gateway is known", () => {
     );
   });
 
-  test("not another NIC of the same VM", () => {
+  test("is not another NIC of the same VM", () => {
     const all = sources(vmiWith("own", OWN, SECOND));
     expect(planProbes(all, collectPathFacts(all))?.target).toBeUndefined();
   });
 });
 
-test("the VM's own MACs are those of all its NICs, in lower case", () => {
+test("lists the MACs of all NICs of the VM, in lower case", () => {
   const all = sources(vmiWith("own", OWN, SECOND));
   expect(collectPathFacts(all).vmMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
 });
 
-test("a paused guest is known as paused", () => {
+test("detects a paused guest", () => {
   const all = { ...sources(vmiWith("own", OWN)), isPaused: true };
   expect(collectPathFacts(all).isPaused).toBe(true);
 });

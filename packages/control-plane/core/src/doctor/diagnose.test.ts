@@ -258,8 +258,8 @@ describe("the first dead hop of a NIC behind the pod that is", () => {
   });
 });
 
-describe("a NIC whose frames do not pass the kernel", () => {
-  test.each(["vhostuser", "hook", "tap"] as const)("is not known to be dead: %s", (binding) => {
+describe("a NIC whose frames bypass the kernel", () => {
+  test.each(["vhostuser", "hook", "tap"] as const)("is not reported as dead: %s", (binding) => {
     const { hops, firstDead } = diagnose(pathFacts({ binding, isUnseen: true }));
     expect(firstDead).toBeUndefined();
     expect(hops.find(({ hop }) => hop === "nodePeer")).toMatchObject({ state: "unknown" });
@@ -280,7 +280,7 @@ test.each([
     },
     want: /reach the tap but go no further: its guard refuses ARP from elsewhere$/,
   },
-])("what a guest was refused is told with its reason: $want", ({ change, want }) => {
+])("reports a guest's dropped frames with their reason: $want", ({ change, want }) => {
   const { hops } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === "tap")?.why).toMatch(want);
 });
@@ -310,7 +310,7 @@ test.each([
     change: { links: { nodePeer: link("v", { up: false }) } },
     want: false,
   },
-])("whether --check unplugs for $name: $want", ({ change, want }) => {
+])("--check unplugs for $name: $want", ({ change, want }) => {
   expect(diagnose(pathFacts(change)).isUnplugReason).toBe(want);
 });
 
@@ -324,22 +324,25 @@ test.each([
   },
   { dhcpRequests: 1, want: /of its own; the guest has sent 1 DHCP request$/ },
   { dhcpRequests: 4, want: /of its own; the guest has sent 4 DHCP requests$/ },
-])("a silent guest without an agent, after so many DHCP requests: $dhcpRequests", (row) => {
-  const { dhcpRequests, want } = row;
-  const change = {
-    guest: undefined,
-    serves: true,
-    traces: SILENT_TRACES,
-    observed: { dhcpRequests },
-  };
-  const { hops } = diagnose(pathFacts(change));
-  expect(hops.find(({ hop }) => hop === "guest")).toMatchObject({
-    state: "unknown",
-    why: expect.stringMatching(want) as string,
-  });
-});
+])(
+  "reports a silent guest without an agent after this number of DHCP requests: $dhcpRequests",
+  (row) => {
+    const { dhcpRequests, want } = row;
+    const change = {
+      guest: undefined,
+      serves: true,
+      traces: SILENT_TRACES,
+      observed: { dhcpRequests },
+    };
+    const { hops } = diagnose(pathFacts(change));
+    expect(hops.find(({ hop }) => hop === "guest")).toMatchObject({
+      state: "unknown",
+      why: expect.stringMatching(want) as string,
+    });
+  },
+);
 
-test("a guest without an address is dead, and the report includes its DHCP requests", () => {
+test("reports a guest without an address as dead, with its DHCP requests", () => {
   const change = { guest: { macs: [MAC], addresses: [] }, observed: { dhcpRequests: 0 } };
   const { hops } = diagnose(pathFacts({ ...change, serves: true }));
   const [guest] = hops;

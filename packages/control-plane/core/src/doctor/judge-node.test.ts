@@ -92,7 +92,7 @@ const AROUND: readonly PathRow[] = [
   ],
 ];
 
-describe("the first dead hop with what surrounds the path:", () => {
+describe("the first dead hop in its environment:", () => {
   test.each(buildCases(AROUND))("$name", ({ change, want }) => {
     expectRow(change, want);
   });
@@ -338,7 +338,7 @@ const NODE: readonly PathRow[] = [
   ],
 ];
 
-describe("the first dead hop of a way with", () => {
+describe("the first dead hop of a path with", () => {
   test.each(buildCases(NODE))("$name", ({ change, want }) => {
     expectRow(change, want);
   });

@@ -129,7 +129,7 @@ describe("addresses of a NIC", () => {
     expect(ipv4Of(after(answers))).toEqual(want);
   });
 
-  test("of one family stay and go without the other", () => {
+  test("of one family are removed independently of the other family", () => {
     const both = link({ ipv4: ["10.0.0.1"], ipv6: ["fd00::1"] });
     const view = after([
       [0, [both]],
@@ -138,7 +138,7 @@ describe("addresses of a NIC", () => {
     expect([ipv4Of(view), view.nics.get(MAC)?.ipv6.value]).toEqual([[], ["fd00::1"]]);
   });
 
-  test("do not flap, whatever is left out of single answers", () => {
+  test("do not flap, whatever single replies omit", () => {
     const answer = fc.constantFrom([AGENT_CONNECTED], [EMPTY], [other(1)], []);
     fc.assert(
       fc.property(fc.array(fc.tuple(answer, answer), { maxLength: 20 }), (pairs) => {
@@ -174,17 +174,17 @@ describe("a NIC", () => {
   });
 });
 
-describe("links of the guest's own", () => {
+describe("links that the guest created", () => {
   const names = (view: GuestView): readonly unknown[] => view.otherLinks.map(({ name }) => name);
 
-  test("are those of no NIC, first those with addresses, each in the guest's order", () => {
+  test("exclude NICs; links with addresses are listed first, each in the guest's order", () => {
     const view = after([
       [0, [other(1), AGENT_CONNECTED, other(2, { ipv6: ["fd00::1"] }), other(3)]],
     ]);
     expect(names(view)).toEqual(["veth2", "veth1", "veth3"]);
   });
 
-  test("keep their order, and new ones are appended", () => {
+  test("retain their order, and new ones are appended", () => {
     const view = after([
       [0, [other(1), other(2)]],
       [1, [other(3, { ipv4: ["10.0.0.3"] }), other(2), other(1, { ipv4: ["10.0.0.1"] })]],
@@ -192,7 +192,7 @@ describe("links of the guest's own", () => {
     expect(names(view)).toEqual(["veth1", "veth2", "veth3"]);
   });
 
-  test("stay over an answer without them, and go after three and a minute", () => {
+  test("survive a reply without them, and are removed after three replies and a minute", () => {
     const first = after([[0, [other(1), other(2)]]]);
     const held = after(
       [1, 2, 60].map((at) => [at, [other(2)]] as const),
@@ -202,7 +202,7 @@ describe("links of the guest's own", () => {
     expect(names(after([[61, [other(2)]]], held))).toEqual(["veth2"]);
   });
 
-  test("are known by their names where they have no MAC", () => {
+  test("are identified by name if they have no MAC", () => {
     const tunnel = { name: "tun0", ipv4: ["10.8.0.1"], ipv6: [] };
     const view = after([
       [0, [tunnel]],
@@ -211,7 +211,7 @@ describe("links of the guest's own", () => {
     expect(names(view)).toEqual(["tun0", "tun1"]);
   });
 
-  test("become a NIC when the VM gets one of that MAC", () => {
+  test("become a NIC when the VM gets a NIC with their MAC", () => {
     const view = after([[0, [AGENT_CONNECTED, other(1)]]]);
     const mac = other(1).mac ?? "";
     const next = nextGuestView(view, [AGENT_CONNECTED, other(1)], {
@@ -221,7 +221,7 @@ describe("links of the guest's own", () => {
     expect([next.otherLinks, [...next.nics.keys()]]).toEqual([[], [MAC, mac]]);
   });
 
-  test("are at most 256", () => {
+  test("are limited to 256", () => {
     const many = (from: number): readonly GuestLink[] =>
       Array.from({ length: 200 }, (_, index) => other(from + index));
     const view = after([
@@ -232,7 +232,7 @@ describe("links of the guest's own", () => {
   });
 });
 
-describe("what was reported", () => {
+describe("the restored view", () => {
   const status: IfaceStatus = {
     name: "one",
     mac: MAC,
@@ -265,13 +265,13 @@ describe("what was reported", () => {
   test.each([
     { name: "the domain alone told", given: { ...status, infoSource: "domain" } },
     { name: "it was a link of the guest's own", given: { ...status, name: undefined } },
-  ])("is no word on a NIC where $name", ({ given: { name, ...input } }) => {
+  ])("ignores a NIC if $name", ({ given: { name, ...input } }) => {
     expect(
       restoreGuestView([{ ...input, ...(name === undefined ? {} : { name }) }]).nics.size,
     ).toBe(0);
   });
 
-  test("of links of the guest's own is theirs", () => {
+  test("contains links that the guest created", () => {
     const own = { mac: OTHER_MAC, interfaceName: "docker0", ipAddresses: ["172.17.0.1"] };
     expect(restoreGuestView([status, own]).otherLinks).toEqual([
       { mac: OTHER_MAC, name: "docker0", ipv4: { value: ["172.17.0.1"] }, ipv6: { value: [] } },
@@ -293,7 +293,7 @@ test.each([
   { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 0, failures: 2, want: 480_000 },
   { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 0, failures: 50, want: 960_000 },
 ])(
-  "$changedAgoMs ms after a change, $asks questions, $failures unanswered: the next is due in $want",
+  "$changedAgoMs ms after a change, after $queries queries, $failures unanswered: next query in $want ms",
   ({ want, ...history }) => {
     expect(nextAgentPollMs({ queriedAgoMs: 0, failures: 0, ...history })).toBe(want);
   },

@@ -11,12 +11,12 @@ import {
 
 const ORDER = { interface: "blue", filter: "tcp port 80 and not arp", seconds: 5, bytes: 4096 };
 
-describe("a query", () => {
-  test("is printed and read", () => {
+describe("a capture query", () => {
+  test("round-trips", () => {
     expect(parseCaptureQuery(printCaptureQuery(ORDER))).toEqual({ order: ORDER });
   });
 
-  test("needs to name nothing but the interface", () => {
+  test("requires only the interface", () => {
     const { seconds, bytes } = CAPTURE_LIMITS;
     const order = {
       interface: "blue",
@@ -27,7 +27,7 @@ describe("a query", () => {
     expect(parseCaptureQuery("interface=blue")).toEqual({ order });
   });
 
-  test("has a filter as browsers write it too", () => {
+  test("accepts a filter in a browser's encoding", () => {
     const order = { filter: "host 10.0.0.1" };
     expect(parseCaptureQuery("interface=b&filter=host+10.0.0.1")).toMatchObject({ order });
   });
@@ -52,15 +52,15 @@ describe("a query", () => {
       query: `interface=b&filter=${"a".repeat(1001)}`,
       problems: ["filter: must have at most 1000 characters"],
     },
-  ])("$query is told all that is wrong with it", ({ query, problems }) => {
+  ])("$query is rejected with all its problems", ({ query, problems }) => {
     expect(parseCaptureQuery(query)).toEqual({ problems });
   });
 });
 
-describe("a path", () => {
+describe("a capture path", () => {
   const KEY = { namespace: "blue", name: "vm1" };
 
-  test("is printed and read, whatever the user is called", () => {
+  test("round-trips with any user name", () => {
     const request = {
       stream: "capture",
       order: ORDER,
@@ -74,7 +74,7 @@ describe("a path", () => {
     "/v1/namespaces/a/virtualmachineinstances/b/capture?interface=c",
     "/v1/namespaces/a/virtualmachineinstances/b/capture/user",
     "/",
-  ])("%s is none", (path) => {
+  ])("rejects %s", (path) => {
     expect(parseCapturePath(path)).toBeUndefined();
   });
 });
@@ -106,11 +106,11 @@ function run(capture: Uint8Array, { most, size }: { most: number; size: number }
 describe.each([1, 7, 24, 1000])("in pieces of %i bytes", (size) => {
   const capture = all(HEADER, packet(60), packet(0), packet(100));
 
-  test("a capture goes on as it is", () => {
+  test("passes a capture on unchanged", () => {
     expect(run(capture, { most: 1000, size })).toEqual({ passed: capture, isFull: false });
   });
 
-  test("it ends before the packet that is too much", () => {
+  test("ends a capture before the packet that exceeds the limit", () => {
     const first = all(HEADER, packet(60), packet(0));
     expect(run(capture, { most: first.length + 50, size })).toEqual({
       passed: first,
@@ -118,7 +118,7 @@ describe.each([1, 7, 24, 1000])("in pieces of %i bytes", (size) => {
     });
   });
 
-  test("a packet that is cut off does not go on", () => {
+  test("does not pass on a truncated packet", () => {
     const first = all(HEADER, packet(60), packet(0));
     const cut = capture.subarray(0, capture.length - 1);
     expect(run(cut, { most: 1000, size })).toEqual({ passed: first, isFull: false });

@@ -131,6 +131,6 @@ test.each([
     given: { id: "a".repeat(256), name: "b".repeat(255) },
     want: { name: "b".repeat(255) },
   },
-])("of a guest's system is shown $name", ({ given: input, want }) => {
+])("shows of a guest's system $name", ({ given: input, want }) => {
   expect(readGuestSystem(input)).toEqual(want);
 });

@@ -12,7 +12,7 @@ function read(...nics: readonly GuestNic[]): GuestLink | undefined {
   return readGuestLinks(nics)[0];
 }
 
-describe("the guest's name of a NIC is", () => {
+describe("the guest's name for a NIC is", () => {
   test.each([
     { name: "what the agent says", nics: [nic("enp2s0", MAC)], want: "enp2s0" },
     {
@@ -75,14 +75,14 @@ describe("the addresses of a link are", () => {
     expect(read(nic("eth0", MAC, ...input))).toMatchObject(want);
   });
 
-  test("at most 16 of a family", () => {
+  test("limited to 16 per family", () => {
     const many = Array.from({ length: 40 }, (_, index) => `10.0.0.${String(index + 1)}`);
     const link = read(nic("eth0", MAC, ...many, "fd00::1"));
     expect(link?.ipv4).toEqual(many.slice(0, 16));
     expect(link?.ipv6).toEqual(["fd00::1"]);
   });
 
-  test("also counts aliases and links on top of it", () => {
+  test("include those of aliases and of links on top", () => {
     const link = read(
       nic("eth0", MAC, "10.0.0.1"),
       nic("eth0:1", MAC, "10.0.0.2"),
@@ -103,11 +103,11 @@ describe("a link is", () => {
     { name: "a tunnel without an address", nics: [nic("tun0", "")] },
     { name: "one without name and MAC", nics: [nic("", "", "10.8.0.2")] },
     { name: "one of a name of JavaScript", nics: [nic("__proto__", "__proto__")] },
-  ])("not shown: $name", ({ nics }) => {
+  ])("omitted: $name", ({ nics }) => {
     expect(readGuestLinks(nics)).toEqual([]);
   });
 
-  test("shown without a MAC, when it has a name and an address", () => {
+  test("listed without a MAC if it has a name and an address", () => {
     expect(
       readGuestLinks([nic("tun0", "", "10.8.0.2"), nic("tun1", "not one", "10.9.0.2")]),
     ).toEqual([
@@ -116,7 +116,7 @@ describe("a link is", () => {
     ]);
   });
 
-  test("in the order of the guest", () => {
+  test("listed in the guest's order", () => {
     const macs = [3, 1, 2].map((last) => `02:00:00:00:00:0${String(last)}`);
     const links = readGuestLinks(macs.map((mac) => nic("", mac)));
     expect(links.map(({ mac }) => mac)).toEqual(macs);

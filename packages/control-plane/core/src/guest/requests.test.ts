@@ -34,9 +34,12 @@ test.each([
   { stream: "console", preservesSession: false },
   { stream: "vnc", preservesSession: true },
   { stream: "vnc", preservesSession: true, isBeside: true },
-] as const)("$stream is asked for by a path that says so: $preservesSession", (request) => {
-  expect(parseGuestStream(guestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
-});
+] as const)(
+  "round-trips a $stream request, preserving the session: $preservesSession",
+  (request) => {
+    expect(parseGuestStream(guestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
+  },
+);
 
 test("allows only one console client", () => {
   const request = { stream: "console", preservesSession: false, isBeside: true } as const;
@@ -48,11 +51,11 @@ test.each([
   "/v1/namespaces/ns/virtualmachineinstances/vm/pause",
   "/v1/namespaces/ns/virtualmachineinstances/vm/console/more",
   "/v1/namespaces/ns/virtualmachines/vm/console",
-])("%j requests none", (path) => {
+])("rejects %j as a stream path", (path) => {
   expect(parseGuestStream(path)).toBeUndefined();
 });
 
-describe("a query", () => {
+describe("a doctor query", () => {
   test("names one interface", () => {
     expect(parseDoctorQuery([["interface", "blue"]])).toEqual({ iface: "blue" });
   });
@@ -69,20 +72,20 @@ describe("a query", () => {
         "color: is not known; known is interface",
       ],
     },
-  ])("$query is told all that is wrong with it", ({ query, problems }) => {
+  ])("$query is rejected with all its problems", ({ query, problems }) => {
     expect(parseDoctorQuery(query)).toEqual({ problems });
   });
 });
 
-describe("a path", () => {
+describe("a doctor path", () => {
   const key = { namespace: "blue", name: "vm1" };
 
-  test("is printed and read", () => {
+  test("round-trips", () => {
     expect(parseDoctorPath(doctorPath(key, "a/b"))).toEqual({ key, iface: "a/b" });
   });
 
   test.each(["/v1/namespaces/a/virtualmachineinstances/b/doctor", "/", "/v1/x/doctor/a"])(
-    "%s is none",
+    "rejects %s",
     (path) => {
       expect(parseDoctorPath(path)).toBeUndefined();
     },

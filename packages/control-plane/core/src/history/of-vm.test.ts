@@ -36,7 +36,7 @@ test("copies the VMI's history to the VM when the guest ends, and closes open op
   expect(nextVmHistory({ vm: after }, OLD, "2026-01-01T00:01:00.000Z")).toEqual(retained);
 });
 
-test("a VM of which nothing is known has none", () => {
+test("an unknown VM has no history", () => {
   expect(nextVmHistory({ vm: aVm() }, OLD, NOW)).toBeUndefined();
 });
 

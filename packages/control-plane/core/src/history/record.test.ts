@@ -101,7 +101,7 @@ test("retains one operation of each NIC, including deleted ones, within the limi
   expect(starts(history)["gone"]).toEqual([at(0)]);
 });
 
-test("many NICs that came and went are forgotten, the oldest first", () => {
+test("forgets the oldest of many deleted NICs first", () => {
   let history: IfaceHistory = [];
   for (let start = 0; start < 400; start += 1) {
     history = recordOperation(history, {
@@ -115,7 +115,7 @@ test("many NICs that came and went are forgotten, the oldest first", () => {
   expect(JSON.stringify(history).length).toBeLessThanOrEqual(HISTORY_BYTES_MAX);
 });
 
-test("the bound is one of bytes, not of characters", () => {
+test("limits the history in bytes, not in characters", () => {
   let history: IfaceHistory = [];
   const message = "→".repeat(200);
   for (let start = 0; start < 100; start += 1) {

@@ -57,7 +57,7 @@ test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[]
     volume: { cloudInitNoCloud: { secretRef: { name: "s" } } },
     want: [undefined],
   },
-])("what hooks are told of cloud-init's data: $name", ({ volume, want }) => {
+])("passes cloud-init's data to hooks: $name", ({ volume, want }) => {
   expect(cloudInitForHooks(having(volume), decode)).toEqual(want);
 });
 
@@ -120,7 +120,7 @@ test.each<{
     answered: answer({ UserData: "x", ConfigDriveMetaData: {} }),
     want: undefined,
   },
-])("what an answer says: $name", ({ given: input = INPUT, answered: replied, want }) => {
+])("applies a hook's answer: $name", ({ given: input = INPUT, answered: replied, want }) => {
   expect(applyHookAnswer(input, replied)).toEqual(want && { ...input, ...want });
 });
 
@@ -148,6 +148,6 @@ test.each([
       ]),
     },
   },
-])("what is on the disk of $data.DataSource", ({ data, want }) => {
+])("the disk of $data.DataSource has the right files", ({ data, want }) => {
   expect(buildCloudInitDisk(data)).toEqual(want);
 });

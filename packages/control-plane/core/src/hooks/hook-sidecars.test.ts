@@ -66,7 +66,7 @@ test("lists the VMI's hooks first, then one for each binding with a hook", () =>
   );
 });
 
-test("each listens in a directory of its own, where KubeVirt's do, without any right", () => {
+test("each hook listens in its own directory at KubeVirt's path, without privileges", () => {
   const [container] = partsOf(vmiWith([{ image: "one" }])).containers;
   expect(container?.volumeMounts).toEqual([
     { name: "hook-sidecar-0", mountPath: "/var/run/kubevirt-hooks" },
@@ -85,7 +85,7 @@ test("each listens in a directory of its own, where KubeVirt's do, without any r
   ]);
 });
 
-test("a script of a ConfigMap lies where the hook's program looks for it", () => {
+test("mounts a ConfigMap's script where the hook's program expects it", () => {
   const configMap = { name: "scripts", key: "my.sh", hookPath: "/usr/bin/onDefineDomain" };
   const { containers, volumes } = partsOf(vmiWith([{ image: "shim", configMap }]));
   const name = "hook-sidecar-0-script";
@@ -123,7 +123,7 @@ test("lists only the bindings' hooks if VMs may have none", () => {
   expect(containers.map(({ image }) => image)).toEqual(["example.com/helper"]);
 });
 
-describe("of a pod's containers", () => {
+describe("hook containers of a pod", () => {
   const state = {
     running: { running: {} },
     done: { terminated: { exitCode: 0 } },
@@ -146,7 +146,7 @@ describe("of a pod's containers", () => {
     { container: "hook-sidecar-0", is: "failed", runs: false, fails: true },
     { container: "compute", is: "failed", runs: false, fails: false },
     { container: "compute", is: "running", runs: false, fails: false },
-  ] as const)("$container that is $is", ({ container, is, runs, fails }) => {
+  ] as const)("$container in state $is", ({ container, is, runs, fails }) => {
     const pod = podWith(container, is);
     expect([hasRunningHook(pod), findFailedHook(pod) !== undefined]).toEqual([runs, fails]);
   });

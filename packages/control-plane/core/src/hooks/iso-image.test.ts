@@ -60,7 +60,7 @@ function imageOf(files: Readonly<Record<string, string>>, label = "cidata"): Uin
 
 const DRIVE = { "openstack/latest/meta_data.json": "{}", "openstack/latest/user_data": "x" };
 
-test("files have their names in both trees, as each writes them", () => {
+test("files have their names in both directory trees, each in its own format", () => {
   expect(buildFiles(imageOf(DRIVE), "joliet")).toEqual({
     "openstack/latest/meta_data.json;1": "{}",
     "openstack/latest/user_data;1": "x",
@@ -88,7 +88,7 @@ test("round-trips any content in blocks of 4096 bytes", () => {
   );
 });
 
-test("the label is where it is looked for, and the descriptors end", () => {
+test("the label is at its standard position, and the descriptors are terminated", () => {
   const image = imageOf(DRIVE, "config-2");
   const text = (from: number, count: number): string =>
     String.fromCharCode(...image.subarray(from, from + count));
@@ -99,7 +99,7 @@ test("the label is where it is looked for, and the descriptors end", () => {
   expect(text(18 * SECTOR, 6)).toBe("\u00ffCD001");
 });
 
-test("directories are in the tables of paths, each with the one above it", () => {
+test("the path tables contain each directory with its parent", () => {
   const image = imageOf(DRIVE);
   const little = viewOf(image).getUint32(16 * SECTOR + 140, true);
   const big = viewOf(image).getUint32(16 * SECTOR + 148);

@@ -71,7 +71,7 @@ function templateOf(spec: object): Pick<VirtualMachine["spec"], "dataVolumeTempl
   return { dataVolumeTemplates: [{ metadata: { name: "disk" }, spec: { ...spec } }] };
 }
 
-describe("a part is named by", () => {
+describe("infers instancetype and preference from", () => {
   test.each<{ by: string; volume: unknown; world: World; more?: Partial<VirtualMachine["spec"]> }>([
     { by: "a claim", volume: CLAIM, world: { [CLAIM_KEY]: labelled("disk") } },
     { by: "a DataVolume", volume: DATA_VOLUME, world: { [VOLUME_KEY]: labelled("disk") } },
@@ -153,7 +153,7 @@ const SILENT: readonly { name: string; volume: unknown; world: World; message: s
 ];
 
 describe.each(SILENT)("$name", ({ volume, world, message }) => {
-  test("is refused", async () => {
+  test("is rejected", async () => {
     const inferred = await inferParts(vmOf(volume, { instancetype: ROOT }), finderOf(world));
     expect(inferred).toEqual({ kind: "refused", message });
   });
@@ -182,7 +182,7 @@ test.each<{ name: string; volume: unknown; message: string }>([
     volume: DATA_VOLUME,
     message: 'persistentvolumeclaims "disk" not found',
   },
-])("$name is refused, whatever the policy", async ({ volume, message }) => {
+])("$name is rejected with any policy", async ({ volume, message }) => {
   const lenient: Matcher = { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" };
   const inferred = await inferParts(vmOf(volume, { preference: lenient }), finderOf({}));
   expect(inferred).toEqual({ kind: "refused", message });
@@ -197,7 +197,7 @@ test("uses the memory of an optional instancetype if it is found", async () => {
 });
 
 test.each([undefined, null, "disk", [null, 5, { name: "root", persistentVolumeClaim: 3 }]])(
-  "volumes that are %j name nothing, and break nothing",
+  "rejects volumes that are %j without an exception",
   async (volumes) => {
     const vm = vmOf(CLAIM, { instancetype: ROOT });
     const { template } = vm.spec;

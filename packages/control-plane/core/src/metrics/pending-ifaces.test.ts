@@ -58,7 +58,7 @@ test.each([
     want: "Unplug",
   },
   { what: "gone", nics: DELETED, status: {}, want: undefined },
-])("of an iface is pending, when it is: $what", ({ nics, status, want }) => {
+])("the pending operation of an iface: $what", ({ nics, status, want }) => {
   expect(pendingIfaces(vmiOf(nics, status)).map(({ type }) => type)).toEqual(
     want === undefined ? [] : [want],
   );
@@ -88,13 +88,13 @@ test.each([
     want: 0,
   },
   { what: "none", before: reported("Wiring"), after: {}, want: 0 },
-])("reasons are counted when they are told: $what", ({ before, after, want }) => {
+])("counts a reason when it is reported: $what", ({ before, after, want }) => {
   const was = vmiOf(WANTED, { interfaces: [before] });
   const is = vmiOf(WANTED, { interfaces: [reported("Wiring", after)] });
   expect(newReasons(was, is)).toEqual(Array.from({ length: want }, () => "WireFailed"));
 });
 
-test("every phase has its number, also 0", () => {
+test("reports every phase, also with 0 ifaces", () => {
   const { samples } = ifacePhaseFamily([
     vmiOf(WANTED, { interfaces: [reported("Ready")] }),
     vmiOf(WANTED, { interfaces: [reported("Ready")] }),
@@ -132,7 +132,7 @@ test.each<{ what: string; before: IfaceStatus[]; after: IfaceStatus[]; want: obj
   },
   { what: "is new", before: [], after: [reported("Wiring")], want: [] },
   { what: "is foreign", before: [{ name: "one" }], after: [reported("Wiring")], want: [] },
-])("a phase of an iface that $what has ended: $want", ({ before, after, want }) => {
+])("the ended phases of an iface that $what are $want", ({ before, after, want }) => {
   const [left, right] = [before, after].map((interfaces) => vmiOf(WANTED, { interfaces }));
   expect(findEndedPhases(left ?? vmiOf(WANTED, {}), right ?? vmiOf(WANTED, {}))).toEqual(want);
 });

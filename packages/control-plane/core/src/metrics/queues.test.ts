@@ -16,7 +16,7 @@ test.each([
   ["kubevirt_workqueue_retries_total", "counter", 3],
   ["kubevirt_workqueue_unfinished_work_seconds", "gauge", 4],
   ["kubevirt_workqueue_longest_running_processor_seconds", "gauge", 5],
-])("%s is a %s of each queue", (name, type, value) => {
+])("reports %s as a %s of each queue", (name, type, value) => {
   const family = queueFamilies(new Map([["virt-handler-vmi", FIGURES]])).find(
     (one) => one.name === name,
   );

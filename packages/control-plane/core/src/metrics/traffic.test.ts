@@ -42,7 +42,7 @@ test("has no counters for a missing tap or for other links", () => {
   expect(printed(new Map())).toEqual([]);
 });
 
-test("the labels are KubeVirt's", () => {
+test("has KubeVirt's labels", () => {
   const [family] = trafficFamilies(
     [{ vmi: aVmi(), taps: new Map([["blue", "tap1"]]), links: [TAP] }],
     "node1",

@@ -69,7 +69,7 @@ describe("a VMI", () => {
     expect(vmiInfoFamily([vmi], "None").samples[0]?.labels["evictable"]).toBe(want);
   });
 
-  test("without a guest has no labels for it", () => {
+  test("without guest information has no labels for it", () => {
     const labels = Object.keys(vmiInfoFamily([vmiWith({})], "None").samples[0]?.labels ?? {});
     expect(labels).toEqual(["node", "namespace", "name", "evictable", "outdated"]);
   });
@@ -109,7 +109,7 @@ function aMigration(
   };
 }
 
-test("migrations are counted by phase, and those that have ended are listed", () => {
+test("counts migrations by phase, and lists those that have ended", () => {
   const phases = [
     "Pending",
     "Scheduling",
@@ -148,7 +148,7 @@ test("migrations are counted by phase, and those that have ended are listed", ()
   ]);
 });
 
-test("all that is to be moved is a counter, by the name of 1.9, and a gauge by the older one", () => {
+test("reports the data to migrate as a counter with the 1.9 name and as a gauge with the older name", () => {
   const [total, older] = outgoingMigrationFamilies(
     [{ vmi: aVmi(), job: { state: "running", totalBytes: 5 } }],
     "node1",
@@ -202,7 +202,7 @@ test("reports each NIC that has a network, with its binding", () => {
   expect(family.samples).toEqual(WANT);
 });
 
-test("the same of a VM's template", () => {
+test("reports the NICs of a VM's template in the same way", () => {
   const vm = aVm();
   const { template } = vm.spec;
   const spec = withNics(template.spec, NETWORKS, IFACES);
@@ -211,6 +211,6 @@ test("the same of a VM's template", () => {
   expect(family.samples).toEqual(WANT);
 });
 
-test("a VM without NICs has none", () => {
+test("reports no NICs for a VM without NICs", () => {
   expect(vmVnicFamily([aVm({ nics: [] })]).samples).toEqual([]);
 });

@@ -35,7 +35,7 @@ function failedAgo(agoMs: number, uid: string, node = "node1") {
   return { ...migration, status: { phase: "Failed" as const, phaseTransitionTimestamps: times } };
 }
 
-describe("a guest that is to leave its node", () => {
+describe("a guest whose node is drained", () => {
   test("gets a migration marked as evacuation", () => {
     expect(plan(reported())).toMatchObject({
       kind: "createMigration",
@@ -62,19 +62,19 @@ describe("a guest that is to leave its node", () => {
       name: "it is being stopped",
       vmi: { ...reported(), metadata: { ...reported().metadata, deletionTimestamp: NOW } },
     },
-  ])("gets none while $name", ({ vmi, change }) => {
+  ])("gets no migration while $name", ({ vmi, change }) => {
     expect(plan(vmi, change)).toBeUndefined();
   });
 
   test.each([
     { name: "has left", status: { nodeName: "node2" } },
     { name: "has ended", status: { phase: "Succeeded" as const } },
-  ])("is told so no longer once it $name", ({ status }) => {
+  ])("is no longer marked once it $name", ({ status }) => {
     expect(plan(reported(status))).toEqual({ kind: "clearMark", node: "node1" });
   });
 });
 
-describe("a try that failed", () => {
+describe("failed attempts", () => {
   test.each([
     { tries: 1, agoMs: 5_000, want: 15_000 },
     { tries: 1, agoMs: 20_000, want: undefined },
@@ -82,7 +82,7 @@ describe("a try that failed", () => {
     { tries: 3, agoMs: 20_000, want: 60_000 },
     { tries: 5, agoMs: 0, want: 320_000 },
     { tries: 9, agoMs: 0, want: 320_000 },
-  ])("$tries of them, the last $agoMs ms ago: the next waits $want ms more", (row) => {
+  ])("$tries of them, the last $agoMs ms ago: the next attempt waits $want ms more", (row) => {
     const { tries, agoMs, want } = row;
     const migrations = Array.from({ length: tries }, (_, index) =>
       failedAgo(agoMs + (tries - 1 - index) * 400_000, `m${String(index)}`),
@@ -101,12 +101,12 @@ describe("a try that failed", () => {
       agoMs: 20_000,
       want: "createMigration",
     },
-  ])("on a node that is $name: $want", ({ isNodeSchedulable, agoMs, want }) => {
+  ])("on a node that is $name lead to $want", ({ isNodeSchedulable, agoMs, want }) => {
     const step = plan(reported(), { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
     expect(step?.kind).toBe(want);
   });
 
-  test("names the next one differently, and does not count migrations of other drains", () => {
+  test("give the next migration another name; migrations of other drains do not count", () => {
     const first = plan(reported());
     const next = plan(reported(), { migrations: [failedAgo(30_000, "m1")] });
     expect(next?.kind).toBe("createMigration");
@@ -120,7 +120,7 @@ test.each([
   { name: "marked on its node", status: { evacuationNodeName: "a", nodeName: "a" }, want: 1 },
   { name: "not marked", status: { nodeName: "a" }, want: 0 },
   { name: "on another node", status: { evacuationNodeName: "a", nodeName: "b" }, want: 0 },
-])("a VMI that is $name has $want conditions of an eviction", ({ status, want }) => {
+])("a VMI that is $name has $want eviction conditions", ({ status, want }) => {
   const conditions = evictionCondition({ ...aGuest({}), status });
   expect(conditions).toHaveLength(want);
   for (const condition of conditions) {

@@ -73,12 +73,12 @@ test.each<{
     isStopped: true,
     want: /^lose: the guest is no longer on the source node, .* within 5 minutes that it runs there$/,
   },
-])("the source says that the guest has left: $name", ({ state, change, isStopped, want }) => {
+])("after the guest left the source: $name", ({ state, change, isStopped, want }) => {
   const facts = { ...openFacts({ ...LEFTOVER, ...state }), migration: CANCELLED, ...change };
   expect(printDecision(isStopped ? stopped(facts) : facts)).toMatch(want);
 });
 
-test("a guest that is lost has failed, however the pod that it had left ends", () => {
+test("a lost guest has failed, whatever happens to its former pod", () => {
   const facts = openFacts(LEFTOVER, { targetPod: ENDED });
   const members = buildVmiFields(facts, decide(facts));
   expect(members).toMatchObject({
@@ -93,7 +93,7 @@ test("a guest that is lost has failed, however the pod that it had left ends", (
   expect(buildVmiStatus(afterwards, NOW)).toMatchObject({ phase: "Failed", reason: "GuestLost" });
 });
 
-describe("a guest that is held", () => {
+describe("a guest paused on its target", () => {
   const message = expect.stringMatching(
     /^the guest is paused on node node2, .*: \/dev\/sda, which it has not\. .*otherwise restart the VM$/,
   ) as string;

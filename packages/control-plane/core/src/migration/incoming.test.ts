@@ -185,7 +185,7 @@ test.each([
   },
   { name: "fewer paths", came: { ...WIRED, paths: [] }, want: [] },
 ] as readonly { name: string; came: IncomingDomain; want: string[] }[])(
-  "what has come: $name",
+  "finds differences of the incoming domain: $name",
   ({ came: incoming, want }) => {
     expect(findIncomingFaults(incoming, WIRED)).toEqual(want);
   },

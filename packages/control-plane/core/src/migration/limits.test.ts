@@ -28,7 +28,7 @@ test.each([
     },
     want: { throttles: true, maxDowntimeMs: 300, silenceMs: 20_000, allowsUnsafe: true },
   },
-])("of $name", ({ given: input, want }) => {
+])("reads the limits: $name", ({ given: input, want }) => {
   const state = input === undefined ? {} : { migrationConfiguration: input };
   expect(readMigrationLimits(state)).toEqual(want);
 });
@@ -51,7 +51,7 @@ test.each([
     given: { maxDowntimeMs: 1, isEmulated: false },
     want: [1, 1, 1, 1, 1, 1, 1],
   },
-])("how long a guest may stand still: $name", ({ given: input, want }) => {
+])("limits the guest's downtime: $name", ({ given: input, want }) => {
   expect(ITERATIONS.map((iteration) => downtimeAt(iteration, input))).toEqual(want);
 });
 
@@ -64,7 +64,7 @@ test.each([
     want: false,
   },
   { name: "its time is over", given: { allowWorkloadDisruption: true }, afterS: 20, want: true },
-])("a guest is disrupted or not where $name: $want", ({ given: input, afterS, want }) => {
+])("a guest may be disrupted if $name: $want", ({ given: input, afterS, want }) => {
   const state = {
     startTimestamp: "2026-01-01T00:00:00Z",
     migrationConfiguration: { completionTimeoutPerGiB: 20, ...input },

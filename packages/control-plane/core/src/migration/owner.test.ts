@@ -143,17 +143,17 @@ describe("the owner and its pod", () => {
   test.each([
     { name: "no pod there", vmi: vmiIn("c") },
     { name: "no pod at all", vmi: aVmi({ status: { nodeName: "c" } }) },
-  ])("$name is nothing to work with", ({ vmi }) => {
+  ])("$name: returns no launcher", ({ vmi }) => {
     expect(launcherOn(vmi, "c")).toBeUndefined();
   });
 
-  test("before a node is named, that of the pod owns it", () => {
+  test("before the node is known, the pod on its node owns the VMI", () => {
     const vmi = aVmi({ status: { activePods: { one: "a" } } });
     expect(launcherOn(vmi, "a")).toEqual({ uid: "one", name: FIRST, role: "owner" });
   });
 });
 
-test("a migration without a uid is none", () => {
+test("a migration without a uid does not count", () => {
   expect(openMigration(vmiIn("a", { targetNode: "b" }))).toBeUndefined();
 });
 
@@ -170,7 +170,7 @@ test("only the owner's pod is the launcher", () => {
   expect(areLaunchers(vmiIn("b", MOVE))).toEqual([false, true]);
 });
 
-test("the target sees its own pod's attachments, and no reports of the other one's", () => {
+test("the target sees its own pod's attachments, and no reports of the source", () => {
   const attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" } as const;
   const vmi = vmiIn("a", { ...MOVE, targetAttachments: [attachment] });
   const other = { ...attachment, podInterfaceName: "pod2" };

@@ -42,7 +42,7 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string 
     want: "Cannot migrate VMI, Reason: LiveMigratableUnknown, Message: whether the guest can be migrated is known once it runs",
   },
   { name: "one that can be migrated", vmi: vmiThat("Running", YES), want: undefined },
-])("a migration of $name: $want", ({ vmi, want }) => {
+])("a migration for $name: $want", ({ vmi, want }) => {
   expect(migrationProblem(vmi, KEY)).toBe(want);
 });
 
@@ -89,7 +89,7 @@ test.each<{
     want: undefined,
   },
 ])(
-  "an eviction by $strategy of the VM, $clusterStrategy of the cluster, of $vmi.status: $want",
+  "an eviction with $strategy in the VM and $clusterStrategy in the cluster, of $vmi.status: $want",
   ({ strategy, clusterStrategy = "None", vmi, want }) => {
     const spec = strategy === undefined ? vmi.spec : { ...vmi.spec, evictionStrategy: strategy };
     const answer = respondToEviction({ ...vmi, spec }, launcherPodName(vmi), clusterStrategy);
@@ -98,7 +98,7 @@ test.each<{
   },
 );
 
-test("the target of a migration is not evicted, and known while the migration is open", () => {
+test("denies the eviction of a migration's target, which is known while the migration is open", () => {
   const move = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
   const [source, target] = [launcherPodName(aVmi()), launcherPodName(aVmi(), "m1")];
   const open = vmiThat("Running", YES, { nodeName: "a", migrationState: move });

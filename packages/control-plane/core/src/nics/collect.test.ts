@@ -36,7 +36,7 @@ function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
   return { name, mtu: 1400, carrier: false, ...more };
 }
 
-test("of an iface that is declared only, its entry, its network and the names that it will have", () => {
+test("a declared iface has its entry, its network and its planned names", () => {
   expect(collect({})).toEqual([
     {
       name: "one",
@@ -49,8 +49,8 @@ test("of an iface that is declared only, its entry, its network and the names th
   ]);
 });
 
-describe("whose iface it is", () => {
-  test("lists the spec's interfaces in order, then leftovers by name", () => {
+describe("the list of ifaces", () => {
+  test("contains the spec's interfaces in order, then leftovers by name", () => {
     const vmi = vmiWith(
       {
         attachments: [attachmentOf("z", "pod1"), attachmentOf("two", "pod2")],
@@ -63,7 +63,7 @@ describe("whose iface it is", () => {
   });
 });
 
-describe("the NIC in the pod is called as", () => {
+describe("the name of the NIC in the pod is what", () => {
   const reported = { name: "one", podInterfaceName: "pod-reported" };
   const attachments = [attachmentOf("one", "pod-attached")];
 
@@ -102,10 +102,10 @@ describe("the NIC in the pod is called as", () => {
   });
 });
 
-describe("links", () => {
+describe("the links of an iface", () => {
   const LINKS = [link(POD_NIC), link("k6t-7692c3ad354"), link("tap7692c3ad354", { carrier: true })];
 
-  test("are those of the iface's names, with the MTU of the pod's NIC", () => {
+  test("have the iface's names and the MTU of the pod's NIC", () => {
     const [facts] = collect({ links: LINKS });
     expect(facts?.links).toEqual({
       podInterface: true,
@@ -142,10 +142,10 @@ describe("links", () => {
   });
 });
 
-describe("the device", () => {
+describe("the device of an iface", () => {
   const pciAddress = parsePciAddress("0000:02:00.0");
 
-  test("is the NIC of the iface's alias, with the guest's word on its MAC", () => {
+  test("is the NIC with the iface's alias, including the guest's report for its MAC", () => {
     const link = { mac: MAC, name: "enp2s0", ipv4: { value: ["10.0.0.1"] } };
     const guest = {
       nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]),

@@ -62,7 +62,7 @@ function phase(observed: Observed): string | undefined {
   return iface && decidePhase(iface);
 }
 
-test("a plugin with nothing but a sidecar is one", () => {
+test("resolves a plugin with only a sidecar as binding hook", () => {
   expect(resolveBinding(IFACE, { name: "default", pod: {} }, BINDINGS)).toEqual({
     kind: "hook",
     hasHook: true,
@@ -74,7 +74,7 @@ test("rejects link state down, which only the hook could set", () => {
   expect(down).toMatchObject({ kind: "refused", field: "state" });
 });
 
-test("the guest is defined without it, and nothing is wired", () => {
+test("the domain is defined without the NIC, and nothing is wired", () => {
   const plan = planNodeVm(facts({}));
   expect(plan.map(({ kind }) => kind)).toEqual(["defineDomain", "startDomain"]);
   expect(JSON.stringify(plan)).not.toContain("<interface");
@@ -90,7 +90,7 @@ describe("a running guest needs no action", () => {
     expect(planNodeVm(facts({ nics, isRunning: true }))).toEqual([]);
   });
 
-  test("before that it is on its way", () => {
+  test("before its start the iface is attaching", () => {
     expect(phase({})).toBe("Attaching");
   });
 });

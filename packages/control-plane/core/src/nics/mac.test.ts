@@ -79,7 +79,7 @@ test.each([
 });
 
 describe("a new MAC", () => {
-  test("is local and unicast, whatever the random bytes", () => {
+  test("is local and unicast for any random bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 6, maxLength: 6 }), (bytes) => {
         const mac = chooseMac(new Set(), () => bytes);
@@ -89,7 +89,7 @@ describe("a new MAC", () => {
     );
   });
 
-  test("is another one if the first is in use", () => {
+  test("differs from a MAC in use", () => {
     expect(chooseMac(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
   });
 });
@@ -97,7 +97,7 @@ describe("a new MAC", () => {
 describe("missing MACs", () => {
   const sources = { namespace: "ns", earlier: [] };
 
-  test("are filled in on secondary networks only", () => {
+  test("are generated on secondary networks only", () => {
     const spec = specOf(
       [{ name: "default", bridge: {} }, { name: "nic" }, { name: "gone", state: "absent" }],
       [
@@ -154,7 +154,7 @@ test("generates MACs that are unique and differ from existing ones in any notati
   ]);
 });
 
-test("the first of the earlier ones that has a MAC counts", () => {
+test("uses the first earlier NIC that has a MAC", () => {
   const mac = "02:cc:00:00:00:01";
   const earlier = [onBlue({}), onBlue({ macAddress: "" }), onBlue({ macAddress: mac })];
   const elsewhere = specOf([], [{ name: "nic", multus: { networkName: "blue" } }]);
@@ -162,7 +162,7 @@ test("the first of the earlier ones that has a MAC counts", () => {
   expect(withMacs(onBlue({}), sources)[0]?.macAddress).toBe(mac);
 });
 
-test("an earlier MAC that another iface of the network names now is that one's", () => {
+test("does not use an earlier MAC that another iface of the network now has", () => {
   const mac = "02:cc:00:00:00:01";
   const network = { multus: { networkName: "blue" } };
   const networks = [
@@ -175,17 +175,17 @@ test("an earlier MAC that another iface of the network names now is that one's",
   expect(macs.map(({ macAddress }) => macAddress)).toEqual(["02:00:00:00:00:01", mac]);
 });
 
-test("a broken source of random bytes does not hold anything up", () => {
+test("accepts a duplicate MAC from a broken source of random bytes", () => {
   const stuck = (size: number): Uint8Array => new Uint8Array(size);
   expect(chooseMac(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");
 });
 
-test("the first byte is drawn too", () => {
+test("the first byte is random too", () => {
   const first = (size: number): Uint8Array => new Uint8Array(size).fill(0xf0);
   expect(chooseMac(new Set(), first)).toBe("f2:f0:f0:f0:f0:f0");
 });
 
-describe("twins", () => {
+describe("NICs with the same MAC", () => {
   const own = { namespace: "ns", name: "vm", spec: onBlue({ macAddress: "02-AA-00-00-00-01" }) };
   const mac = "02:aa:00:00:00:01";
 
@@ -226,7 +226,7 @@ describe("twins", () => {
     expect(findMacTwins(own, [other])).toHaveLength(want);
   });
 
-  test("are none without a MAC, or on the pod's network", () => {
+  test("do not exist without a MAC or on the pod network", () => {
     const none = { ...own, spec: onBlue({}) };
     expect(findMacTwins(none, [{ ...none, name: "other" }])).toEqual([]);
     const pod = specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]);
@@ -234,7 +234,7 @@ describe("twins", () => {
     expect(findMacTwins(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
   });
 
-  test("names the interface, the network and the VM", () => {
+  test("are reported with interface, network and VM", () => {
     const other = { ...own, name: "other" };
     expect(findMacTwins(own, [other])).toEqual([
       {

@@ -62,7 +62,7 @@ const OVERLAY: Network = {
 };
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/network/namescheme/networknamescheme_test.go
-describe("NICs in the pod are called as KubeVirt calls them", () => {
+describe("NICs in the pod have KubeVirt's names", () => {
   test.each([
     { name: "hashed scheme, no networks", scheme: schemeOf(aVmiOn(undefined)), kubevirt: {} },
     {
@@ -107,7 +107,7 @@ const NO_DETECTION =
   "no scheme is detected: whatever has another name is somebody else's and stays, and a new NIC gets its hash";
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/network/namescheme/networknamescheme_test.go, pkg/network/link/names_test.go
-describe("names differ from KubeVirt's on purpose", () => {
+describe("names that deliberately differ from KubeVirt's", () => {
   test.each([
     {
       name: "ordinal scheme, multus default plus two secondaries",
@@ -156,7 +156,7 @@ describe("names differ from KubeVirt's on purpose", () => {
 });
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/network/link/names_test.go
-describe("bridge and tap follow the NIC in the pod", () => {
+describe("names of bridge and tap for a NIC in the pod", () => {
   test.each([
     {
       name: "tap for an ordinal secondary",
@@ -194,12 +194,12 @@ describe("bridge and tap follow the NIC in the pod", () => {
     { name: "eth0", want: false },
     { name: "xpod16477688c0e", want: false },
     { name: "pod16477688c0ef", want: false },
-  ])("$name is Patchbay's to remove: $want", ({ name, want }) => {
+  ])("$name may be removed by Patchbay: $want", ({ name, want }) => {
     expect(isOwnPodInterfaceName(name)).toBe(want);
   });
 });
 
-test("keeps the recorded name of a NIC, whatever the current scheme", () => {
+test("retains the recorded name of a NIC with any current scheme", () => {
   const vmi = aVmiOn(RED_AND_GREEN);
   const identity = { networkName: "default/rednet", podInterfaceName: "net1" };
   const attachments = [{ name: "red", ...identity, state: "Requested" as const }];

@@ -73,7 +73,7 @@ test("starts the guest with the NIC only if the socket exists", () => {
   expect(JSON.stringify(plan([fast(missing)]))).not.toContain("vhost-pod0a");
 });
 
-describe("it waits", () => {
+describe("a vhost-user NIC waits", () => {
   const message = "what was found";
   const problem = (reason: "BackendMissing" | "BackendRefused"): Partial<LinkFacts> => ({
     socketProblem: { reason, message },
@@ -101,7 +101,7 @@ describe("it waits", () => {
     expect(message.message).not.toBe("");
   });
 
-  test("for nothing of the sort where processors are real", () => {
+  test("for nothing if the guest is not emulated", () => {
     const steps = live([fast(FOUND)], { useEmulation: false });
     expect(listSteps(steps)).toEqual(["linkSocket a", "attachDevice a"]);
   });

@@ -76,27 +76,27 @@ const UNPLUG: readonly Row[] = [
   { name: "nowhere", given: {}, want: undefined },
 ];
 
-describe("an iface that is wanted and", () => {
+describe("the phase of a requested iface", () => {
   test.each(PLUG)("$name: $want", ({ given: input, want }) => {
     expect(decidePhase(anIface(input))).toBe(want);
   });
 });
 
-describe("an iface that is not wanted and", () => {
+describe("the phase of an iface that is no longer requested", () => {
   test.each(UNPLUG)("$name: $want", ({ given: input, want }) => {
     expect(decidePhase(anIface({ ...input, ...DELETED }))).toBe(want);
     expect(decidePhase(anIface({ ...input, ...ABSENT }))).toBe(want);
   });
 });
 
-test("one whose attachment is being removed finishes the unplug, also when it is wanted", () => {
+test("an iface whose attachment is being removed finishes the unplug, even if it is requested again", () => {
   const removing = { attachment: "Removing" } as const;
   expect(decidePhase(anIface({ ...removing, links: IN_USE, ...DEVICE }))).toBe("Detaching");
   expect(decidePhase(anIface({ ...removing, links: WIRED }))).toBe("Unwiring");
   expect(decidePhase(anIface(removing))).toBe("PodDetaching");
 });
 
-describe("the guest releases a device", () => {
+describe("the guest must release a device", () => {
   const attachment = "Attached" as const;
 
   test.each<{ name: string; given: IfaceOptions; want: boolean }>([
@@ -115,7 +115,7 @@ describe("the guest releases a device", () => {
   });
 });
 
-describe("an iface whose network is another", () => {
+describe("an iface whose network changes", () => {
   const inPod = { ...NO_LINKS, podInterface: true };
   const there = { name: "a", podInterfaceName: "pod2", state: "Attached" } as const;
   const swap = { podInterfaceName: "pod2", links: inPod, attachment: there };
@@ -163,7 +163,7 @@ describe("an iface whose network is another", () => {
     expect(decidePhase({ ...anIface(input), swap: to })).toBe(want);
   });
 
-  test("goes when it is not wanted, with what is left of either", () => {
+  test("is unplugged if no longer requested, including leftovers of both networks", () => {
     expect(decidePhase({ ...anIface({ ...ready, ...ABSENT }), swap })).toBe("Detaching");
     const left = { ...anIface({ attachment: "Attached", ...ABSENT }), leftovers: ["pod2"] };
     expect(decidePhase(left)).toBe("Unwiring");
@@ -181,6 +181,6 @@ test.each<readonly [IfacePhase, HotplugType]>([
   ["Detaching", "Unplug"],
   ["Unwiring", "Unplug"],
   ["PodDetaching", "Unplug"],
-])("%s belongs to a %s", (phase, kind) => {
+])("phase %s belongs to operation %s", (phase, kind) => {
   expect(toHotplugType(phase)).toBe(kind);
 });

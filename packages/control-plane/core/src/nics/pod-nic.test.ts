@@ -19,6 +19,6 @@ test.each([
   expect(findMovedNic(links, NIC.name)).toBe(want);
 });
 
-test("keeps the address of a NIC that is named by its position", () => {
+test("retains the address of a NIC that is named by its position", () => {
   expect(findMovedNic([{ name: "net12-nic" }], "net12")).toBe("net12-nic");
 });

@@ -29,7 +29,7 @@ function running(nics: readonly NicSketch[], left: readonly string[]): VirtualMa
   return aVmi({ nics, status: { interfaces: left.map((name) => ({ name })) } });
 }
 
-test("a renamed iface is an unplug, then a plug", () => {
+test("a renamed iface is unplugged first and then plugged", () => {
   const renamed = [{ name: "new", mac: MAC }];
   const requested = step(running([{ name: "old", mac: MAC }], ["old"]), renamed);
   expect(printNics(requested)).toEqual(["old absent"]);
@@ -50,7 +50,7 @@ test("waits for nothing if no value is reused", () => {
   ]);
 });
 
-test("the same MAC on another network waits for nothing", () => {
+test("does not wait for the same MAC on another network", () => {
   const wanted = [{ name: "new", mac: MAC, network: "red" }];
   expect(printNics(step(running([{ name: "old", mac: MAC }], ["old"]), wanted))).toEqual([
     "old absent",
@@ -79,7 +79,7 @@ test("treats an interface's previous network as free", () => {
   expect(printNetworks(next)).toEqual(["c red", "a blue"]);
 });
 
-describe("a NIC whose network is another", () => {
+describe("a NIC whose network changes", () => {
   const OTHER = "02:00:00:00:00:02";
   const before = [
     { name: "a", mac: MAC },
@@ -138,7 +138,7 @@ describe("a NIC whose network is another", () => {
     expect(printNetworks(step(running(from, names), to))).toEqual(want);
   });
 
-  test("brings along what it asks of its network, and else keeps what it was started with", () => {
+  test("adopts network settings of the new spec, and retains its other values until a restart", () => {
     const vmi = running([{ name: "a", mac: MAC }], ["a"]);
     const { spec } = aVm({ nics: [{ name: "a", mac: OTHER, network: "red" }] }).spec.template;
     const [iface] = spec.domain.devices?.interfaces ?? [];
@@ -172,7 +172,7 @@ describe("a NIC whose network is another", () => {
   });
 });
 
-test("what is refused anyway is left to admission, which says why", () => {
+test("does not check changes that admission rejects with a reason", () => {
   const wanted = [
     { name: "stays", mac: MAC },
     { name: "twin", mac: MAC },
@@ -192,7 +192,7 @@ function stateAfter(template: VmiSpec, state?: string): string | undefined {
   return nicsAfter(template, onPodNetwork(state)).ifaces[0]?.state;
 }
 
-test("the link of the default network's iface follows, and nothing else of it", () => {
+test("copies only the link state of the default network's iface", () => {
   expect(stateAfter(onPodNetwork("down").spec)).toBe("down");
   expect(stateAfter(onPodNetwork("up").spec, "down")).toBe("up");
   expect(stateAfter(onPodNetwork().spec, "down")).toBeUndefined();

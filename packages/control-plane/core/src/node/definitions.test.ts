@@ -67,7 +67,7 @@ describe("devices that a pod must request", () => {
     expect(Object.fromEntries(networkResources(selections, definitions))).toEqual(want);
   });
 
-  test("nothing that no node offers, which would leave the pod Pending", () => {
+  test("nothing that no node offers, because the pod would stay Pending", () => {
     const selections = ["a", "b"].map((name) => ({ namespace: "ns", name }));
     const counts = networkResources(selections, definitions, new Set(["nics.io/two"]));
     expect(Object.fromEntries(counts)).toEqual({ "nics.io/two": 1 });
@@ -126,7 +126,7 @@ describe("networks that a node does not have", () => {
     );
   });
 
-  test("of many nodes that have it some are named", () => {
+  test("names some of many nodes that have the network", () => {
     const nodes = Array.from({ length: 8 }, (_, at) => `n${String(at + 1)}`);
     const definitions = new Map([["ns/blue", aDefinition({ problems: [problem("n1")] })]]);
     expect(findUnavailableNetworks("n1", definitions, nodes).get("ns/blue")?.message).toContain(

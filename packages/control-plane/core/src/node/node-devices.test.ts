@@ -31,6 +31,6 @@ test.each([
     kubevirt: configured({ featureGates: ["VhostUserDataplane"] }),
     want: [kvm, tun, vhostNet, sockets, all],
   },
-])("what a node offers $name", ({ kubevirt, want }) => {
+])("plans the devices that a node offers $name", ({ kubevirt, want }) => {
   expect(planNodeOffers(kubevirt)).toEqual(want);
 });

@@ -45,7 +45,7 @@ test.each([
     want: false,
   },
   { name: "none", node: undefined, want: false },
-])("whether a node is lost: $name", ({ node, want }) => {
+])("decides whether a node is unresponsive: $name", ({ node, want }) => {
   expect(isNodeUnresponsive(node)).toBe(want);
   expect(isNodeUnresponsive(node && trimNode(node))).toBe(want);
   expect(findNodeLoss(node)?.reason).toBe(want ? "NodeUnresponsive" : undefined);
@@ -67,7 +67,7 @@ test("names the node and the solution", () => {
   );
 });
 
-test("the extended resources that any node has are those that pods may request", () => {
+test("pods may request the extended resources that any node has", () => {
   const withCapacity = (capacity: Record<string, string>) => {
     const node = aNode("True");
     return trimNode({ ...node, status: { ...node.status, capacity } });
@@ -86,7 +86,7 @@ test.each<{ phase: VmiPhase; before: readonly VmiPhase[]; want: boolean }>([
   { phase: "Unknown", before: ["Scheduled", "Running"], want: true },
   { phase: "Unknown", before: ["Scheduled"], want: false },
   { phase: "Failed", before: ["Running"], want: false },
-])("whether a guest has run: $phase after $before", ({ phase, before, want }) => {
+])("decides whether a guest has run: $phase after $before", ({ phase, before, want }) => {
   const phaseTransitionTimestamps = before.map((each) => ({
     phase: each,
     phaseTransitionTimestamp: "2026-01-01T00:00:00Z",

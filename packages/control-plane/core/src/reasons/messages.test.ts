@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { findAdvice, findEventType } from "./table.ts";
 import { hasRefusedUnplug, noFreePortMessage } from "./messages.ts";
 
-describe("the way out of a VM without free ports", () => {
+describe("advice for a VM without free ports", () => {
   const vmi = aVmi({ status: { pciePorts: { total: 4, free: 1 } } });
   const pc = { ...vmi, spec: { ...vmi.spec, domain: { machine: { type: "pc" } } } };
   const annotations = { "kubevirt.io/placePCIDevicesOnRootComplex": "true" };
@@ -43,11 +43,11 @@ test.each([
   { reason: "WaitingForGuest", event: undefined },
   { reason: "AReasonOfTomorrow", event: "Warning" },
   { reason: "constructor", event: "Warning" },
-])("$reason is told by an event: $event", ({ reason, event }) => {
+])("$reason has event type $event", ({ reason, event }) => {
   expect(findEventType(reason)).toBe(event);
 });
 
-test("adds advice to errors without it", () => {
+test("finds advice only for reasons that have some", () => {
   expect(findAdvice("PciAddressInUse")).toBe("choose another pciAddress, or none");
   expect(findAdvice("AttachFailed")).toBeUndefined();
 });
@@ -62,6 +62,6 @@ test.each([
   },
   { name: "asked three times", count: 3, isRefused: false, want: true },
   { name: "asked once, which failed", count: 1, isRefused: true, want: true },
-])("a guest that was $name keeps the device: $want", ({ count, isRefused, want }) => {
+])("a guest that was $name has refused the unplug: $want", ({ count, isRefused, want }) => {
   expect(hasRefusedUnplug({ count, isRefused })).toBe(want);
 });

@@ -70,7 +70,7 @@ const TABLE = Object.entries(ROWS).map(([code, want]) => ({
 }));
 
 describe("an error of libvirt", () => {
-  test("is in the table, each of them", () => {
+  test("has a row in the table for each code", () => {
     expect(Object.keys(ROWS).sort()).toEqual(Object.keys(LIBVIRT_ERRORS).sort());
   });
 
@@ -83,7 +83,7 @@ describe("an error of libvirt", () => {
     expect(plug.attempts).toBe(1);
   });
 
-  test.each(TABLE)("$code is left alone for $leastMs ms at least", ({ error, leastMs }) => {
+  test.each(TABLE)("$code is not retried for at least $leastMs ms", ({ error, leastMs }) => {
     expect(minRetryDelayMs(error)).toBe(leastMs);
   });
 });
@@ -175,14 +175,14 @@ describe("an error of a network", () => {
       says: "ns/blue; create it, or name another one",
       isFault: false,
     },
-  ])("$name says what to do", ({ error, reason, says: message, isFault }) => {
+  ])("$name has advice", ({ error, reason, says: message, isFault }) => {
     expect(reasonOf(error)).toBe(reason);
     expect(messageWithAdvice(error, { network: "ns/blue" })).toContain(message);
     expect(isDefinitionFault(error)).toBe(isFault);
   });
 
   test.each([new Error("x"), undefined, new AppError("KUBE_CONFLICT")])(
-    "is none of another kind: %s",
+    "does not include other errors: %s",
     (error) => {
       expect(isDefinitionFault(error)).toBe(false);
     },

@@ -14,7 +14,7 @@ describe("the event of a reason", () => {
     expect(findEventType(reason)).toBe(want);
   });
 
-  test("is a normal one for these, which end by themselves", () => {
+  test("is Normal for reasons that end by themselves", () => {
     const normal = Object.keys(REASONS).filter((reason) => findEventType(reason) === "Normal");
     expect(normal.toSorted()).toEqual([
       "DomainBusy",
@@ -25,7 +25,7 @@ describe("the event of a reason", () => {
   });
 });
 
-test.each([{ sriov: {} }, { passtBinding: {} }])("what is not built of %j has an entry", (part) => {
+test.each([{ sriov: {} }, { passtBinding: {} }])("the rejection of %j has an entry", (part) => {
   const binding = resolveBinding({ name: "nic", ...part }, undefined, {});
   expect(binding).toMatchObject({ kind: "refused" });
   expect(Object.keys(REASONS)).toContain("reason" in binding && binding.reason);
@@ -36,6 +36,6 @@ test.each([
   { reason: "CniFailed", want: "administrator" },
   { reason: "Unheard", want: undefined },
   { reason: undefined, want: undefined },
-])("who can help with $reason: $want", ({ reason, want }) => {
+])("the owner of reason $reason is $want", ({ reason, want }) => {
   expect(findReasonOwner(reason)).toBe(want);
 });

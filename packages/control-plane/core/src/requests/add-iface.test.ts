@@ -18,7 +18,7 @@ import {
 import { planAddIface, type AddIfaceRequest, type NicTarget } from "./ifaces.ts";
 import type { NicPlan } from "./refusal.ts";
 
-describe("adding", () => {
+describe("adding an interface", () => {
   test("to a VM tests both lists and appends to both", () => {
     const vm = aVm();
     const path = "/spec/template/spec";
@@ -39,11 +39,11 @@ describe("adding", () => {
     });
   });
 
-  test("to a stopped VM is for its next start", () => {
+  test("to a stopped VM takes effect at its next start", () => {
     expect(add({ kind: "vm", vm: aVm() })).toMatchObject({ kind: "patch", effect: "start" });
   });
 
-  test("to a VM without any list tests its version instead", () => {
+  test("to a VM without lists tests its version instead", () => {
     const vm: VirtualMachine = { ...aVm(), spec: { template: { spec: { domain: {} } } } };
     expect(add({ kind: "vm", vm })).toMatchObject({
       operations: [
@@ -84,7 +84,7 @@ describe("adding", () => {
       says: 'NetworkAttachmentDefinition "red" not found in namespace nets',
     },
   ])(
-    "a missing network $named is named with its namespace",
+    "reports a missing network $named with its namespace",
     ({ named, nearestNetwork, says: message }) => {
       const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
       const target: NicTarget = { kind: "vm", vm: aVm() };
@@ -124,7 +124,7 @@ describe("adding", () => {
       want: "02:00:00:00:00:08",
     },
     { name: "a new one", vmi: aVmi(), fields: {}, want: "02:00:00:00:00:09" },
-  ])("gives it $name as MAC", ({ vmi, fields, want }) => {
+  ])("sets $name as MAC", ({ vmi, fields, want }) => {
     const plan = planAddIface({
       target: { kind: "vm", vm: aVm(), vmi },
       request: { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields },
@@ -240,11 +240,11 @@ describe("adding", () => {
         ),
       want: [409, "FieldValueDuplicate name"],
     },
-  ])("refuses $name", ({ plan, want }) => {
+  ])("rejects $name", ({ plan, want }) => {
     expect(refusalOf(plan())).toEqual(want);
   });
 
-  test("refuses in the terms of the request", () => {
+  test("is rejected with the request's field names", () => {
     const plan = add({ kind: "vm", vm: aVm() }, { fields: { macAddress: "zz" } });
     expect(plan).toMatchObject({
       refusal: { message: "interface 'blue' has malformed MAC address (zz)." },
@@ -309,7 +309,7 @@ describe("adding", () => {
       request: { fields: { model: "e1000", state: "down" } },
       says: "interface 'blue' already exists with another model",
     },
-  ])("says why it is a conflict: $name", ({ target, request, says: message }) => {
+  ])("reports the reason of a conflict: $name", ({ target, request, says: message }) => {
     expect(add(target, request)).toMatchObject({ refusal: { code: 409, message } });
   });
 
@@ -329,7 +329,7 @@ describe("adding", () => {
   test.each([
     { name: "is over", status: { phase: "Failed" } as const, deletionTimestamp: undefined },
     { name: "is ending", status: { phase: "Running" } as const, deletionTimestamp: "x" },
-  ])("to a VM whose VMI $name is for its next start", ({ status, deletionTimestamp }) => {
+  ])("to a VM whose VMI $name takes effect at its next start", ({ status, deletionTimestamp }) => {
     const { metadata, ...rest } = aVmi({}, status);
     const deleted = deletionTimestamp === undefined ? {} : { deletionTimestamp };
     const vmi = { ...rest, metadata: { ...metadata, ...deleted } };
@@ -341,7 +341,7 @@ describe("adding", () => {
     });
   });
 
-  test("on a deleted or unknown VMI is a conflict", () => {
+  test("to a deleted VMI or a VMI without status is a conflict", () => {
     const { metadata, ...rest } = aVmi();
     const ending = { ...rest, metadata: { ...metadata, deletionTimestamp: "x" } };
     const unseen = { apiVersion: rest.apiVersion, kind: rest.kind, metadata, spec: rest.spec };

@@ -31,14 +31,14 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number;
     code: 400,
     words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet",
   },
-])("$name is refused: $code", ({ vmi, code, words: text }) => {
+])("rejects $name: $code", ({ vmi, code, words: text }) => {
   expect(planMigrate(vmi, {})).toMatchObject({
     kind: "refused",
     refusal: { code, message: text },
   });
 });
 
-test.each([{}, { addedNodeSelector: { zone: "b" } }])("%j goes into the migration", (options) => {
+test.each([{}, { addedNodeSelector: { zone: "b" } }])("copies %j into the migration", (options) => {
   expect(planMigrate(vmiThat("Running", "True"), options)).toMatchObject({
     kind: "create",
     spec: { vmiName: "vm1", ...options },
@@ -52,7 +52,7 @@ test.each([
   { body: { dryRun: ["All"] }, want: {} },
   { body: { addedNodeSelector: null }, want: {} },
   { body: { addedNodeSelector: { a: "b" } }, want: { addedNodeSelector: { a: "b" } } },
-])("a body $body asks for $want", ({ body, want }) => {
+])("body $body requests $want", ({ body, want }) => {
   expect(parseMigrateBody(body)).toEqual({ ok: true, value: want });
 });
 
@@ -61,7 +61,7 @@ test.each([
   { body: "x", field: undefined },
   { body: { addedNodeSelector: "a=b" }, field: "addedNodeSelector" },
   { body: { addedNodeSelector: { a: 1 } }, field: "addedNodeSelector" },
-])("a body $body cannot be read", ({ body, field }) => {
+])("rejects body $body", ({ body, field }) => {
   const parsed = parseMigrateBody(body);
   expect(parsed).toMatchObject({ ok: false, refusal: { code: 400 } });
   const causes = parsed.ok ? [] : parsed.refusal.causes;

@@ -72,7 +72,7 @@ test.each<{ name: string; body: unknown; message: string; fields: readonly strin
     message: "networkAttachmentDefinitionName must be a string",
     fields: [NAD, "acpiIndex", "ips"],
   },
-])("adding with $name is 400", ({ body, message, fields }) => {
+])("adding with $name fails with 400", ({ body, message, fields }) => {
   expect(parseAddIface(body)).toMatchObject({
     ok: false,
     refusal: { code: 400, reason: "BadRequest", message },

@@ -295,7 +295,7 @@ describe.each(Object.keys(SPECS) as readonly Spec[])("%s", (spec) => {
   });
 });
 
-describe("a strategy that is edited", () => {
+describe("an edited run strategy", () => {
   const STRATEGIES = ["Always", "RerunOnFailure", "Manual", "Once", "Halted"] as const;
   /** What is done next by the strategy that is new, whichever was before it. */
   const NEXT: Readonly<Record<RunStrategy, Readonly<Record<string, string>>>> = {
@@ -337,14 +337,14 @@ describe("a strategy that is edited", () => {
   });
 });
 
-describe("a MAC that a running VM has", () => {
+describe("a MAC that another running VM uses", () => {
   const macsInUse = [{ field: "spec.template.spec", message: "MAC address is in use" }];
   test.each([
     { request: "a start", plan: planStart, strategy: "Halted", phase: undefined },
     { request: "a start on request", plan: planStart, strategy: "Manual", phase: undefined },
     { request: "a restart", plan: planRestart, strategy: "Always", phase: "Running" },
     { request: "a restart on request", plan: planRestart, strategy: "Manual", phase: "Running" },
-  ] as const)("refuses $request of $strategy", ({ plan, strategy, phase }) => {
+  ] as const)("blocks $request with strategy $strategy", ({ plan, strategy, phase }) => {
     const stored = aVm({});
     const vm = { ...stored, spec: { ...stored.spec, runStrategy: strategy } };
     const vmi = phase === undefined ? {} : { vmi: aVmi({ ownedByVm: true, status: { phase } }) };

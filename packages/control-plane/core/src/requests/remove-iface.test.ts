@@ -17,7 +17,7 @@ import {
 import type { NicPlan } from "./refusal.ts";
 import type { NicTarget } from "./ifaces.ts";
 
-describe("removing", () => {
+describe("removing an interface", () => {
   test("from a running VM marks the entry", () => {
     const plan = remove({ kind: "vm", vm: aVm(WITH_BLUE), vmi: aVmi(WITH_BLUE) });
     expect(plan).toMatchObject({ kind: "patch", effect: "live" });
@@ -42,7 +42,7 @@ describe("removing", () => {
       name: "what was deleted from the VM and has not left the guest",
       target: { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
     },
-  ])("of $name changes nothing", ({ target }) => {
+  ])("does nothing for $name", ({ target }) => {
     expect(remove(target)).toEqual({
       kind: "unchanged",
       message: "interface 'blue' is already being unplugged",
@@ -61,7 +61,7 @@ describe("removing", () => {
     ]);
   });
 
-  test("reports in the request's terms why an entry stays", () => {
+  test("reports the reason for a rejection with the request's field names", () => {
     const ifaces = [POD_IFACE, { name: "blue", sriov: {} }];
     const plan = remove({
       kind: "vmi",
@@ -105,7 +105,7 @@ describe("removing", () => {
       plan: () => remove({ kind: "vmi", vmi: aVmi(WITH_BLUE, { phase: "Succeeded" }) }),
       want: [409],
     },
-  ])("refuses $name", ({ plan, want }) => {
+  ])("rejects $name", ({ plan, want }) => {
     expect(refusalOf(plan())).toEqual(want);
   });
 });

@@ -92,7 +92,7 @@ const ROWS: readonly (readonly [RunStrategy, Verb, unknown, unknown, unknown])[]
   ],
 ];
 
-describe("a VM that is", () => {
+describe("requests to a VM with strategy", () => {
   test.each(ROWS)("%s: %s", (...[runStrategy, verb, none, alive, over]) => {
     const vm = vmWith({ runStrategy });
     const guests: readonly Guest[] = ["none", "alive", "over"];
@@ -110,7 +110,7 @@ test("a stop cancels only a pending start", () => {
   expect(shown(plan("stop", stopping, "none"))).toBe(NOT_RUNNING);
 });
 
-describe("keeps the form of running or runStrategy", () => {
+describe("retains the form of running or runStrategy", () => {
   test.each([
     { name: "as running", spec: { running: false }, test: { path: "/spec/running", value: false } },
     {
@@ -131,7 +131,7 @@ describe("keeps the form of running or runStrategy", () => {
     });
   });
 
-  test("not at all: the patch holds for the VM as it was read", () => {
+  test("or tests the resource version if neither is set", () => {
     const vm = { ...vmWith({}), metadata: { ...aVm().metadata, resourceVersion: "7" } };
     const planned = plan("start", vm, "none");
     expect(planned.kind === "patchVm" && planned.operations[0]).toEqual({
@@ -157,7 +157,7 @@ describe("a VM that cannot be started", () => {
     ["start", "Manual", "none"],
     ["restart", "Always", "alive"],
     ["restart", "Manual", "alive"],
-  ] as const)("is refused a %s with every field, %s, guest: %s", (verb, strategy, guest) => {
+  ] as const)("rejects a %s with every field, strategy %s, guest: %s", (verb, strategy, guest) => {
     expect(plan(verb, broken(strategy), guest)).toMatchObject({
       kind: "refused",
       refusal: {
@@ -167,7 +167,7 @@ describe("a VM that cannot be started", () => {
     });
   });
 
-  test("reports first that it is not running, and may be stopped", () => {
+  test("is first reported as not running, and may be stopped", () => {
     expect(shown(plan("restart", broken("Always"), "none"))).toBe(NOT_RUNNING);
     expect(shown(plan("stop", broken("Always"), "alive"))).toEqual(HALTED);
   });

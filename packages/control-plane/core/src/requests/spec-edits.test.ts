@@ -10,7 +10,7 @@ import { describe, expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
 import { pluggedBindingCauses, fixedNetworkCauses, refuseVmiChange } from "./spec-edits.ts";
 
-describe("an iface that is plugged into a VMI that runs", () => {
+describe("an iface plugged into a running VMI", () => {
   const withIfaces = (...interfaces: readonly Iface[]): VmiSpec => ({
     domain: { devices: { interfaces: [...interfaces] } },
   });
@@ -137,7 +137,7 @@ function codeOf(kind: string | undefined, spec: VmiSpec, user: string): number {
   return refusal?.code ?? 0;
 }
 
-describe("nothing, the NICs, the rest, and both of a VMI", () => {
+describe("codes for a change of nothing, of the NICs, of the rest, and of both", () => {
   test.each([
     { of: "nobody", kind: undefined, user: "alice", want: [0, 0, 422, 422] },
     { of: "a VM", kind: "VirtualMachine", user: "alice", want: [0, 403, 422, 403] },
@@ -150,7 +150,7 @@ describe("nothing, the NICs, the rest, and both of a VMI", () => {
     },
     { of: "a VM", kind: "VirtualMachine", user: service("virt-handler"), want: [0, 403, 0, 403] },
     { of: "nobody", kind: undefined, user: service("virt-handler"), want: [0, 0, 0, 0] },
-  ])("of $of, by $user: $want", ({ kind, user, want }) => {
+  ])("in a VMI of $of, by user $user: $want", ({ kind, user, want }) => {
     const specs = [...Object.values(CHANGES), BOTH];
     expect(specs.map((spec) => codeOf(kind, spec, user))).toEqual(want);
   });

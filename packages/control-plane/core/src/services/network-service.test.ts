@@ -33,7 +33,7 @@ const READY = [[[8080], [["10.77.1.5", true]]]];
 const UNREADY = [[[8080], [["10.77.1.5", false]]]];
 
 describe("slices", () => {
-  test("has the VM's addresses on the network", () => {
+  test("contain the VM's addresses on the network", () => {
     const spec = { subdomain: "web", hostname: "alpha" };
     const vmis = [aServedVmi("vm1", ["10.77.1.5"], { spec })];
     expect(networkServicePlan(factsOf({ vmis }))).toEqual({
@@ -79,7 +79,7 @@ describe("slices", () => {
     });
   });
 
-  test("have several VMs, and both families", () => {
+  test("contain several VMs and both address families", () => {
     const vmis = [
       aServedVmi("vm1", ["10.77.1.5", "fd77::5"]),
       aServedVmi("vm2", ["FD77:0::6", "10.77.1.6"]),
@@ -102,14 +102,14 @@ describe("slices", () => {
     ]);
   });
 
-  test("changes only with the addresses", () => {
+  test("change only with the addresses", () => {
     const now = factsOf({ vmis: [aServedVmi("vm1", ["10.77.1.9"])] });
     expect(networkServicePlan(now)).not.toEqual(networkServicePlan(factsOf()));
     expect(networkServicePlan(factsOf())).toEqual(networkServicePlan(factsOf()));
   });
 });
 
-describe("of a VM", () => {
+describe("the endpoints of a VM", () => {
   const rows: readonly [string, Parameters<typeof aServedVmi>[2], unknown][] = [
     ["that is ready", {}, READY],
     ["that is not", { status: { conditions: [{ type: "Ready", status: "False" }] } }, UNREADY],
@@ -142,7 +142,7 @@ describe("of a VM", () => {
     expect(shown({ vmis: [aServedVmi("vm1", [], { iface })] })).toEqual([]);
   });
 
-  test("that is not ready, a Service may want all the same", () => {
+  test("are ready if the Service publishes addresses that are not ready", () => {
     const vmis = [aServedVmi("vm1", ["10.77.1.5"], { status: { conditions: [] } })];
     const service = aNetworkService({ publishNotReadyAddresses: true });
     expect(shown({ vmis, service })).toEqual(READY);
@@ -155,12 +155,12 @@ describe("ports", () => {
     return aServedVmi(name, [ip], { spec: { domain: { devices } } });
   }
 
-  test("uses the Service's ports unless it names others", () => {
+  test("equal the Service's ports unless targetPort is set", () => {
     const service = aNetworkService({ ports: [{ port: 80 }] });
     expect(shown({ service })).toEqual([[[80], [["10.77.1.5", true]]]]);
   });
 
-  test("resolves named ports per VM interface, and omits VMs without the port", () => {
+  test("with names are resolved per VM interface; VMs without the port are omitted", () => {
     const service = aNetworkService({ ports: [{ port: 80, targetPort: "http" }] });
     const vmis = [
       serving("vm1", "10.77.1.5", 8080),
@@ -173,7 +173,7 @@ describe("ports", () => {
     ]);
   });
 
-  test("resolves named ports by protocol", () => {
+  test("with names are resolved by protocol", () => {
     const ports = [{ port: 80, protocol: "UDP", targetPort: "http" }];
     const vmis = [serving("vm1", "10.77.1.5", 8080)];
     expect(shown({ service: aNetworkService({ ports }), vmis })).toEqual([]);
@@ -186,7 +186,7 @@ describe("ports", () => {
   });
 });
 
-describe("has no slices and reports why, if", () => {
+describe("creates no slices and reports why if", () => {
   const rows: readonly [string, Partial<NetworkServiceFacts>, RegExp][] = [
     ["there is no definition", { definition: undefined }, /no NetworkAttachmentDefinition default/],
     ["the definition is a tenant's", { trustedNamespaces: ["admins"] }, /tenant's.*admins/],
@@ -221,12 +221,12 @@ test.each([
   "10.77.1.5/24x",
   "10.77.1.5 . 22 }; delete table ip nat; #",
   "",
-])("an address that the network does not give is left out: %j", (ip) => {
+])("omits an address outside the network's subnet: %j", (ip) => {
   expect(shown({ vmis: [aServedVmi("vm1", [ip, "10.77.1.5"])] })).toEqual(READY);
 });
 
 test.each(["127.0.0.1", "169.254.169.254", "224.0.0.1", "fe80::1", "::1", "ff02::1"])(
-  "a special address is left out, whoever gives it: %s",
+  "omits a special address of any network: %s",
   (ip) => {
     const definition = aBlueDefinition({
       ipam: { ranges: [{ subnet: "0.0.0.0/0" }, { subnet: "::/0" }] },
@@ -255,7 +255,7 @@ test.each([
     iface: { addressInfo: { source: "guest-agent" as const, since: "" } },
     want: [],
   },
-])("of two addresses those are endpoints that the guest has: $name", ({ iface, want }) => {
+])("only addresses that the guest has become endpoints: $name", ({ iface, want }) => {
   const vmi = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"], { iface });
   const { slices } = networkServicePlan(factsOf({ vmis: [vmi] }));
   const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
@@ -265,9 +265,9 @@ test.each([
   expect(isEqual(listServiceInputs(vmi), listServiceInputs(before))).toBe(isSame);
 });
 
-describe("inputs of slices", () => {
+describe("the inputs of slices", () => {
   const before = aServedVmi("vm1", ["10.77.1.5"]);
-  test("is the same where only other things change", () => {
+  test("do not change with other fields", () => {
     const now = aServedVmi("vm1", ["10.77.1.5"], {
       metadata: { resourceVersion: "9", annotations: { a: "b" } },
       iface: { ipAddress: "10.77.1.66", mtu: 9000 },
@@ -280,7 +280,7 @@ describe("inputs of slices", () => {
     { name: "a link", now: aServedVmi("vm1", ["10.77.1.5"], { iface: { linkState: "down" } }) },
     { name: "an end", now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }) },
     { name: "a label", now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }) },
-  ])("is another where $name changes", ({ now }) => {
+  ])("change with $name", ({ now }) => {
     expect(listServiceInputs(now)).not.toEqual(listServiceInputs(before));
   });
 });

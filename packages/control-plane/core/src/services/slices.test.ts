@@ -31,7 +31,7 @@ describe("slices", () => {
     ]);
   });
 
-  test("hold as many as one may, and addresses with the same ports", () => {
+  test("are filled to the limit, and contain only addresses with the same ports", () => {
     const parts = Array.from({ length: SLICE_ENDPOINTS_MAX + 1 }, (_none, index) =>
       partOf(`10.77.${String(index >> 8)}.${String(index & 255)}`),
     );
@@ -59,7 +59,7 @@ describe("a plan", () => {
     partOf("10.77.1.9"),
   ]);
 
-  test("is empty where all is as wanted", () => {
+  test("is empty when everything is up to date", () => {
     expect(planSlices(one, stored, WRITER)).toEqual([]);
   });
 
@@ -79,7 +79,7 @@ describe("a plan", () => {
     ]);
   });
 
-  test("does not adopt a foreign slice of that name", () => {
+  test("does not adopt a foreign slice with that name", () => {
     expect(planSlices(one, foreign, WRITER)).toEqual([{ kind: "create", slice: one[0] }]);
   });
 });

@@ -42,7 +42,7 @@ describe("an unplug waits", () => {
   });
 });
 
-describe("requests of a previous process", () => {
+describe("unplug requests of a previous process", () => {
   const reported = { phase: "Detaching", attempts: 4 };
 
   test.each([
@@ -69,13 +69,13 @@ describe("requests of a previous process", () => {
       hotplug: { ...reported, phase: "Ready", reason: "GuestRefused" },
       want: 0,
     },
-  ])("are counted of $name: $want", ({ hotplug, want }) => {
+  ])("are counted for $name: $want", ({ hotplug, want }) => {
     // Literals of the row are members of the unions.
     expect(reportedUnplugRequests({ name: "one", hotplug } as never)).toBe(want);
   });
 });
 
-test("requests of an iface of which nothing is reported are none", () => {
+test("are 0 for an iface without a report", () => {
   expect(reportedUnplugRequests(undefined)).toBe(0);
   expect(reportedUnplugRequests({ name: "one" })).toBe(0);
 });
@@ -168,7 +168,7 @@ describe("the blocked reason of a VMI", () => {
     expect(blockedReason.message).toContain(error.message);
   });
 
-  test("is dated when its reason came", () => {
+  test("retains the time of the first occurrence of its reason", () => {
     const now = { reason: "GuestNotStarted", message: "still", attempts: 5 };
     expect(guestBlockedField(vmi, undefined, NOW)).toEqual({});
     expect(guestBlockedField(vmi, now, NOW)).toEqual({ hindrance: { ...now, since: EARLIER } });
@@ -178,7 +178,7 @@ describe("the blocked reason of a VMI", () => {
   });
 });
 
-describe("attempts", () => {
+describe("the number of attempts", () => {
   const reported = { name: "one", hotplug: { type: "Unplug", phase: "Detaching", attempts: 4 } };
 
   test.each([

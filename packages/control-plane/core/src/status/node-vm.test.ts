@@ -51,11 +51,11 @@ function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
   };
 }
 
-describe("links of the guest's own", () => {
+describe("links that the guest created", () => {
   const link = { mac: "06:00:00:00:00:01", name: "docker0" };
   const unknown = { value: undefined };
 
-  test("lists at most ten after the interfaces, and counts the rest", () => {
+  test("are listed after the interfaces, at most ten; the rest is counted", () => {
     const guestLinks = Array.from({ length: 12 }, () => ({
       ...link,
       ipv4: unknown,
@@ -74,14 +74,14 @@ describe("links of the guest's own", () => {
     expect(status.unlistedGuestInterfaces).toBe(2);
   });
 
-  test("has no count while all are listed", () => {
+  test("have no count while all are listed", () => {
     expect(buildNodeVmStatus(facts(), { blockedReasons: {}, now: NOW })).not.toHaveProperty(
       "unlistedGuestInterfaces",
     );
   });
 });
 
-describe("the phase of a VMI as its node reports it", () => {
+describe("the phase of a VMI in its node's report", () => {
   type Row = {
     readonly before: VmiPhase;
     readonly domain: DomainSnapshot | undefined;
@@ -98,7 +98,7 @@ describe("the phase of a VMI as its node reports it", () => {
     { before: "Running", domain: off, want: "Succeeded" },
     { before: "Running", domain: { ...off, crashed: true }, want: "Failed" },
     { before: "Failed", domain: off, want: undefined },
-  ])("after $before, the domain running: $domain.running: $want", ({ before, domain, want }) => {
+  ])("after $before, domain running $domain.running: $want", ({ before, domain, want }) => {
     const vmi = aVmi({ status: { phase: before } });
     expect(buildNodeVmStatus(facts({ vmi, domain }), { blockedReasons: {}, now: NOW }).phase).toBe(
       want,
@@ -194,7 +194,7 @@ describe("the guest's agent", () => {
 });
 
 describe("the ports of a VMI", () => {
-  test("are those of the domain that runs", () => {
+  test("are those of the running domain", () => {
     expect(buildNodeVmStatus(facts(), { blockedReasons: {}, now: NOW })).toStrictEqual({
       interfaces: [],
       conditions: [],
@@ -203,14 +203,14 @@ describe("the ports of a VMI", () => {
   });
 
   test.each([{ domain: undefined }, { domain: aDomain({ running: false }) }])(
-    "are not told without one: $domain.running",
+    "are omitted without a running domain: $domain.running",
     ({ domain }) => {
       const status = buildNodeVmStatus(facts({ domain }), { blockedReasons: {}, now: NOW });
       expect(status).toStrictEqual({ interfaces: [], conditions: [] });
     },
   );
 
-  test("are counted now, not as they were reported", () => {
+  test("are counted from the domain, not from the last report", () => {
     const names = ["a", "b", "c"];
     const vmi = aVmi({
       nics: names.map((name) => ({ name })),
@@ -276,7 +276,7 @@ test("reports the VMI's blocked reason with the current time", () => {
   expect(blockedReason).toEqual({ ...guest, since: NOW });
 });
 
-describe("while libvirt does not answer", () => {
+describe("while libvirt does not respond", () => {
   const error = new AppError("LIBVIRT_TIMED_OUT", {});
   type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 
@@ -353,7 +353,7 @@ describe("while libvirt does not answer", () => {
     expect(unreachableIfaces(vmi, error, { now: NOW, bindings: {} })).toEqual([own]);
   });
 
-  test("treats an unknown error as the launcher's, and does not count steps that were never tried", () => {
+  test("treats an unknown error as the launcher's, and does not count steps that were not attempted", () => {
     const vmi = aVmi({
       nics: [{ name: "one" }],
       status: { attachments: [{ name: "one", podInterfaceName: "pod1", state: "Attached" }] },

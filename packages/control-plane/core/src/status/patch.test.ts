@@ -6,12 +6,12 @@ const metadata = { name: "vm", resourceVersion: "7" };
 const kind = { apiVersion: "v1", kind: "Thing", metadata };
 const VERSION = { op: "test", path: "/metadata/resourceVersion", value: "7" };
 
-test("a name in a pointer has its slashes and tildes written otherwise", () => {
+test("pointerToken escapes slashes and tildes", () => {
   expect(pointerToken("a/b~c/d~1")).toBe("a~1b~0c~1d~01");
 });
 
 describe("the patch of a status", () => {
-  test("makes the first one, of the object as it was read", () => {
+  test("creates a missing status and tests the resource version", () => {
     expect(statusPatch(kind, { phase: "Pending" })).toEqual([
       VERSION,
       { op: "add", path: "/status", value: { phase: "Pending" } },
@@ -36,7 +36,7 @@ describe("the patch of a status", () => {
     ]);
   });
 
-  test("is empty when nothing is new", () => {
+  test("is empty if nothing changes", () => {
     expect(statusPatch({ ...kind, status: { phase: "Running" } }, { phase: "Running" })).toEqual(
       [],
     );

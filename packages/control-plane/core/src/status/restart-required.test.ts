@@ -179,7 +179,7 @@ test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) =
   expect(same).toBe(why === undefined);
 });
 
-test("disks and volumes are named one by one", () => {
+test("lists disks and volumes one by one", () => {
   const specWith = (volumes: VmiSpec["volumes"], bus: string): VmiSpec => ({
     ...specOf([], { devices: { disks: [{ name: "a", disk: { bus } }] } }),
     ...(volumes === undefined ? {} : { volumes }),

@@ -127,7 +127,7 @@ const EDITS: readonly (Case & { readonly name: string; readonly waits: readonly 
   },
 ];
 
-describe("under Stage", () => {
+describe("with rollout strategy Stage", () => {
   test.each(EDITS)("$name: waits for $waits", ({ vm, vmi, waits }) => {
     expect(outcome({ vm, vmi }, STAGE)).toEqual({ steps: [], waits });
   });
@@ -191,8 +191,8 @@ describe.each([
     name: "other gates alone are listed",
     kubevirt: configured({ developerConfiguration: { featureGates: ["HostDisk"] } }),
   },
-])("where $name", ({ kubevirt }) => {
-  test.each(EDITS)("$name: is done at once", ({ vm, vmi }) => {
+])("if $name", ({ kubevirt }) => {
+  test.each(EDITS)("$name: is applied at once", ({ vm, vmi }) => {
     expect(outcome({ vm, vmi }, kubevirt)).toEqual({ steps: ["patchVmiNics"], waits: [] });
   });
 });

@@ -46,7 +46,7 @@ function situation(more: Partial<VmiStatusFacts> = {}): VmiStatusFacts {
   return { vmi: aVmi(), pod: aPod(), ...CLUSTER, failures: [], ...more };
 }
 
-describe("a VMI is held up", () => {
+describe("a VMI is blocked", () => {
   const hindered = aVmi({ status: { hindrance: BLOCKED } });
   test.each([
     { name: "by nothing", given: {}, want: undefined },
@@ -125,7 +125,7 @@ test("reports any waiting reason of a container", () => {
   });
 });
 
-describe("an image that is a volume of the pod", () => {
+describe("an image volume of the pod", () => {
   const podWithMessage = (message: string): Pod => {
     const waiting = { reason: "ImagePullBackOff", message };
     const status = { image: "resolved", imageID: "", ready: false, restartCount: 0 };
@@ -157,7 +157,7 @@ describe("an image that is a volume of the pod", () => {
       message: "image launcher is not there",
       want: "launcher image launcher: image launcher is not there",
     },
-  ])("is told as the VM's: $message", ({ message, want }) => {
+  ])("is reported with its field in the VM: $message", ({ message, want }) => {
     expect(vmiSyncError(situation({ pod: podWithMessage(message) }))).toEqual({
       reason: "ImagePullBackOff",
       message: want,
@@ -165,7 +165,7 @@ describe("an image that is a volume of the pod", () => {
   });
 });
 
-describe("a container that brings disks", () => {
+describe("a container that copies disks", () => {
   const status = { imageID: "", ready: false, restartCount: 0, image: "resolved" };
   const podIn = (name: string, state: ContainerStatus["state"]): Pod => {
     const pod = podWith({ initContainerStatuses: [{ ...status, name, state }] });
@@ -210,7 +210,7 @@ describe("a container that brings disks", () => {
   });
 });
 
-describe("a container that brings the kernel", () => {
+describe("a container that copies the kernel", () => {
   const initContainers = [
     { name: "copy-files", image: "launcher" },
     { name: "kernel-boot", image: "guest" },
@@ -287,7 +287,7 @@ describe("a container that brings the kernel", () => {
   });
 });
 
-describe("a VM is held up", () => {
+describe("a VM is blocked", () => {
   const startProblems = [{ field: "spec.a", message: "is not supported yet" }];
   const reported = {
     type: "Synchronized",
@@ -369,7 +369,7 @@ describe("a VM is held up", () => {
   });
 });
 
-describe("an syncError as a condition", () => {
+describe("a sync error as a condition", () => {
   const one = { reason: "One", message: "first" };
 
   test("round-trips", () => {
@@ -384,7 +384,7 @@ describe("an syncError as a condition", () => {
     { conditions: [{ type: "Synchronized", status: "True", ...one }], want: undefined },
     { conditions: [{ type: "Ready", status: "False", ...one }], want: undefined },
     { conditions: [{ type: "Synchronized", status: "False" }], want: { reason: "", message: "" } },
-  ] as const)("of $conditions is $want", ({ conditions, want }) => {
+  ] as const)("in $conditions is $want", ({ conditions, want }) => {
     expect(findSyncError(conditions)).toEqual(want);
   });
 

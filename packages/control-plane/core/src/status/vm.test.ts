@@ -153,14 +153,14 @@ describe("printableStatus", () => {
   });
 });
 
-describe("a claim without a volume", () => {
+describe("a claim that is not bound", () => {
   test.each([
     { want: "WaitingForVolumeBinding", vmi: vmiOf({ phase: "Scheduling" }) },
     { want: "WaitingForVolumeBinding", vmi: vmiOf({}) },
     { want: "ErrorUnschedulable", vmi: hindered("Synchronized", "Unschedulable") },
     { want: "Running", vmi: vmiOf({ phase: "Running" }) },
     { want: "Stopping", vmi: vmiOf({ phase: "Scheduling" }, NOW) },
-  ])("is told while the guest starts: $want", ({ want, vmi }) => {
+  ])("is reported while the guest starts: $want", ({ want, vmi }) => {
     const rest = { startProblems: [], hasNameConflict: false, bindings: {}, isStaged: false };
     const situation = { ...rest, vm: vmOf("Always"), vmi, waitsForBinding: true, failures: [] };
     expect(buildVmStatus(situation, NOW).printableStatus).toBe(want);
@@ -186,14 +186,14 @@ describe("conditions", () => {
     });
   });
 
-  test("keeps a condition's transition time while its status is unchanged", () => {
+  test("retains a condition's transition time while its status is unchanged", () => {
     const reported = { type: "Ready", status: "False", lastTransitionTime: EARLIER } as const;
     const vm = vmOf("Halted", { conditions: [reported] });
     const { conditions } = statusOf({ vm, vmi: undefined, failures: [] });
     expect(conditions).toMatchObject([{ lastTransitionTime: EARLIER }]);
   });
 
-  test("the VMI's are the VM's too, and go with them", () => {
+  test("the VMI's conditions are copied to the VM, and removed with them", () => {
     const reported = { status: "False", reason: "Why", message: "so" } as const;
     const vmi = vmiOf({
       phase: "Scheduling",

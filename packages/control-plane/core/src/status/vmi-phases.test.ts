@@ -75,7 +75,7 @@ describe("the phase of a VMI", () => {
   });
 });
 
-describe("the phase in a migration", () => {
+describe("the phase during a migration", () => {
   const move = { migrationUid: "m1", sourceNode: "node1", targetNode: "node2" };
   const pods = { "uid-1": "node1", "uid-2": "node2" };
   const before = { phase: "Running", nodeName: "node1", activePods: pods } as const;
@@ -95,7 +95,7 @@ describe("the phase in a migration", () => {
   });
 });
 
-describe("a VMI whose node does not answer", () => {
+describe("a VMI whose node does not respond", () => {
   const nodeLoss = { reason: "NodeUnresponsive", message: "node node1 does not answer" } as const;
   const RAN = [{ phase: "Running", phaseTransitionTimestamp: EARLIER } as const];
   const lost = (status: VmiStatus, pod?: Pod): ControllerVmiStatus =>
@@ -118,7 +118,7 @@ describe("a VMI whose node does not answer", () => {
       want: "Running",
     },
     { name: "that had not run, waits for virt-handler", status: {}, want: "Scheduled" },
-  ])("when it is back one $name", ({ status, want }) => {
+  ])("after its node is back, a VMI $name", ({ status, want }) => {
     const before = { phase: "Unknown", ...status } as const;
     expect(report(before, podThatIs("Running")).phase).toBe(want);
   });
@@ -176,7 +176,7 @@ describe("a VMI whose node does not answer", () => {
   });
 });
 
-test("each phase is dated when it is seen first", () => {
+test("each phase has the time of its first observation", () => {
   const observed = { phase: "Pending", phaseTransitionTimestamp: EARLIER } as const;
   const times = (status: VmiStatus, pod?: Pod): unknown =>
     report(status, pod).phaseTransitionTimestamps;
@@ -203,14 +203,17 @@ describe("the pod of a VMI", () => {
     });
   });
 
-  test.each([{ pod: bound() }, { pod: undefined }])("is not told before: $pod.spec", (input) => {
-    const status = report({}, input.pod);
-    expect(Object.keys(status).sort()).toEqual([
-      "conditions",
-      "phase",
-      "phaseTransitionTimestamps",
-    ]);
-  });
+  test.each([{ pod: bound() }, { pod: undefined }])(
+    "is not reported before: $pod.spec",
+    (input) => {
+      const status = report({}, input.pod);
+      expect(Object.keys(status).sort()).toEqual([
+        "conditions",
+        "phase",
+        "phaseTransitionTimestamps",
+      ]);
+    },
+  );
 
   test("reports its networks", () => {
     const annotations = {
@@ -252,7 +255,7 @@ describe("the pod of a VMI", () => {
 test.each([
   { paused: "True", want: { status: "False", reason: "ReadinessGatesNotReady" } },
   { paused: "False", want: { status: "True" } },
-] as const)("a guest that runs, paused $paused: Ready $want.status", ({ paused, want }) => {
+] as const)("a running guest, paused $paused: Ready is $want.status", ({ paused, want }) => {
   const conditions = [{ type: "Paused", status: paused }];
   const status: VmiStatus = { phase: "Running", conditions };
   const reported = report(status, podThatIs("Running")).conditions ?? [];

@@ -43,7 +43,7 @@ test.each([
       message: "the launcher pod is not ready",
     },
   },
-] as const)("of a guest that runs, and whose pod $name: $want.status", ({ ready, want }) => {
+] as const)("Ready of a running guest whose pod $name: $want.status", ({ ready, want }) => {
   const pod = aPod();
   const conditions = ready === undefined ? [] : [{ type: "Ready", ...ready }];
   const report = {
@@ -76,18 +76,15 @@ test("reports in reason and conditions why the node rejected a launcher", () => 
 test.each([
   { volume: { emptyDir: {} }, told: "PodFieldDropped" },
   { volume: { image: { reference: "guest" } }, told: undefined },
-])(
-  "a launcher whose volume with the kernel is $volume tells $told",
-  ({ volume, told: reported }) => {
-    const pod = aPod();
-    const volumes = [{ name: "kernel-boot", ...volume }];
-    const report = {
-      vmi: aVmi({ status: { phase: "Scheduled" } }),
-      pod: { ...pod, spec: { ...pod.spec, volumes } },
-      ...CLUSTER,
-      failures: [],
-    };
-    const { conditions = [] } = buildVmiStatus(report, NOW);
-    expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(reported);
-  },
-);
+])("reports $told for a launcher whose kernel volume is $volume", ({ volume, told: reported }) => {
+  const pod = aPod();
+  const volumes = [{ name: "kernel-boot", ...volume }];
+  const report = {
+    vmi: aVmi({ status: { phase: "Scheduled" } }),
+    pod: { ...pod, spec: { ...pod.spec, volumes } },
+    ...CLUSTER,
+    failures: [],
+  };
+  const { conditions = [] } = buildVmiStatus(report, NOW);
+  expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(reported);
+});

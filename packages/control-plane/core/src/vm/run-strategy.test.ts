@@ -242,7 +242,7 @@ test.each(ROWS)(
   },
 );
 
-describe("a strategy that is new", () => {
+describe("a changed strategy", () => {
   test.each([
     { strategy: "Always", before: "Halted", step: "start" },
     { strategy: "RerunOnFailure", before: undefined, step: "start" },
@@ -288,7 +288,7 @@ function play(strategy: RunStrategy, steps: readonly string[]): boolean {
   return facts.guest === "alive";
 }
 
-describe("one after another", () => {
+describe("a sequence of events", () => {
   test.each([
     { strategy: "RerunOnFailure", steps: ["stop"], runs: false },
     { strategy: "RerunOnFailure", steps: ["stop", "start"], runs: true },

@@ -34,41 +34,41 @@ function evicted(secondsAgo: number) {
   return { ...vmi, status: { ...vmi.status, reason: "Evicted" } };
 }
 
-describe("an early end", () => {
+describe("a start failure", () => {
   test.each([
     { count: 0, pauseS: 10 },
     { count: 1, pauseS: 40 },
     { count: 2, pauseS: 90 },
     { count: 5, pauseS: 300 },
     { count: 40, pauseS: 300 },
-  ])("after $count others pauses for $pauseS s", ({ count, pauseS }) => {
+  ])("after $count earlier failures delays the next start by $pauseS s", ({ count, pauseS }) => {
     const vm = vmWith(count === 0 ? undefined : failed(count));
     const failure = trackStartFailure(vm, aVmi({ status: { phase: "Failed" } }), NOW);
     expect(failure).toMatchObject({ consecutiveFailCount: count + 1, lastFailedVMIUID: "vmi-uid" });
     expect(startBackoffMs(failure, NOW)).toBe(pauseS * 1000);
   });
 
-  test("is counted once, however often it is looked at", () => {
+  test("is counted once, however often it is observed", () => {
     const before = failed(3, "vmi-uid");
     expect(trackStartFailure(vmWith(before), aVmi({ status: { phase: "Failed" } }), NOW)).toBe(
       before,
     );
   });
 
-  test("is one by a crash after a short run too", () => {
+  test("includes a crash after a short run", () => {
     expect(trackStartFailure(vmWith(failed(1)), ranSince(20, "Failed"), NOW)).toMatchObject({
       consecutiveFailCount: 2,
     });
   });
 
-  test("counts a guest that was never observed running", () => {
+  test("includes a guest that was never observed running", () => {
     const vmi = aVmi({ status: { phase: "Succeeded" } });
     expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({
       consecutiveFailCount: 2,
     });
   });
 
-  test.each([undefined, failed(2)])("is none that was asked for: after %j", (before) => {
+  test.each([undefined, failed(2)])("does not include a requested end: after %j", (before) => {
     for (const phase of ["Failed", "Succeeded"] as const) {
       const options = ranSince(20, phase);
       const vmi = { ...options, metadata: { ...options.metadata, deletionTimestamp: at(5) } };
@@ -86,7 +86,7 @@ describe("an early end", () => {
   });
 });
 
-describe("forgotten", () => {
+describe("start failures are forgotten", () => {
   test.each([
     { name: "when a guest runs well", vmi: () => ranSince(60) },
     { name: "when it ran well and failed then", vmi: () => ranSince(61, "Failed") },
@@ -104,7 +104,7 @@ describe("forgotten", () => {
   });
 
   test.each([undefined, "Scheduled", "Failed"] as const)(
-    "not by a VM that is run again after failures, while its guest is %s",
+    "but not with RerunOnFailure while the guest is %s",
     (phase) => {
       const vm = vmWith(failed(4), "RerunOnFailure");
       const vmi = phase === undefined ? aVmi() : ranSince(1, phase);
@@ -112,7 +112,7 @@ describe("forgotten", () => {
     },
   );
 
-  test("not by a guest that was long on its way and ran shortly", () => {
+  test("but not after a short run, however long the start took", () => {
     const phaseTransitionTimestamps = [
       { phase: "Scheduled", phaseTransitionTimestamp: at(600) } as const,
       { phase: "Running", phaseTransitionTimestamp: at(300) } as const,
@@ -133,7 +133,7 @@ describe("forgotten", () => {
     },
   );
 
-  test("in time: the loop looks again when the guest has run well", () => {
+  test("after a minute: the loop reconciles when the guest has run that long", () => {
     expect(successInMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);
     expect(successInMs(vmWith(undefined), ranSince(20), NOW)).toBeUndefined();
   });

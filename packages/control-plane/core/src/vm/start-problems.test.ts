@@ -15,7 +15,7 @@ function problemsOf(domain: VmiSpec["domain"]): readonly string[] {
 }
 
 describe("a VMI", () => {
-  test("that has a kernel and memory can be started", () => {
+  test("with a kernel and memory can be started", () => {
     expect(problemsOf(FINE)).toEqual([]);
     expect(problemsOf({ ...FINE, machine: { type: "pc-i440fx-7.2" } })).toEqual([]);
   });
@@ -60,7 +60,7 @@ describe("a VMI", () => {
       domain: { ...FINE, memory: { guest: "1023Ki" } },
       want: ["spec.domain.memory.guest: must be 1Mi or more"],
     },
-  ])("$name cannot", ({ domain, want }) => {
+  ])("$name cannot be started", ({ domain, want }) => {
     expect(problemsOf(domain)).toEqual(want);
   });
 
@@ -100,7 +100,7 @@ test("reports problems by path in the VM's own specification, including device a
 test.each([
   { allowsHooks: false, said: '[{"image":"x"}]', at: "", says: "hooks of VMs are switched off" },
   { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required unless" },
-])("hooks that cannot be had are told, on a VM's template and on a VMI ($says)", (row) => {
+])("reports invalid hooks, in a VM's template and in a VMI ($says)", (row) => {
   const annotations = { "hooks.kubevirt.io/hookSidecars": row.said };
   const config = { ...NETWORK, allowsHooks: row.allowsHooks };
   const [vm, vmi] = [aVm(), aVmi()];
@@ -116,7 +116,7 @@ test.each([
 test.each([
   { isDefault: true, want: ["networks[0].multus.default"] },
   { isDefault: false, want: [] },
-])("a network in place of the pod's own ($isDefault) is refused at a start", (row) => {
+])("rejects a network in place of the pod network at the start: $isDefault", (row) => {
   const networks = [{ name: "own", multus: { networkName: "blue", default: row.isDefault } }];
   const spec = withNics(aVmi().spec, networks, [{ name: "own", bridge: {} }]);
   const vm = { ...aVm(), spec: { template: { spec } } };

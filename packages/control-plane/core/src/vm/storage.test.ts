@@ -45,7 +45,7 @@ interface Case {
   readonly want: string | undefined;
 }
 
-describe("a launcher is not made", () => {
+describe("no launcher is created", () => {
   test.each<Case>([
     { title: "without its claim", claims: [aClaim("other")], want: "FailedPvcNotFound" },
     {
@@ -92,7 +92,7 @@ describe("a launcher is not made", () => {
     expect(findStorageFault(vmi, storage)?.message).toMatch(/^spec\.volumes\[0\]\.\w+: .* c /);
   });
 
-  test("for a lun on files, which understand no SCSI command", () => {
+  test("for a LUN on a file, which supports no SCSI commands", () => {
     const vmi = vmiWith([ON_CLAIM], { disks: [{ name: "a", lun: { bus: "scsi" } }] });
     expect(findStorageFault(vmi, storageOf([aClaim("c")]))?.reason).toBe("LunNeedsBlockClaim");
     const block = aClaim("c", { spec: { volumeMode: "Block" } });
@@ -104,7 +104,7 @@ test.each([
   { title: "bound", claim: aClaim("c") },
   { title: "not bound yet: the scheduler does that", claim: aClaim("c", { status: {} }) },
   { title: "filled", claim: aClaim("c", { metadata: { annotations: FILLED } }) },
-])("a launcher is made with a claim that is $title", ({ claim }) => {
+])("a launcher is created with a claim that is $title", ({ claim }) => {
   expect(findStorageFault(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
 });
 
@@ -120,7 +120,7 @@ test.each([
   { title: "its claim is not bound", claims: [aClaim("c", { status: {} })], want: true },
   { title: "its claim is not there", claims: [], want: false },
   { title: "another claim is not bound", claims: [aClaim("d", { status: {} })], want: false },
-])("a VMI waits for a volume where $title: $want", ({ claims, want }) => {
+])("a VMI waits for the binding of its volume if $title: $want", ({ claims, want }) => {
   expect(waitsForBinding(vmiWith([ON_CLAIM]), storageOf(claims).claims)).toBe(want);
 });
 
@@ -145,21 +145,18 @@ test.each([
     path: "/data/a.img",
     says: undefined,
   },
-])(
-  "a file of the node at $path with $configuration: $says",
-  ({ configuration, path, says: message }) => {
-    const kubevirt = {
-      apiVersion: "kubevirt.io/v1",
-      kind: "KubeVirt",
-      metadata: { name: "kubevirt" },
-      spec: { configuration },
-    };
-    const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
-    const blockedReason = findStorageFault(vmi, storageOf([], readStorageConfig(kubevirt)));
-    expect(blockedReason?.reason).toBe(message === undefined ? undefined : "HostDiskNotAllowed");
-    expect(blockedReason?.message ?? "").toMatch(message ?? /^$/);
-  },
-);
+])("a host file at $path with $configuration: $says", ({ configuration, path, says: message }) => {
+  const kubevirt = {
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
+    spec: { configuration },
+  };
+  const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
+  const blockedReason = findStorageFault(vmi, storageOf([], readStorageConfig(kubevirt)));
+  expect(blockedReason?.reason).toBe(message === undefined ? undefined : "HostDiskNotAllowed");
+  expect(blockedReason?.message ?? "").toMatch(message ?? /^$/);
+});
 
 test("reports a missing claim instead of creating the launcher", () => {
   const { volumes } = vmiWith([ON_CLAIM]).spec;

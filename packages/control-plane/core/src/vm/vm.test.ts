@@ -40,8 +40,8 @@ function running(nics: readonly NicSketch[], phase = "Running"): VirtualMachineI
   return aVmi({ nics, ownedByVm: true, status: { phase: phase as "Running" } });
 }
 
-describe("without a VMI", () => {
-  test("one is made of the template", () => {
+describe("a VM without a VMI", () => {
+  test("creates a VMI from the template", () => {
     const vm = vmWith([ONE]);
     expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm, {}) }]);
   });
@@ -74,7 +74,7 @@ describe("without a VMI", () => {
         }),
       },
     },
-  ])("none is made $name", ({ change }) => {
+  ])("creates no VMI $name", ({ change }) => {
     expect(plan({ vm: aVm(), ...change })).toEqual([]);
   });
 
@@ -109,7 +109,7 @@ describe("a NIC without a MAC", () => {
     expect(kinds.length === 1 || !want).toBe(true);
   });
 
-  test("keeps CNI's MAC on the pod network", () => {
+  test("uses CNI's MAC on the pod network", () => {
     const vm = aVm();
     const spec = withNics(vm.spec.template.spec, [{ name: "d", pod: {} }], [{ name: "d" }]);
     const kinds = plan({ vm: { ...vm, spec: { ...vm.spec, template: { spec } } } });
@@ -117,8 +117,8 @@ describe("a NIC without a MAC", () => {
   });
 });
 
-describe("with its VMI", () => {
-  test("nothing is done when it is as wanted", () => {
+describe("a VM with its VMI", () => {
+  test("plans nothing when the VMI is up to date", () => {
     expect(plan({ vm: vmWith([ONE]), vmi: running([ONE]) })).toEqual([]);
   });
 
@@ -151,13 +151,13 @@ describe("with its VMI", () => {
     ]);
   });
 
-  test("it is deleted where the VM is to be off", () => {
+  test("deletes the VMI if the VM must be off", () => {
     const vm = aVm({ runStrategy: "Halted" });
     expect(plan({ vm, vmi: running([]) })).toEqual([{ kind: "deleteVmi", uid: "vmi-uid" }]);
     expect(plan({ vm, vmi: deleting(running([])) })).toEqual([]);
   });
 
-  test("one whose guest has ended is left as it is, unless the VM is to run", () => {
+  test("deletes a VMI whose guest has ended only if the VM must run", () => {
     const once = vmWith([ONE]);
     const vm = { ...once, spec: { ...once.spec, runStrategy: "Once" as const } };
     expect(plan({ vm, vmi: running([], "Succeeded") })).toEqual([]);
@@ -166,13 +166,13 @@ describe("with its VMI", () => {
     ]);
   });
 
-  test("nothing is done for a VM that is being deleted", () => {
+  test("plans nothing for a VM that is being deleted", () => {
     expect(plan({ vm: deleting(vmWith([ONE])), vmi: running([]) })).toEqual([]);
   });
 });
 
 describe("the VMI of a VM", () => {
-  test("is the VM's own, has its name and the template's labels and annotations", () => {
+  test("belongs to the VM, and has its name and the template's labels and annotations", () => {
     const vm = vmWith([ONE]);
     const metadata = { labels: { app: "db" }, annotations: { note: "x" } };
     const template = { ...vm.spec.template, metadata };
@@ -207,26 +207,26 @@ describe("the VMI of a VM", () => {
     });
   });
 
-  test("is laid out as at the last start", () => {
+  test("has the layout of the last start", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "one", pciAddress: "0000:02:00.0" }] };
     const { annotations } = vmiOf(vmWith([], { status: { pcieTopology } }), {}).metadata;
     expect(annotations?.["patchbay.io/pcie-topology"]).toBe(JSON.stringify(pcieTopology));
   });
 
-  test("has no lists where the template has none", () => {
+  test("has no lists if the template has none", () => {
     const vm = aVm();
     const spec = { domain: {} };
     expect(vmiOf({ ...vm, spec: { ...vm.spec, template: { spec } } }, {}).spec).toEqual(spec);
   });
 });
 
-describe("whose a VMI is", () => {
-  test("the VM's whose uid its controller has", () => {
+describe("the owner of a VMI", () => {
+  test("is the VM with the uid in its controller reference", () => {
     expect(isOwnedBy(running([]), aVm())).toBe(true);
     expect(findOwnerVm(running([]))?.name).toBe("vm1");
   });
 
-  test("has no VM without a controller or with another controller", () => {
+  test("is no VM without a controller or with another controller", () => {
     const unknown = { name: "vm1", namespace: "default" };
     expect(isOwnedBy(aVmi(), aVm())).toBe(false);
     expect(isOwnedBy(aVmi(), { ...aVm(), metadata: unknown })).toBe(false);
@@ -236,7 +236,7 @@ describe("whose a VMI is", () => {
   });
 });
 
-describe("it is looked at again by itself", () => {
+describe("the next reconcile is due", () => {
   const status: VmStatus = {
     startFailure: {
       consecutiveFailCount: 1,
@@ -255,17 +255,17 @@ describe("it is looked at again by itself", () => {
     waitsForBinding: false,
   };
 
-  test("when the pause before the next start is over", () => {
+  test("when the backoff before the next start ends", () => {
     expect(nextReconcileMs({ ...facts, vm: vmWith([], { status }) })).toBe(7_000);
   });
 
-  test("not when nothing is paused, or nothing is to be started", () => {
+  test("never without a backoff, or if the VM must not start", () => {
     expect(nextReconcileMs({ ...facts, vm: aVm() })).toBeUndefined();
     const halted = { ...aVm({ runStrategy: "Halted" }), status };
     expect(nextReconcileMs({ ...facts, vm: halted })).toBeUndefined();
   });
 
-  test("when a guest that failed before will have run well", () => {
+  test("when a guest that failed before has run long enough", () => {
     const phaseTransitionTimestamps = [
       { phase: "Running" as const, phaseTransitionTimestamp: "2026-01-01T00:09:30Z" },
     ];

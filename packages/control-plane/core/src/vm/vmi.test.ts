@@ -42,13 +42,13 @@ const ELEMENT = {
 };
 
 describe("a VMI without a pod", () => {
-  test("gets one", () => {
+  test("gets a pod with its networks", () => {
     const [create] = plan(aVmi({ nics: [ONE] }));
     expect(create?.kind).toBe("createPod");
     expect(create?.kind === "createPod" && podNetworkElements(create.pod)).toEqual([ELEMENT]);
   });
 
-  test("first gets the finalizer that lets its end be seen", () => {
+  test("first gets the finalizer, so that its end can be observed", () => {
     const metadata = { name: "vm1", namespace: "default", uid: "vmi-uid" };
     expect(plan({ ...aVmi(), metadata })).toEqual([{ kind: "addFinalizer" }]);
     const other = { ...aVmi(), metadata: { ...metadata, finalizers: ["other"] } };
@@ -59,7 +59,7 @@ describe("a VMI without a pod", () => {
     { name: "that had one", vmi: aVmi({ status: { activePods: { u: "node1" } } }) },
     { name: "whose guest has ended", vmi: aVmi({ status: { phase: "Failed" } }) },
     { name: "that cannot be started", vmi: { ...aVmi(), spec: { domain: {} } } },
-  ])("gets none $name", ({ vmi }) => {
+  ])("gets no pod $name", ({ vmi }) => {
     expect(plan(vmi)).toEqual([]);
   });
 });
@@ -81,7 +81,7 @@ describe("the end of a VMI", () => {
     { asked: 0, going: 35, want: [1] },
     { asked: 0, going: 1, want: [] },
   ])(
-    "a guest that has $asked s, its pod $going: ends in $want s",
+    "deletes the pod of a guest with grace $asked s, pod grace $going s: in $want s",
     ({ asked: requested, going, want }) => {
       const input = deleted(aVmi());
       const vmi = { ...input, spec: { ...input.spec, terminationGracePeriodSeconds: requested } };
@@ -98,13 +98,13 @@ describe("the end of a VMI", () => {
     expect(plan({ ...aVmi(), metadata: { ...metadata, finalizers: ["other"] } })).toEqual([]);
   });
 
-  test("nothing is done for a guest that has ended, whatever its pod is", () => {
+  test("plans nothing for a guest that has ended, whatever its pod's state", () => {
     expect(plan(aVmi({ nics: [ONE], status: { phase: "Succeeded" } }), aPod())).toEqual([]);
   });
 });
 
-describe("the label of the node", () => {
-  test("follows the pod", () => {
+describe("the node label", () => {
+  test("is the node of the pod", () => {
     expect(plan(aVmi(), aPod())).toEqual([{ kind: "labelNode", node: "node1" }]);
   });
 
@@ -127,19 +127,19 @@ describe("the networks of the pod", () => {
     expect(plan(scheduled([ONE]), requested([ELEMENT]))).toEqual([]);
   });
 
-  test("are written anew where they cannot be read", () => {
+  test("are replaced if they are unreadable", () => {
     const pod = aPod({ [names.NETWORKS_ANNOTATION]: "[" });
     expect(podNetworkElements(pod)).toEqual([]);
     expect(kindsOf(scheduled([ONE]), pod)).toEqual(["patchPodNetworks"]);
   });
 
-  test("are left alone on a pod that ends", () => {
+  test("do not change on a pod that is ending", () => {
     expect(plan(scheduled([ONE]), deleted(aPod()))).toEqual([]);
     const finished = { ...aPod(), status: { phase: "Failed" as const } };
     expect(plan(scheduled([ONE]), finished)).toEqual([]);
   });
 
-  test("keep their order and foreign entries", () => {
+  test("retain their order and foreign entries", () => {
     const foreign = { name: "red", namespace: "x", interface: "net7" };
     const [patch] = plan(scheduled([ONE]), requested([foreign]));
     const to = patch?.kind === "patchPodNetworks" ? parseNetworks(patch.to) : undefined;
@@ -148,13 +148,13 @@ describe("the networks of the pod", () => {
 });
 
 describe("an absent NIC", () => {
-  test("leaves a VMI without a VM when nothing of it is left", () => {
+  test("is removed from a VMI without a VM when it is fully detached", () => {
     expect(plan(scheduled([ABSENT]), aPod())).toEqual([
       { kind: "patchVmiNics", to: { networks: [], ifaces: [] } },
     ]);
   });
 
-  test("stays as long as the pod or the node has anything of it", () => {
+  test("stays while the pod or the node still has a part of it", () => {
     const identity = { name: "one", podInterfaceName: "pod1" };
     const attachments = [{ ...identity, state: "Removing" as const }];
     expect(plan(scheduled([ABSENT], { attachments }), aPod())).toEqual([]);
@@ -165,7 +165,7 @@ describe("an absent NIC", () => {
     expect(plan(scheduled([ABSENT], { ownedByVm: true }), aPod())).toEqual([]);
   });
 
-  test("goes alone", () => {
+  test("is removed without other NICs", () => {
     const two = { name: "two", mac: "02:00:00:00:00:02" };
     const [patch] = plan(scheduled([ABSENT, two]), aPod()).filter(
       ({ kind }) => kind === "patchVmiNics",

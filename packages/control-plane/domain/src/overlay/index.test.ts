@@ -117,7 +117,7 @@ test("matches devices in any order", () => {
   expect(laid(() => turned).changes).toEqual([]);
 });
 
-describe("a document is refused", () => {
+describe("rejects a document", () => {
   test.each([
     ["<a", "Unclosed"],
     ["", "expected"],

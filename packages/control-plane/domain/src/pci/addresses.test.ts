@@ -5,13 +5,13 @@ import { parsePciAddress, printPciAddress, findMachineFamily } from "./addresses
 test.each([
   { text: "0000:00:02.0", address: { bus: 0, slot: 2, function: 0 } },
   { text: "0000:ff:1f.7", address: { bus: 255, slot: 31, function: 7 } },
-])("$text is read and printed", ({ text, address }) => {
+])("round-trips $text", ({ text, address }) => {
   expect(parsePciAddress(text)).toEqual(address);
   expect(parsePciAddress(text.toUpperCase())).toEqual(address);
   expect(printPciAddress(address)).toBe(text);
 });
 
-describe("no address", () => {
+describe("rejects an address", () => {
   test.each(["", "02:00.0", "0001:02:00.0", "0000:02:20.0", "0000:02:00.8", "x0000:02:00.0"])(
     "%j",
     (text) => {
@@ -28,6 +28,6 @@ test.each([
   { machine: "", family: undefined },
   { machine: "microvm", family: undefined },
   { machine: "pc-0.14", family: undefined },
-])("the family of $machine is $family", ({ machine, family }) => {
+])("machine type $machine belongs to family $family", ({ machine, family }) => {
   expect(findMachineFamily(machine)).toBe(family);
 });

@@ -126,7 +126,7 @@ describe("the capacity of a domain", () => {
     { name: "a NIC whose place nobody tells", devices: ["<interface/>", NOWHERE], spare: 193 },
     { name: "a device behind a port", devices: [`<rng>${address(1)}</rng>`], spare: 192 },
     { name: "a device beside the ports", devices: [`<rng>${address(0, 0x1d)}</rng>`], spare: 194 },
-  ])("$name leaves $spare interrupt vectors of two ports", ({ devices, spare }) => {
+  ])("$name leaves $spare interrupt vectors with two ports", ({ devices, spare }) => {
     expect(spareVectors(aDomain("q35", [...Q35, ...ports(2), ...devices]))).toBe(spare);
   });
 });

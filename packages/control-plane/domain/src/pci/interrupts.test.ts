@@ -16,6 +16,6 @@ describe("the interrupt vectors of a NIC", () => {
   });
 });
 
-test.each(["", "constructor", "__proto__", "toString"])("nothing is known of %j", (name) => {
+test.each(["", "constructor", "__proto__", "toString"])("are unknown for %j", (name) => {
   expect(findNicModel(name)).toBeUndefined();
 });

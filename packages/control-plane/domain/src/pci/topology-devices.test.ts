@@ -33,7 +33,7 @@ describe("a layout of version 3", () => {
     return printPlaces(topology.fixedAddresses);
   }
 
-  test("has its devices in order behind ports, before its NICs; conventional ones beside the ports, from above", () => {
+  test("assigns ports to devices in order, then to NICs; conventional devices get slots from the top", () => {
     const topology = planned(
       aRequest({ version: 3, devices: DEVICES, nics: [aNic("a")], reserve: 2 }),
     );
@@ -56,7 +56,7 @@ describe("a layout of version 3", () => {
   test.each([
     { machine: { family: "pc" }, last: "0000:00:0c.0" },
     { machine: { isOnRootComplex: true }, last: "0000:00:0b.0" },
-  ] as const)("has them in slots on $machine", ({ machine, last }) => {
+  ] as const)("assigns slots on $machine", ({ machine, last }) => {
     const nics = [aNic("a")];
     const topology = planned(aRequest({ version: 3, ...machine, devices: DEVICES, nics }));
     expect(printAddresses(topology)).toEqual({ a: last });
@@ -90,7 +90,7 @@ describe("a layout of version 3", () => {
       why: "its PCI bridge needs 0000:06:00.0, the address of disk first",
     },
     { requested: "0000:06:00.0", why: "is also the address of disk first" },
-  ])("refuses a disk at $requested", ({ requested, why }) => {
+  ])("rejects a disk at $requested", ({ requested, why }) => {
     const first = { name: "disk:first", requested: at("0000:06:00.0") } as const;
     const devices = [first, { name: "disk:a", requested: at(requested) } as const];
     expect(planTopology(aRequest({ version: 3, devices }))).toEqual({
@@ -132,12 +132,15 @@ describe("a layout of version 3", () => {
     { devices: [{ name: "scsi" }, { name: "usb" }], vcpus: 1, ports: 188 },
     { devices: [{ name: "input:a" }, { name: "rng" }], vcpus: 1, ports: 189 },
     { devices: [{ name: "display" }], vcpus: 1, ports: 193 },
-  ] as const)("counts interrupt vectors of $devices, $vcpus vCPUs", ({ devices, vcpus, ports }) => {
-    const topology = planned(aRequest({ version: 3, devices, vcpus, reserve: 300 }));
-    expect(topology.ports).toHaveLength(ports);
-  });
+  ] as const)(
+    "limits ports by the interrupt vectors of $devices with $vcpus vCPUs",
+    ({ devices, vcpus, ports }) => {
+      const topology = planned(aRequest({ version: 3, devices, vcpus, reserve: 300 }));
+      expect(topology.ports).toHaveLength(ports);
+    },
+  );
 
-  test("has only the agent's channel without requests, as version 2", () => {
+  test("without devices equals version 2", () => {
     expect(planTopology(aRequest({ version: 3, nics: [aNic("a")] }))).toEqual(
       planTopology(aRequest({ version: 2, nics: [aNic("a")] })),
     );

@@ -169,7 +169,7 @@ describe("a layout of version 1", () => {
     { requested: "0000:05:01.1", says: "only function 0 of a slot can be used" },
     { requested: "0000:05:00.1", says: "only function 0 of a slot can be used" },
     { requested: "0000:ff:00.0", says: "the last bus is 232" },
-  ])("refuses the address $requested", ({ requested, says: message }) => {
+  ])("rejects the address $requested", ({ requested, says: message }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { requested: at(requested) })] }));
     expect(plan).toEqual({
       ok: false,
@@ -194,7 +194,7 @@ describe("a layout of version 1", () => {
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
   ] as const)(
-    "refuses the address $requested where $says",
+    "rejects the address $requested because $says",
     ({ given: input, requested, says: message }) => {
       const plan = planTopology(
         aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }),
@@ -228,7 +228,7 @@ describe("a layout of version 1", () => {
     });
   });
 
-  test("refuses more ports than fit below devices without a requested address", () => {
+  test("rejects more ports than fit below devices without a requested address", () => {
     const nics = [aNic("a", { requested: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })];
     const message = "232 PCIe ports take the slots of a device on bus 0";
     const plan = planTopology(aRequest({ nics, vcpus: 2 }));
@@ -240,7 +240,7 @@ describe("a layout of version 1", () => {
     expect(planned(aRequest({ nics, reserve: 3 })).ports).toHaveLength(49);
   });
 
-  test("refuses two NICs at one address, and names both", () => {
+  test("rejects two NICs at one address, and names both", () => {
     const requested = at("0000:03:00.0");
     const plan = planTopology(
       aRequest({ nics: [aNic("a", { requested }), aNic("b", { requested })] }),
@@ -249,7 +249,7 @@ describe("a layout of version 1", () => {
     expect(plan).toEqual({ ok: false, problems: [{ nic: "b", message }] });
   });
 
-  test("refuses more NICs than the guest has interrupt vectors for", () => {
+  test("rejects more NICs than the guest has interrupt vectors for", () => {
     const nics = Array.from({ length: 50 }, (_unused, index) => aNic(`n${String(index)}`));
     const plan = planTopology(aRequest({ nics }));
     const message =
@@ -326,7 +326,7 @@ describe("a conventional slot", () => {
       requested: "0000:03:01.0",
       says: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
     },
-  ])("refuses $requested beside 0000:02:01.0", ({ requested, says: message }) => {
+  ])("rejects $requested beside 0000:02:01.0", ({ requested, says: message }) => {
     const nics = [aNic("a", IN_SLOT), aNic("b", { requested: at(requested) })];
     expect(planTopology(aRequest({ nics }))).toEqual({
       ok: false,
@@ -372,7 +372,7 @@ describe("a layout of version 2", () => {
     expect(topology.ports).toHaveLength(ports);
   });
 
-  test("gives the first port to a NIC that requests it, not to the agent's channel", () => {
+  test("assigns the first port to a NIC that requests it, not to the agent's channel", () => {
     const nics = [aNic("a", { requested: at("0000:01:00.0") })];
     const topology = planned(aRequest({ version: 2, nics, reserve: 1 }));
     expect(printAddresses(topology)).toEqual({ a: "0000:01:00.0" });
@@ -380,7 +380,7 @@ describe("a layout of version 2", () => {
     expect(topology.ports).toHaveLength(3);
   });
 
-  test("holds for versions that are not known", () => {
+  test("is replaced with version 3 for unknown versions", () => {
     const nics = [aNic("a")];
     expect(planTopology(aRequest({ version: 99, nics }))).toEqual(
       planTopology(aRequest({ version: 3, nics })),

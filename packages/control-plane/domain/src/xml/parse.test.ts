@@ -69,7 +69,7 @@ function parsed(xml: string): DomainFacts {
   return result.domain;
 }
 
-describe("a domain that was printed", () => {
+describe("a printed domain", () => {
   test.each([
     { machine: "q35", nics: 0, total: 9, first: "0000:02:00.0" },
     { machine: "q35", nics: 1, total: 10, first: "0000:03:00.0" },
@@ -116,14 +116,14 @@ describe("a domain that was printed", () => {
       version: 2,
       change: { queues: 4, bootOrder: 1, acpiIndex: 7 },
     },
-  ])("is the golden file $golden", async ({ golden, ...options }) => {
+  ])("equals the golden file $golden", async ({ golden, ...options }) => {
     await expect(printDomain(aDomain(options))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
   });
 
   test.each([
     { state: "connected", want: true },
     { state: "disconnected", want: false },
-  ])("whose agent is $state says so", ({ state, want }) => {
+  ])("with agent state $state is parsed correctly", ({ state, want }) => {
     const xml = printDomain(aDomain({})).replace(
       `name="${AGENT_CHANNEL}"`,
       `name="${AGENT_CHANNEL}" state="${state}"`,
@@ -156,7 +156,7 @@ test("lists files and sockets except those of NICs and those that libvirt finds 
   expect(paths).toEqual(["/b", "/c", "/dev/urandom", "/k", "/n", "/t"]);
 });
 
-test("an address below a device is another bus's", () => {
+test("ignores an address in a nested element of a device", () => {
   const source = "<source><address type='pci' bus='0x05' slot='0x00' function='0x0'/></source>";
   const own = "<address type='pci' bus='0x02' slot='0x00' function='0x0'/>";
   const facts = parsed(device(`<hostdev>${source}${own}</hostdev>`));
@@ -243,7 +243,7 @@ describe("a domain that another program defined", () => {
     });
   });
 
-  test("has an agent that listens, whatever else does not", () => {
+  test("has a connected agent even if other channels are disconnected", () => {
     const channels = [
       `<channel><target name='${AGENT_CHANNEL}' state='connected'/></channel>`,
       "<channel><target name='spice' state='disconnected'/></channel>",
@@ -251,7 +251,7 @@ describe("a domain that another program defined", () => {
     expect(parsed(device(channels.join(""))).agentConnected).toBe(true);
   });
 
-  test("may be as long and have as many NICs as a domain can", () => {
+  test("may have the maximum length and number of NICs", () => {
     const nics = "<interface><rom/></interface>".repeat(256);
     const empty = `<domain><devices>${nics}</devices></domain>`;
     const xml = empty.replace("</domain>", `${" ".repeat(256 * 1024 - empty.length)}</domain>`);
@@ -259,7 +259,7 @@ describe("a domain that another program defined", () => {
   });
 });
 
-describe("hostile XML is refused", () => {
+describe("rejects hostile XML", () => {
   test.each([
     {
       name: "a DOCTYPE",
@@ -294,14 +294,14 @@ describe("hostile XML is refused", () => {
     { place: "mtu", xml: device("<interface><mtu size='-1'/></interface>") },
     { place: "a controller", xml: device("<controller type='pci' index='Infinity'/>") },
     { place: "vCPUs", xml: "<domain><vcpu>99999</vcpu></domain>" },
-  ])("a false number: $place", ({ xml }) => {
+  ])("with an invalid number: $place", ({ xml }) => {
     expect(parseDomain(xml)).toMatchObject({
       ok: false,
       reason: expect.stringContaining("is not a number from 0 to") as string,
     });
   });
 
-  test("and limits repeated elements", () => {
+  test("and truncates the value in the reason", () => {
     const number = "9".repeat(1000);
     expect(parseDomain(nicAt(`slot='${number}'`))).toEqual({
       ok: false,
@@ -325,7 +325,7 @@ test.each([
   { machine: "pc-i440fx-6.1", want: undefined },
   { machine: "pc-q35-8.0", want: true },
   { machine: "pc-i440fx-10.0", want: true },
-])("QEMU of machine $machine aborts without a NIC's tap: $want", ({ machine, want }) => {
+])("QEMU of machine type $machine aborts without a NIC's tap: $want", ({ machine, want }) => {
   const parsed = parseDomain(printDomain(aDomain({ machine })));
   expect(parsed.ok && parsed.domain.abortsWithoutTap).toBe(want);
 });

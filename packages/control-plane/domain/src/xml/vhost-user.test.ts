@@ -39,7 +39,7 @@ function parsed(more: { readonly hasNoNicVectors?: true }): DomainFacts {
   return parse.domain;
 }
 
-test("connects to the socket, with the longest rings and no MTU where none is known", () => {
+test("prints the socket with maximum ring sizes, and no MTU if unknown", () => {
   expect(printNic(aNic(1))).toBe(`<interface type="vhostuser">
   <mac address="02:00:00:00:00:01"/>
   <source type="unix" path="/run/launcher/vhost-pod1" mode="client"/>
@@ -55,7 +55,7 @@ test("connects to the socket, with the longest rings and no MTU where none is kn
   );
 });
 
-test("is known by its socket", () => {
+test("parses a NIC by its socket", () => {
   const [nic] = parsed({}).nics;
   expect(nic).toEqual({
     alias: "ua-fast",
@@ -69,7 +69,7 @@ test("is known by its socket", () => {
 });
 
 describe("a domain whose NICs have no interrupt vectors", () => {
-  test("is known as one", () => {
+  test("is detected", () => {
     expect(parsed({ hasNoNicVectors: true }).hasNoNicVectors).toBe(true);
     expect(parsed({}).hasNoNicVectors).toBeUndefined();
   });
@@ -78,7 +78,7 @@ describe("a domain whose NICs have no interrupt vectors", () => {
     "<qemu:commandline/>",
     '<qemu:commandline><qemu:arg value="-global"/></qemu:commandline>',
     "<qemu:commandline><qemu:arg>virtio-net-pci-base.vectors=0</qemu:arg></qemu:commandline>",
-  ])("is none by %s", (text) => {
+  ])("is not detected from %s", (text) => {
     const parse = parseDomain(`<domain>${text}</domain>`);
     expect(parse.ok && parse.domain.hasNoNicVectors).toBeUndefined();
   });

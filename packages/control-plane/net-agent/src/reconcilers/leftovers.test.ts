@@ -120,7 +120,7 @@ test("retries a failed release next time and continues with the others", async (
 test.each([
   { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
   { name: "cannot be read", more: { config: "" } },
-])("leaves an attachment alone that $name", async ({ more }) => {
+])("does not release an attachment that $name", async ({ more }) => {
   await remember(PATH, more);
   await world.deletePod();
   world.sandboxes.take("uid-1");
@@ -129,7 +129,7 @@ test.each([
   expect(await world.files.exists(PATH)).toBe(true);
 });
 
-test("leaves the records of other runtimes alone", async () => {
+test("does not release attachments of other runtimes", async () => {
   const theirs = "/cache/results/blue-box-uid-1-eth0";
   await remember(theirs, { ifName: "eth0" });
   await world.deletePod();

@@ -73,7 +73,7 @@ test("ignores the status that an earlier sandbox left", async () => {
   expect(await told()).toEqual(["everyone eth0 default", "ns1/a net1"]);
 });
 
-test("lets the loop own what was attached at creation", async () => {
+test("the loop reconciles what was attached at creation", async () => {
   await runtime.call("ADD");
   await world.putPod({});
   const before = world.cni.calls.length;
@@ -242,7 +242,7 @@ test("the next sandbox takes over, and the late DEL of the former one is harmles
   expect(await told()).toEqual(status);
 });
 
-test("detaches a default network without a DEL once pod and sandbox are gone", async () => {
+test("detaches a default network without a DEL once pod and sandbox are deleted", async () => {
   await runtime.call("ADD");
   await world.putPod({});
   await world.deletePod();
@@ -271,7 +271,7 @@ test("STATUS succeeds when pods can be attached", async () => {
   expect(await runtime.call("STATUS")).toMatchObject({ status: 200, body: "" });
 });
 
-test("GC releases sandboxes that the runtime does not name, except those that are ready", async () => {
+test("GC releases sandboxes that the runtime does not list, except ready ones", async () => {
   await runtime.call("ADD");
   const config = (...ids: readonly string[]) => ({
     "cni.dev/valid-attachments": ids.map((containerID) => ({ containerID, ifname: "eth0" })),

@@ -106,14 +106,14 @@ describe("GC", () => {
     await world.files.writeAtomic("/cache/results/x-y-z", "{}");
   });
 
-  test("runs GC of all networks for attachments that are gone", async () => {
+  test("runs GC of all networks for attachments that no longer exist", async () => {
     expect(await callsOf("GC", naming("box-uid-1"))).toMatchObject({
       status: 200,
       calls: ["GC everyone box-uid-1/eth0", "GC a box-uid-1/net1", "GC b box-uid-1/net2"],
     });
   });
 
-  test("first releases sandboxes that the runtime does not name", async () => {
+  test("first releases sandboxes that the runtime does not list", async () => {
     world.sandboxes.take("uid-1");
     const { calls } = await callsOf("GC", naming());
     expect(calls.filter((call) => call.startsWith("GC"))).toEqual(["GC everyone", "GC a", "GC b"]);

@@ -203,7 +203,7 @@ describe("validation of a VM", () => {
     expect(verdict).toEqual({ allowed: true, warnings: [want] });
   });
 
-  test("rejects a new MAC that another VM uses on the network, but not a stored one", async () => {
+  test("rejects a new MAC that another VM uses on the network, but accepts a stored MAC", async () => {
     owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
     const vm = vmWith({ bridge: {}, macAddress: MAC });
     const verdict = await validate(deps(), admissionRequest(vm, vmWith(undefined)));

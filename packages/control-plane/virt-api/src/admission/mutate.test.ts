@@ -125,7 +125,7 @@ describe("an update of a VM", () => {
     expect(await patchOf(none, WITH_NIC)).toEqual([]);
   });
 
-  test("adds no NIC to a VM that had none or another one", async () => {
+  test("adds no NIC to a VM that had no NIC or another one", async () => {
     const changed = vmOf({ domain: {} }, { runStrategy: "Halted" });
     expect(await patchOf(changed, BARE)).toEqual([]);
     const blue = vmOf({

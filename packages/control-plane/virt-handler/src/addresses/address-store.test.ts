@@ -7,7 +7,7 @@ function row(podInterfaceName: string, index = 3) {
   return { podInterfaceName, index, addresses: ["10.9.0.5/24"], routes: [] };
 }
 
-test("a new process reads what was written, until the NIC is gone", async () => {
+test("a new process reads the stored addresses until their NIC no longer exists", async () => {
   const files = createFakeFiles();
   const store = createAddressStore(files, "/s");
   await store.write("uid-1", row("eth0"));

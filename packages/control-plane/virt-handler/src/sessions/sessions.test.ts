@@ -335,7 +335,7 @@ describe("links of the launcher's namespace", () => {
     expect(wakes).toBe(1);
   });
 
-  test("wake only where they are relevant", async () => {
+  test("wake only if they are relevant", async () => {
     await sessions.use(POD, listener, (session) => {
       session.wakeOnlyFor((changes) => changes === "unknown");
       return Promise.resolve();
@@ -356,7 +356,7 @@ describe("links of the launcher's namespace", () => {
     expect(linkWatch.countWatches("42")).toBe(0);
   });
 
-  test("leave nothing open when they cannot be watched", async () => {
+  test("leave no descriptor open when they cannot be watched", async () => {
     linkWatch.failNext(new Error("no more"));
     await expect(sessions.use(POD, listener, same)).rejects.toThrow("no more");
     expect(launchers.opened[0]?.closed).toBe(1);

@@ -289,14 +289,14 @@ function refusalOf(change: Partial<AdmissionRequest>): string {
   }
 }
 
-describe("a node that writes", () => {
+describe("writes of a node", () => {
   test.each(cases)("$name", ({ change, refused }) => {
     const refusal = refusalOf(change);
     expect(refusal).toContain(refused ?? "");
     expect(refusal === "").toBe(refused === undefined);
   });
 
-  test("is somebody else: nothing is restricted", () => {
+  test("restricts only members of the nodes group", () => {
     expect(refusalOf({ user: { name: "system:node:n1", groups: ["people"] } })).toBe("");
   });
 });

@@ -78,12 +78,12 @@ test.each<{ name: string; metadata?: Fields; spec?: Fields; want: unknown }>([
     metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "old" } },
     want: undefined,
   },
-])("a claim that names $name keeps it", async ({ metadata = {}, spec = {}, want }) => {
+])("a claim that names $name retains its class", async ({ metadata = {}, spec = {}, want }) => {
   await putClass({ name: "a" });
   expect(await classOf(metadata, spec)).toBe(want);
 });
 
-test("a claim that exists is given none", async () => {
+test("an existing claim gets no default class", async () => {
   await classOf({}, {});
   await putClass({ name: "a" });
   const body = { metadata: { labels: { a: "b" } } };
@@ -162,7 +162,7 @@ test.each([
     store: NO_CDI,
     change: { operation: "UPDATE", oldObject: claim() } as const,
   },
-])("a claim is refused $name, with the field and the reason", ({ store, change }) => {
+])("rejects a claim $name, with the field and the reason", ({ store, change }) => {
   let refusal: unknown;
   try {
     rejectUploadClaims({ ...NEW_CLAIM, ...change }, store);

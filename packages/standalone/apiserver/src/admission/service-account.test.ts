@@ -28,7 +28,7 @@ function create(spec: Fields, namespace = "default"): Promise<Answer> {
   return server.send("POST", `/api/v1/namespaces/${namespace}/pods`, { body });
 }
 
-describe("the account of a pod", () => {
+describe("the service account of a pod", () => {
   test.each([
     { name: "the default one", spec: {}, want: "default" },
     { name: "the one it names", spec: { serviceAccountName: "bot" }, want: "bot" },
@@ -41,7 +41,7 @@ describe("the account of a pod", () => {
     });
   });
 
-  test("must exist: 403, at once", async () => {
+  test("must exist, otherwise the pod is rejected with 403 at once", async () => {
     await putAccount("bot", {}, "other");
     expect(await create({ serviceAccountName: "bot" })).toMatchObject({
       code: 403,
@@ -53,7 +53,7 @@ describe("the account of a pod", () => {
   });
 });
 
-describe("a pod in a namespace that has no default account yet", () => {
+describe("a pod in a namespace without a default service account", () => {
   beforeEach(async () => {
     await server.put("namespaces", {
       apiVersion: "v1",
@@ -63,7 +63,7 @@ describe("a pod in a namespace that has no default account yet", () => {
     });
   });
 
-  test("waits for it", async () => {
+  test("waits for the account", async () => {
     const answer = create({}, "new");
     await runTurns();
     await putAccount("bot", {}, "new");
@@ -72,7 +72,7 @@ describe("a pod in a namespace that has no default account yet", () => {
     expect((await answer).code).toBe(201);
   });
 
-  test("is refused after a second", async () => {
+  test("is rejected after a second", async () => {
     const answer = create({}, "new");
     await runTurns();
     await server.clock.advance(999);
@@ -85,7 +85,7 @@ describe("a pod in a namespace that has no default account yet", () => {
   });
 });
 
-describe("secrets of an account with which images are pulled", () => {
+describe("image pull secrets of a service account", () => {
   const secrets = [{ name: "registry" }];
 
   test.each([
@@ -100,7 +100,7 @@ describe("secrets of an account with which images are pulled", () => {
   });
 });
 
-test("neither a change nor another kind is given an account", async () => {
+test("updates and other kinds get no service account", async () => {
   await create({});
   const path = "/api/v1/namespaces/default";
   await server.send("PATCH", `${path}/pods/p`, { body: { metadata: { labels: { a: "b" } } } });
@@ -139,7 +139,7 @@ function given(spec: Fields, account: Fields = {}): Fields {
   return spec;
 }
 
-test("all containers of a pod see a token, the authority and the namespace", () => {
+test("all containers of a pod mount the token, the CA and the namespace", () => {
   const spec = given({
     initContainers: [{ name: "first" }],
     containers: [{ name: "main", volumeMounts: [{ name: "x", mountPath: "/x" }] }],
@@ -163,12 +163,12 @@ test.each([
     spec: {},
     account: { automountServiceAccountToken: false },
   },
-])("nothing is added where $name", ({ spec, account }) => {
+])("adds no mount where $name", ({ spec, account }) => {
   const whole = { ...spec, containers: [{ name: "main" }] };
   expect(given(structuredClone(whole), account)).toEqual(whole);
 });
 
-test("the pod may want one although its account does not", () => {
+test("a pod can request the mount although its account disables it", () => {
   const spec = given(
     { automountServiceAccountToken: true, containers: [{ name: "main" }] },
     { automountServiceAccountToken: false },
@@ -176,7 +176,7 @@ test("the pod may want one although its account does not", () => {
   expect(spec["volumes"]).toEqual([VOLUME]);
 });
 
-test("what is mounted there already stays, and a volume of that kind is taken as it is", () => {
+test("retains an existing mount and an existing volume for the token", () => {
   const own = { name: "mine", mountPath: AT };
   const full = { containers: [{ name: "main", volumeMounts: [own] }] };
   expect(given(structuredClone(full))).toEqual(full);

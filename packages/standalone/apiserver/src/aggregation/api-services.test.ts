@@ -17,11 +17,11 @@ test.each([
   expect(localPriority(group, version, false)).toEqual(want);
 });
 
-test("groups of definitions come last", () => {
+test("lists groups of custom resources last", () => {
   expect(localPriority("apps", "v1", true)).toEqual({ group: 1000, version: 100 });
 });
 
-test("APIServices give the order of their group versions, and tell which are of other servers", async () => {
+test("APIServices define the order of group versions and which are remote", async () => {
   const server = await startTestServer();
   const local = {
     ...apiService(),

@@ -158,7 +158,7 @@ describe("availability", () => {
     ).toBe(true);
   });
 
-  test("of a local version is always given", async () => {
+  test("of a local version is always True", async () => {
     await using given = await startControllerTest();
     await given.server.put(
       BUCKET,
@@ -172,7 +172,7 @@ describe("availability", () => {
     expect([remote.list(), remote.has("far.io", "v1")]).toEqual([[], false]);
   });
 
-  test("is checked again soon after a failure, each 30 s, and when Service or endpoints change", async () => {
+  test("is checked soon after a failure, every 30 s, and on Service or endpoint changes", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put(BUCKET, apiService());
@@ -205,7 +205,7 @@ describe("availability", () => {
     expect(server.deps.store.revision()).toBe(revision + 1);
   });
 
-  test("is checked when the APIService's own spec changes, and not for its labels or others' backends", async () => {
+  test("is checked when the APIService's spec changes, not when labels or other backends change", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put(BUCKET, apiService({ available: "Unknown" }));
@@ -228,7 +228,7 @@ describe("availability", () => {
     await until("the change of the spec", () => available(server)?.reason === "Local");
   });
 
-  test("retains other conditions and the time of its last transition, and is written once", async () => {
+  test("retains other conditions and the last transition time, and is written once", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     const before = apiService({ available: "False" });
@@ -260,7 +260,7 @@ describe("availability", () => {
   });
 });
 
-test("the order of other servers' versions is that of their APIServices", async () => {
+test("orders remote group versions as their APIServices define", async () => {
   const server = await startTestServer();
   await server.put(BUCKET, apiService());
   const priority = new RemoteDiscovery(server.deps.store).priorities();

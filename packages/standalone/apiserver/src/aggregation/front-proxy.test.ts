@@ -41,7 +41,7 @@ const DATA = {
   "requestheader-username-headers": '["X-Remote-User"]',
 };
 
-test("the settings of aggregated servers are written once, and again when they change", async () => {
+test("writes the settings for aggregated servers once, and again on changes", async () => {
   await using given = await startControllerTest();
   const { server } = given;
   const read = () => server.stored("configmaps", NAME, "kube-system");

@@ -22,7 +22,7 @@ async function change(given: ControllerTest, object: KubeObject | undefined): Pr
 }
 
 describe("the APIServices of a new server", () => {
-  test("name each group version but their own", async () => {
+  test("name each group version except their own", async () => {
     await using given = await startControllerTest();
     await given.start(startLocalApiServices);
     expect(serviceOf(given, "v1.")).toMatchObject({
@@ -35,7 +35,7 @@ describe("the APIServices of a new server", () => {
     expect(serviceOf(given, "v1.apiregistration.k8s.io")).toBeUndefined();
   });
 
-  test("include those of definitions", async () => {
+  test("include those of custom resources", async () => {
     await using given = await startControllerTest();
     await given.server.put(DEFINITIONS, widgetDefinition());
     await given.start(startLocalApiServices);
@@ -45,7 +45,7 @@ describe("the APIServices of a new server", () => {
     });
   });
 
-  test("lose those of groups that the server no longer has, and no others", async () => {
+  test("drop only groups that the server no longer serves", async () => {
     await using given = await startControllerTest();
     const old = (name: string, labels: Readonly<Record<string, string>>): KubeObject => ({
       apiVersion: "apiregistration.k8s.io/v1",
@@ -81,7 +81,7 @@ describe("the APIServices of a new server", () => {
   });
 });
 
-describe("the APIService of a definition", () => {
+describe("the APIService of a custom resource group", () => {
   async function withWidgets(): Promise<ControllerTest> {
     const given = await startControllerTest();
     await given.start(startLocalApiServices);
@@ -90,7 +90,7 @@ describe("the APIService of a definition", () => {
     return given;
   }
 
-  test("comes and goes with it", async () => {
+  test("is created and deleted with its definition", async () => {
     await using given = await withWidgets();
     expect(serviceOf(given, WIDGETS)).toBeDefined();
     const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -99,7 +99,7 @@ describe("the APIService of a definition", () => {
     expect(serviceOf(given, WIDGETS)).toBeUndefined();
   });
 
-  test("is corrected while the server runs, and made again", async () => {
+  test("is corrected and recreated while the server runs", async () => {
     await using given = await withWidgets();
     const service = serviceOf(given, WIDGETS);
     const spec = { group: "test.io", version: "v1", groupPriorityMinimum: 5, versionPriority: 5 };
@@ -110,7 +110,7 @@ describe("the APIService of a definition", () => {
     expect(serviceOf(given, WIDGETS)).toBeDefined();
   });
 
-  test("is not written where it is right", async () => {
+  test("is not written if it is correct", async () => {
     await using given = await withWidgets();
     const before = serviceOf(given, WIDGETS)?.metadata.resourceVersion;
     await given.server.put(DEFINITIONS, widgetDefinition());
@@ -118,7 +118,7 @@ describe("the APIService of a definition", () => {
     expect(serviceOf(given, WIDGETS)?.metadata.resourceVersion).toBe(before);
   });
 
-  test("is left alone once the server stops", async () => {
+  test("is not changed after the server stops", async () => {
     await using given = await withWidgets();
     given.stop();
     const service = serviceOf(given, WIDGETS);

@@ -27,7 +27,7 @@ test.each([
   { path: "/apis/far.io", want: false },
   { path: "/apis/near.io/v1", want: false },
   { path: "/x/apis/far.io/v1", want: false },
-])("$path belongs to another server: $want", async ({ path, want }) => {
+])("$path is served by another server: $want", async ({ path, want }) => {
   const server = await startTestServer();
   const local = {
     ...apiService(),
@@ -39,7 +39,7 @@ test.each([
   await server.close();
 });
 
-describe("a request for another server", () => {
+describe("a request for an aggregated server", () => {
   async function ask(
     reached: Readonly<Record<string, ConnectTarget>>,
     path = "/apis/far.io/v1/stars?x=1",
@@ -86,7 +86,7 @@ describe("a request for another server", () => {
     });
   }
 
-  test("is passed on with its user and without credentials, and the answer is passed back", async () => {
+  test("is forwarded with its user and without credentials, and its response is returned", async () => {
     const { server, received } = echo();
     const { answer, connections } = await ask({ "10.0.0.1:8443": server }, undefined, {
       sent: {
@@ -142,7 +142,7 @@ describe("a request for another server", () => {
     ]);
   });
 
-  test("goes to the next address where one refuses", async () => {
+  test("uses the next address when a server refuses the connection", async () => {
     const { answer } = await ask({ "10.0.0.2:8443": echo().server });
     expect(answer.code).toBe(201);
   });
@@ -207,12 +207,12 @@ describe("a request for another server", () => {
       code: 418,
       text: "",
     },
-  ])("is answered when $name", async ({ reached, given, path, code, text }) => {
+  ])("gets an error response when $name", async ({ reached, given, path, code, text }) => {
     const { answer } = await ask(reached, path, given);
     expect([answer.code, answer.text]).toEqual([code, text]);
   });
 
-  test("is cut off when the answer breaks off", async () => {
+  test("is cut off when the response breaks off", async () => {
     const partial = makeBackendServer((_request, response) => {
       response.writeHead(200, { "content-length": 10 });
       response.write("abc");
@@ -221,7 +221,7 @@ describe("a request for another server", () => {
     await expect(ask({ "10.0.0.1:8443": partial })).rejects.toMatchObject({ code: "ECONNRESET" });
   });
 
-  describe("that asks for another protocol", () => {
+  describe("a request to upgrade the protocol", () => {
     async function upgrade(reached: Readonly<Record<string, ConnectTarget>>) {
       const server = await startTestServer();
       await server.put(BUCKET, apiService());
@@ -242,7 +242,7 @@ describe("a request for another server", () => {
       return given;
     }
 
-    test("becomes a connection to its server", async () => {
+    test("connects to the aggregated server", async () => {
       const urls: unknown[] = [];
       const server = createServer();
       server.on("upgrade", ({ url, headers }, socket) => {
@@ -255,7 +255,7 @@ describe("a request for another server", () => {
       if ("socket" in given) given.socket.destroy();
     });
 
-    test("is refused when nobody is reached", async () => {
+    test("is refused when no address is reachable", async () => {
       expect(await upgrade({})).toMatchObject({
         refused: { code: 503, text: `error trying to reach service: ${none}\n` },
       });
@@ -264,7 +264,7 @@ describe("a request for another server", () => {
 
   const silent = makeBackendServer(() => undefined).server;
 
-  test("is refused when there is no answer in time", async () => {
+  test("is refused when the server does not answer in time", async () => {
     const { answer } = await ask({ "10.0.0.1:8443": silent }, "/apis/far.io/v1/stars?timeout=1ms");
     expect(answer.code).toBe(500);
     expect(JSON.parse(answer.text)).toMatchObject({ code: 504, reason: "Timeout" });

@@ -35,7 +35,7 @@ function startLog(): { readonly log: AccessLog; readonly lines: [string, LogFiel
 }
 
 describe("the access log", () => {
-  test("names a program, the verb and the resource, as kubectl does", () => {
+  test("records the user, the verb and the resource, in kubectl's terms", () => {
     const { log, lines } = startLog();
     log.record(CONTROLLER, STATUS, true);
     log.record(CONTROLLER, PODS, true);
@@ -53,7 +53,7 @@ describe("the access log", () => {
     ]);
   });
 
-  test("says each thing once, and a refusal also when it was allowed before", () => {
+  test("records each access once, and a denial also after an earlier grant", () => {
     const { log, lines } = startLog();
     log.record(CONTROLLER, STATUS, true);
     log.record(CONTROLLER, { ...STATUS, name: "beta" }, true);
@@ -62,7 +62,7 @@ describe("the access log", () => {
     expect(lines.map(([message]) => message)).toEqual(["right used", "right missing"]);
   });
 
-  test("tells of people only what they were refused", () => {
+  test("records only denials of human users", () => {
     const { log, lines } = startLog();
     log.record(JANE, STATUS, true);
     expect(lines).toEqual([]);
@@ -70,14 +70,14 @@ describe("the access log", () => {
     expect(lines).toHaveLength(1);
   });
 
-  test("does not tell of paths that are no resources", () => {
+  test("does not record paths that are not resources", () => {
     const { log, lines } = startLog();
     const nothing = { group: "", version: "", resource: "", subresource: "" };
     log.record(JANE, { ...nothing, verb: "get", namespace: "", name: "", path: "/x" }, false);
     expect(lines).toEqual([]);
   });
 
-  test("ends somewhere, whatever names clients make up", () => {
+  test("is bounded, whatever names clients invent", () => {
     const { log, lines } = startLog();
     for (let count = 0; count < 6000; count += 1) {
       log.record(JANE, { ...PODS, resource: `r${String(count)}` }, false);

@@ -40,7 +40,7 @@ function requestOf(authorization: string | undefined, socket: unknown = {}): Inc
   return { headers: { authorization }, socket } as unknown as IncomingMessage;
 }
 
-describe("a request", () => {
+describe("authentication of a request", () => {
   test.each([
     { name: "without credentials", header: undefined, want: "system:anonymous" },
     { name: "with another scheme", header: "Basic secret", want: "system:anonymous" },
@@ -48,11 +48,11 @@ describe("a request", () => {
     { name: "with an empty token", header: "Bearer  ", want: "system:anonymous" },
     { name: "with a token", header: "Bearer secret", want: "root" },
     { name: "with blanks around its token", header: "  BEARER secret ", want: "root" },
-  ])("$name is of $want", async ({ header, want }) => {
+  ])("$name yields $want", async ({ header, want }) => {
     expect((await authentication.authenticate(requestOf(header))).name).toBe(want);
   });
 
-  test("with a wrong token is refused", async () => {
+  test("with a wrong token is rejected", async () => {
     const asked = authentication.authenticate(requestOf("Bearer wrong"));
     await expect(asked).rejects.toMatchObject({ code: 401 });
   });
@@ -93,7 +93,7 @@ describe("a request", () => {
       want: "root",
       groups: ADMIN.groups,
     },
-  ])("over TLS with $name is of $want", async ({ subject, header, want, groups }) => {
+  ])("over TLS with $name yields $want", async ({ subject, header, want, groups }) => {
     const { socket } = tlsSocket(subject);
     expect(await authentication.authenticate(requestOf(header, socket))).toEqual({
       name: want,
@@ -104,14 +104,14 @@ describe("a request", () => {
   test.each([
     { name: "an unknown authority", subject: { CN: "node" }, authorized: false },
     { name: "no name", subject: { O: "a" }, authorized: true },
-  ])("with a certificate of $name is refused", async ({ subject, authorized }) => {
+  ])("rejects a certificate with $name", async ({ subject, authorized }) => {
     const { socket } = tlsSocket(subject, authorized);
     await expect(authentication.authenticate(requestOf(undefined, socket))).rejects.toMatchObject({
       code: 401,
     });
   });
 
-  test("reads the certificate once for each connection", async () => {
+  test("parses the certificate once per connection", async () => {
     const { socket, counts } = tlsSocket({ CN: "node" });
     await authentication.authenticate(requestOf(undefined, socket));
     await authentication.authenticate(requestOf(undefined, socket));
@@ -119,7 +119,7 @@ describe("a request", () => {
   });
 });
 
-describe("a token", () => {
+describe("verification of a token", () => {
   const account = {
     apiVersion: "v1",
     kind: "ServiceAccount",
@@ -128,7 +128,7 @@ describe("a token", () => {
   const issue = (audiences: readonly string[]) =>
     tokens.issue({ account, audiences, expiresInSeconds: 600, boundObject: undefined });
 
-  test("of the server's list is for the server only", async () => {
+  test("of the static token list applies to the server only", async () => {
     expect(await authentication.authenticateToken("secret")).toEqual({
       user: ADMIN,
       audiences: [ISSUER],
@@ -141,7 +141,7 @@ describe("a token", () => {
     await expect(other).rejects.toEqual(new TokenRejected("invalid bearer token"));
   });
 
-  test("of an account names the account while that exists", async () => {
+  test("of a service account works while the account exists", async () => {
     const token = await issue([ISSUER, "x"]);
     await expect(authentication.authenticateToken(token)).rejects.toEqual(
       new TokenRejected("[invalid bearer token, service account ns/sa has been deleted]"),
@@ -168,7 +168,7 @@ describe("a token", () => {
     });
   });
 
-  test("of a secret is good while the secret has it", async () => {
+  test("of a secret works while the secret contains the token", async () => {
     const token = await tokens.issueForSecret(account, "s");
     await expect(authentication.authenticateToken(token)).rejects.toEqual(
       new TokenRejected("[invalid bearer token, Token has been invalidated]"),
@@ -189,7 +189,7 @@ describe("a token", () => {
     );
   });
 
-  test.each(["a.b.c", "x", ""])("%j is nobody's", async (token) => {
+  test.each(["a.b.c", "x", ""])("rejects %j", async (token) => {
     await expect(authentication.authenticateToken(token)).rejects.toEqual(
       new TokenRejected("invalid bearer token"),
     );

@@ -46,7 +46,7 @@ test.each([
   ]);
 });
 
-test("a name without a resource is not shown", () => {
+test("omits the name if there is no resource", () => {
   const refusal = forbiddenBecause({ group: "", resource: "", name: "x" }, "why");
   expect(refusal.message).toBe("forbidden: why");
 });

@@ -34,7 +34,7 @@ function act(headers: Distinct, allows: (attributes: AccessAttributes) => boolea
   };
 }
 
-describe("the user", () => {
+describe("the impersonated user", () => {
   test.each<{ name: string; headers: Distinct; want: User; asked: string[] }>([
     { name: "nobody", headers: { accept: ["x"] }, want: BOB, asked: [] },
     { name: "an empty user", headers: { "impersonate-user": [""] }, want: BOB, asked: [] },
@@ -102,7 +102,7 @@ describe("the user", () => {
       want: { name: "eve", groups: ["system:unauthenticated"] },
       asked: ["/users/ /eve", "/groups/ /system:unauthenticated"],
     },
-  ])("acts for $name", ({ headers, want, asked }) => {
+  ])("is $name", ({ headers, want, asked }) => {
     const found = act(headers);
     expect(found.user).toEqual(want);
     expect(found.asked).toEqual(asked);
@@ -111,7 +111,7 @@ describe("the user", () => {
     ).toEqual(new Set(asked.length === 0 ? [] : ["impersonate,v1,"]));
   });
 
-  test("needs each of the rights", () => {
+  test("requires permission for each impersonated attribute", () => {
     const headers = { "impersonate-user": ["eve"], "impersonate-group": ["g"] };
     expect(() => act(headers, ({ resource }) => resource === "users")).toThrow(
       expect.objectContaining({
@@ -122,7 +122,7 @@ describe("the user", () => {
     );
   });
 
-  test("is named by no header of the request that goes on", () => {
+  test("is not named by any header of the forwarded request", () => {
     const { request } = act({
       "impersonate-user": ["eve"],
       "impersonate-extra-a": ["b"],
@@ -139,7 +139,7 @@ test.each<{ headers: Distinct; want: string }>([
     headers: { "impersonate-extra-k": ["v"] },
     want: "[{UserExtra  v  authentication.k8s.io/v1  k}]",
   },
-])("$want alone names nobody", ({ headers, want }) => {
+])("$want without a user is rejected", ({ headers, want }) => {
   expect(() => act(headers)).toThrow(
     new MissingImpersonatedUser(`requested ${want} without impersonating a user`),
   );
@@ -151,7 +151,7 @@ test.each([
   { user: "system:serviceaccount::sa", want: undefined },
   { user: "system:serviceaccount:ns:sa:x", want: undefined },
   { user: "eve:ns:sa", want: undefined },
-])("$user is an account: $want", ({ user, want }) => {
+])("parses $user as a service account: $want", ({ user, want }) => {
   expect(parseServiceAccount(user)).toEqual(want);
   expect(serviceAccountGroups("ns")).toContain("system:serviceaccounts:ns");
 });

@@ -75,7 +75,7 @@ function may(asked: string, user: User = NODE, namespace = "ns"): boolean {
   return authorize(user, attributes).allowed;
 }
 
-describe("a node may, for its pods,", () => {
+describe("a node may, for its own pods,", () => {
   test.each([
     "get configmaps by-volume",
     "list configmaps projected",
@@ -92,7 +92,7 @@ describe("a node may, for its pods,", () => {
     expect(may(asked)).toBe(true);
   });
 
-  test("read the volume of their claim", () => {
+  test("read the volume of their claims", () => {
     expect(may("get persistentvolumes pv-data", NODE, "")).toBe(true);
   });
 });
@@ -126,7 +126,7 @@ describe("a node may not", () => {
     expect(may(asked, NODE, "")).toBe(false);
   });
 
-  test("read in other namespaces, and nobody else may what it may", () => {
+  test("read in other namespaces, and other users do not get these permissions", () => {
     expect(may("get secrets by-volume", NODE, "other")).toBe(false);
     expect(may("get secrets by-volume", NODE, "")).toBe(false);
     expect(may("get secrets by-volume", { ...NODE, groups: [] })).toBe(false);
@@ -134,7 +134,7 @@ describe("a node may not", () => {
   });
 });
 
-test("what roles grant stays granted, and the reason of a refusal stays that of the roles", () => {
+test("retains grants by roles, and the denial reason of the roles", () => {
   const attributes = { group: "", version: "v1", path: "", subresource: "", namespace: "ns" };
   const asked = { ...attributes, verb: "get", resource: "secrets", name: "x" };
   expect(authorize(NODE, asked)).toEqual({ allowed: false, reason: "RBAC says no" });

@@ -13,14 +13,14 @@ function agentOf(peer: Peer, connections: Connections) {
 }
 
 describe("a request to a peer", () => {
-  test("goes to one of its addresses, and expects the peer's name", () => {
+  test("uses one of its addresses, and expects the peer's name", () => {
     expect(new Connections().requestOptions(PEER, AT)).toMatchObject({
       ...AT,
       servername: "webhook.default.svc",
     });
   });
 
-  test.each(["10.0.0.1", "fd00::1"])("names no address in TLS: %s", (serverName) => {
+  test.each(["10.0.0.1", "fd00::1"])("sends no SNI for an IP address: %s", (serverName) => {
     const options = new Connections().requestOptions({ ...PEER, serverName }, AT);
     expect(options).not.toHaveProperty("servername");
   });
@@ -32,7 +32,7 @@ describe("a request to a peer", () => {
     expect(agentOf({ ...PEER, ...peer }, new Connections()).options).toMatchObject(want);
   });
 
-  test("accepts the machine's authorities where the peer names none", () => {
+  test("accepts the system CAs if the peer has no CA", () => {
     const { options } = agentOf({ ...PEER, caPem: "" }, new Connections());
     expect([options["ca"], options["rejectUnauthorized"]]).toEqual([undefined, true]);
   });
@@ -40,16 +40,16 @@ describe("a request to a peer", () => {
   test.each([
     { name: "its own certificate", own: { certPem: "C", keyPem: "K" }, want: ["C", "K"] },
     { name: "none", own: undefined, want: [undefined, undefined] },
-  ])("shows $name", ({ own, want }) => {
+  ])("presents $name", ({ own, want }) => {
     const { options } = agentOf(PEER, new Connections(own));
     expect([options["cert"], options["key"]]).toEqual(want);
   });
 });
 
-describe("connections are kept", () => {
+describe("pooled connections", () => {
   const other = { host: "10.0.0.2", port: 443 };
 
-  test("for each address, name, authority and strictness by themselves", () => {
+  test("are separate for each address, server name, CA and verification mode", () => {
     const connections = new Connections();
     const agents = [
       connections.requestOptions(PEER, AT).agent,
@@ -63,7 +63,7 @@ describe("connections are kept", () => {
     expect(connections.requestOptions({ ...PEER }, { ...AT }).agent).toBe(agents[0]);
   });
 
-  test("until they are closed", () => {
+  test("are reused until close", () => {
     const connections = new Connections();
     const before = connections.requestOptions(PEER, AT).agent;
     connections.close();
@@ -71,7 +71,7 @@ describe("connections are kept", () => {
   });
 });
 
-test("the authority of a webhook is read from base64", () => {
+test("reads the CA bundle of a webhook from base64", () => {
   expect(toPem(Buffer.from("PEM ä").toString("base64"))).toBe("PEM ä");
 });
 
@@ -95,7 +95,7 @@ test.each([
   expect(describeFailure(Object.assign(new Error("something else"), { code }), ADDRESS)).toBe(want);
 });
 
-test("only where nobody is there another address may be tried", () => {
+test("only failures to connect allow another address", () => {
   expect(isConnectFailure(Object.assign(new Error(""), { code: "ECONNREFUSED" }))).toBe(true);
   expect(isConnectFailure(Object.assign(new Error(""), { code: "ECONNRESET" }))).toBe(false);
 });

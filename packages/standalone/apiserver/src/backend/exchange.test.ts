@@ -30,7 +30,7 @@ function greeter() {
   });
 }
 
-test("the request is sent whole and its answer is read whole", async () => {
+test("sends the whole request and reads the whole response", async () => {
   const { server, received } = greeter();
   const connections = new MemoryConnections({ "one:443": server });
   const answer = await exchange(
@@ -42,7 +42,7 @@ test("the request is sent whole and its answer is read whole", async () => {
   expect(received[0]?.request).toMatchObject({ method: "POST", url: "/p?q=1" });
 });
 
-test("an answer without a content type is read too", async () => {
+test("also reads a response without a content type", async () => {
   const { server } = makeBackendServer((_request, response) => response.writeHead(404).end());
   const connections = new MemoryConnections({ "one:443": server });
   const answer = await exchange(
@@ -99,7 +99,7 @@ describe("a failure", () => {
     await expect(asked).rejects.toThrow(new Error(want));
   });
 
-  test("an address that refuses is passed over", async () => {
+  test("skips an address that refuses", async () => {
     const connections = new MemoryConnections({ "two:443": greeter().server });
     const answer = await exchange(
       peerAt("one", "two"),
@@ -110,13 +110,13 @@ describe("a failure", () => {
     expect(connections.attempts.map(({ at }) => at.host)).toEqual(["one", "two"]);
   });
 
-  test("the longest answer that is allowed is read", async () => {
+  test("reads a response of the maximum length", async () => {
     const connections = new MemoryConnections({ "one:443": longest });
     const { text } = await exchange(peerAt("one"), QUESTION, connections.asConnections);
     expect(text).toHaveLength(16 * 1024 * 1024);
   });
 
-  test("a server that does not answer in time is given up", async () => {
+  test("aborts when a server does not answer in time", async () => {
     const silent = makeBackendServer(() => undefined).server;
     const connections = new MemoryConnections({ "one:443": silent });
     const asked = exchange(peerAt("one"), { ...QUESTION, timeoutMs: 1 }, connections.asConnections);

@@ -63,6 +63,6 @@ test.each<{ name: string; headers: IncomingHttpHeaders; want: IncomingHttpHeader
 test.each<{ headers: IncomingHttpHeaders; want: IncomingHttpHeaders }>([
   { headers: { trailer: "x-sum", te: "a", "x-a": "1" }, want: { trailer: "x-sum", "x-a": "1" } },
   { headers: { connection: "x-a", "x-a": "1", authorization: "b" }, want: { authorization: "b" } },
-])("an answer with $headers is passed back with $want", ({ headers, want }) => {
+])("a response with $headers is returned with $want", ({ headers, want }) => {
   expect(responseHeaders(headers)).toEqual(want);
 });

@@ -33,12 +33,12 @@ function rulesOf({ server }: ControllerTest, name: string): unknown {
   return server.stored(ROLES, name, "")?.["rules"];
 }
 
-describe("a role that aggregates", () => {
+describe("an aggregated role", () => {
   const PODS = role("pods", { rules: [ruleOf("pods"), ruleOf("both")] }, { a: "yes" });
   const NODES = role("nodes", { rules: [ruleOf("nodes"), ruleOf("both")] }, { b: "yes" });
   const OTHER = role("other", { rules: [ruleOf("other")] }, { a: "no" });
 
-  test("has each rule of the selected roles once, in the order of their names", async () => {
+  test("contains each rule of the selected roles once, in the order of their names", async () => {
     await using given = await startControllerTest();
     const all = role("all", { ...gathering("a", "b"), rules: [ruleOf("old")] }, { a: "yes" });
     await given.server.put(ROLES, PODS, NODES, OTHER, all);
@@ -47,7 +47,7 @@ describe("a role that aggregates", () => {
     expect(rulesOf(given, "pods")).toEqual(PODS["rules"]);
   });
 
-  test("has none where it selects none", async () => {
+  test("has no rules if it selects no role", async () => {
     await using given = await startControllerTest();
     await given.server.put(ROLES, PODS, role("none", { ...gathering(), rules: [ruleOf("old")] }));
     await aggregateClusterRoles(given.server.deps);
@@ -63,7 +63,7 @@ describe("a role that aggregates", () => {
     expect([rulesOf(given, "one"), rulesOf(given, "two")]).toEqual([PODS["rules"], PODS["rules"]]);
   });
 
-  test("that was deleted meanwhile is not written", async () => {
+  test("is not written if it was deleted meanwhile", async () => {
     await using given = await startControllerTest();
     await given.start(startClusterRoleAggregation);
     const address = { bucket: ROLES, namespace: "", name: "all" };
@@ -75,7 +75,7 @@ describe("a role that aggregates", () => {
     expect(given.server.stored(ROLES, "all", "")).toBeUndefined();
   });
 
-  test("may be a part of another, whose name comes first", async () => {
+  test("may be part of another role whose name sorts first", async () => {
     await using given = await startControllerTest();
     const outer = role("a-outer", gathering("inner"));
     const inner = role("b-inner", gathering("a"), { inner: "yes" });
@@ -84,7 +84,7 @@ describe("a role that aggregates", () => {
     expect(rulesOf(given, "a-outer")).toEqual(PODS["rules"]);
   });
 
-  test("follows changes of roles, and writes nothing where nothing changes", async () => {
+  test("follows changes of roles, and is not written without changes", async () => {
     await using given = await startControllerTest();
     await given.server.put(ROLES, role("all", gathering("a")));
     await given.start(startClusterRoleAggregation);
@@ -132,7 +132,7 @@ describe("default roles and bindings", () => {
     return { ...fields, labels: metadata.labels, annotations: metadata.annotations };
   };
 
-  test("are made, marked as ours", async () => {
+  test("are created and labeled as built-in", async () => {
     const { before } = await kept();
     expect(before).toMatchObject([
       {
@@ -166,12 +166,12 @@ describe("default roles and bindings", () => {
       },
     },
     { name: "nothing, and are not written", change: () => undefined },
-  ])("get back $name", async ({ change }) => {
+  ])("restore $name", async ({ change }) => {
     const { before, after } = await kept(change);
     expect(after.map(visible)).toEqual(before.map(visible));
   });
 
-  test("keep what was added", async () => {
+  test("retain additional rules and subjects", async () => {
     const { after } = await kept((object) => {
       object["rules"] = [ruleOf("pods")];
       object["subjects"] = [{ kind: "User", name: "jane" }];
@@ -183,7 +183,7 @@ describe("default roles and bindings", () => {
     expect(binding?.["subjects"]).toMatchObject([{ name: "jane" }, { name: "system:masters" }]);
   });
 
-  test("stay as they are where their annotation says so", async () => {
+  test("stay unchanged if their autoupdate annotation is false", async () => {
     const { after } = await kept((object) => {
       object["rules"] = [];
       object["subjects"] = [];
@@ -193,7 +193,7 @@ describe("default roles and bindings", () => {
   });
 });
 
-describe("a secret that asks for a token", () => {
+describe("a secret that requests a token", () => {
   const TYPE = "kubernetes.io/service-account-token";
   const NAME = "kubernetes.io/service-account.name";
   const UID = "kubernetes.io/service-account.uid";
@@ -220,7 +220,7 @@ describe("a secret that asks for a token", () => {
       .poll(() => server.stored("secrets", name)?.metadata.annotations?.[UID], SIGNED)
       .toBeDefined();
 
-  test("gets it, with the namespace, the authority and the account's uid", async () => {
+  test("receives the token, the namespace, the CA and the account's uid", async () => {
     await using given = await started(secret("s", { [NAME]: "default" }));
     await isFilled(given);
     expect(given.server.stored("secrets", "s")).toMatchObject({
@@ -231,7 +231,7 @@ describe("a secret that asks for a token", () => {
     expect(Buffer.from(String(token), "base64").toString().split(".")).toHaveLength(3);
   });
 
-  test("gets it when it is made later, and keeps a token and other data", async () => {
+  test("receives the token when created later, and retains an existing token and other data", async () => {
     await using given = await started();
     const data = { token: base64("mine"), more: base64("more") };
     await given.server.put("secrets", secret("s", { [NAME]: "default" }, { data }));
@@ -253,7 +253,7 @@ describe("a secret that asks for a token", () => {
     expect(given.server.stored("secrets", "s")).toBeUndefined();
   });
 
-  test("is removed with its account, and no other secret is", async () => {
+  test("is removed with its account, without affecting other secrets", async () => {
     const opaque = { ...secret("opaque", { [NAME]: "default" }), type: "Opaque" };
     await using given = await started(secret("s", { [NAME]: "default" }), opaque);
     await given.server.put("serviceaccounts", {

@@ -57,7 +57,7 @@ describe("the lifecycle of namespaces", () => {
     expect(server.stored("namespaces", "default", "")).toBeDefined();
   });
 
-  test("reports what is left, and goes on when that is gone", async () => {
+  test("reports remaining objects, and continues when they are deleted", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await given.start(startNamespaceLifecycle);
@@ -95,7 +95,7 @@ describe("the lifecycle of namespaces", () => {
     expect(server.stored("namespaces", "old", "")).toBeUndefined();
   });
 
-  test("leaves finalizers of others", async () => {
+  test("preserves finalizers of other controllers", async () => {
     await using given = await startControllerTest();
     await given.server.put("namespaces", terminatingNamespace(["kubernetes", "test.io/y"]));
     await given.start(startNamespaceLifecycle);
@@ -104,7 +104,7 @@ describe("the lifecycle of namespaces", () => {
     });
   });
 
-  test("ends with the server", async () => {
+  test("stops with the server", async () => {
     await using given = await startControllerTest();
     await given.start(startNamespaceLifecycle);
     given.stop();
@@ -114,7 +114,7 @@ describe("the lifecycle of namespaces", () => {
   });
 });
 
-test("the standard namespaces are made where they are missing", async () => {
+test("creates missing standard namespaces", async () => {
   await using given = await startControllerTest();
   const { server } = given;
   await given.start(createStandardNamespaces);
@@ -185,7 +185,7 @@ describe("the lifecycle of nodes", () => {
     expect(await ready(given)).toBe("Unknown");
   });
 
-  test("a new node has its grace, and a deleted one is not written", async () => {
+  test("a new node has a grace period, and a deleted node is not written", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await given.start(startNodeLifecycle);
@@ -197,7 +197,7 @@ describe("the lifecycle of nodes", () => {
     expect(server.clock.dueMs).toEqual([]);
   });
 
-  test("nothing waits once it has stopped", async () => {
+  test("has no pending timers after its stop", async () => {
     await using given = await startControllerTest();
     await given.server.put("nodes", node("1"));
     await given.start(startNodeLifecycle);
@@ -206,7 +206,7 @@ describe("the lifecycle of nodes", () => {
     expect(given.server.clock.dueMs).toEqual([]);
   });
 
-  test("the deletion of a lease is no sign of life", async () => {
+  test("the deletion of a lease does not count as a heartbeat", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put("nodes", node("1"));

@@ -50,7 +50,7 @@ async function remove(server: TestServer, name: string, policy: string): Promise
   await runTurns(60);
 }
 
-describe("at its start", () => {
+describe("at startup", () => {
   test.each<{ name: string; maps: KubeObject[]; want: string[] }>([
     { name: "objects without owners stay", maps: [aMap("a")], want: ["a"] },
     {
@@ -98,7 +98,7 @@ describe("at its start", () => {
     expect(names(given.server)).toEqual(want);
   });
 
-  test("an object without an owner goes by itself, its dependents first, when it wants that", async () => {
+  test("an object without an owner is deleted after its dependents if it has the finalizer", async () => {
     await using given = await startWith(
       aMap("b", [{ name: "gone" }], { finalizers: ["foregroundDeletion"] }),
       aMap("c", [{ name: "b", blocks: true }], { finalizers: ["test.io/x"] }),
@@ -110,13 +110,13 @@ describe("at its start", () => {
     expect(given.server.stored("configmaps", "c")?.metadata.deletionTimestamp).toBeDefined();
   });
 
-  test("an object loses owners that are gone and keeps the others", async () => {
+  test("an object loses deleted owners and retains the others", async () => {
     await using given = await startWith(aMap("a"), aMap("b", [{ name: "a" }, { name: "gone" }]));
     const owners = given.server.stored("configmaps", "b")?.metadata.ownerReferences;
     expect(owners?.map(({ name }) => name)).toEqual(["a"]);
   });
 
-  test("events are never collected", async () => {
+  test("never collects events", async () => {
     await using given = await startControllerTest();
     const event = { ...aMap("e", [{ name: "gone" }]), kind: "Event" };
     await given.server.put("events", event);
@@ -133,13 +133,13 @@ describe("deletion of an owner", () => {
     aMap("z"),
   ];
 
-  test("in the background takes its dependents along", async () => {
+  test("in the background deletes its dependents", async () => {
     await using given = await startWith(...family);
     await remove(given.server, "a", "Background");
     expect(names(given.server)).toEqual(["z"]);
   });
 
-  test("in the foreground takes them along first", async () => {
+  test("in the foreground deletes its dependents first", async () => {
     await using given = await startWith(...family);
     const order: string[] = [];
     given.server.deps.store.subscribe((changes) => {
@@ -152,7 +152,7 @@ describe("deletion of an owner", () => {
     expect(names(given.server)).toEqual(["z"]);
   });
 
-  test("as an orphan leaves them without owner", async () => {
+  test("with orphan propagation removes the owner reference of its dependents", async () => {
     await using given = await startWith(...family);
     await remove(given.server, "a", "Orphan");
     expect(names(given.server)).toEqual(["b", "c", "z"]);
@@ -160,7 +160,7 @@ describe("deletion of an owner", () => {
     expect(given.server.stored("configmaps", "c")?.metadata.ownerReferences).toHaveLength(1);
   });
 
-  test("in the foreground waits for a dependent that blocks it, until that is gone", async () => {
+  test("in the foreground waits until a blocking dependent is deleted", async () => {
     await using given = await startWith(
       aMap("a"),
       aMap("b", [{ name: "a", blocks: true }], { finalizers: ["test.io/x"] }),
@@ -175,7 +175,7 @@ describe("deletion of an owner", () => {
     expect(names(server)).toEqual([]);
   });
 
-  test("in the foreground goes on when the dependent blocks it no more", async () => {
+  test("in the foreground continues when the dependent no longer blocks it", async () => {
     await using given = await startWith(
       aMap("a"),
       aMap("b", [{ name: "a", blocks: true }], { finalizers: ["test.io/x"] }),
@@ -197,7 +197,7 @@ describe("deletion of an owner", () => {
     expect(names(given.server)).toEqual(["b"]);
   });
 
-  test("of two leaves an object to the other one, without the first", async () => {
+  test("leaves an object to its second owner, without the reference to the first", async () => {
     await using given = await startWith(
       aMap("a"),
       aMap("z"),
@@ -209,7 +209,7 @@ describe("deletion of an owner", () => {
     expect(owners?.map(({ name }) => name)).toEqual(["z"]);
   });
 
-  test("in the foreground goes on where two own each other", async () => {
+  test("in the foreground continues when two objects own each other", async () => {
     await using given = await startWith(
       aMap("a", [{ name: "b", blocks: true }]),
       aMap("b", [{ name: "a", blocks: true }]),
@@ -219,7 +219,7 @@ describe("deletion of an owner", () => {
   });
 });
 
-test("a dependent with the finalizer orphan leaves its own dependents", async () => {
+test("a dependent with the orphan finalizer retains its own dependents", async () => {
   await using given = await startWith(
     aMap("a"),
     aMap("b", [{ name: "a" }], { finalizers: ["orphan"] }),
@@ -229,21 +229,21 @@ test("a dependent with the finalizer orphan leaves its own dependents", async ()
   expect(names(given.server)).toEqual(["c"]);
 });
 
-test("a new object whose owner never was is deleted", async () => {
+test("deletes a new object whose owner never existed", async () => {
   await using given = await startWith();
   await given.server.put("configmaps", aMap("b", [{ name: "a" }]));
   await runTurns(40);
   expect(names(given.server)).toEqual([]);
 });
 
-test("an object that gets an owner that is gone is deleted", async () => {
+test("deletes an object that gets an owner that does not exist", async () => {
   await using given = await startWith(aMap("b"));
   await given.server.put("configmaps", aMap("b", [{ name: "a" }]));
   await runTurns(40);
   expect(names(given.server)).toEqual([]);
 });
 
-test("an owner in another namespace counts as gone, which an event reports", async () => {
+test("an owner in another namespace counts as missing, and an event reports it", async () => {
   await using given = await startWith(aMap("a", [], { namespace: "other" }));
   const { server } = given;
   await server.put("configmaps", aMap("b", [{ name: "a" }]));
@@ -267,7 +267,7 @@ test("an owner in another namespace counts as gone, which an event reports", asy
   });
 });
 
-test("an object of the cluster with an owner in a namespace stays, which an event reports each time", async () => {
+test("retains a cluster-scoped object with a namespaced owner, and reports each time in an event", async () => {
   await using given = await startWith(aMap("a"));
   const { server } = given;
   const { metadata } = aMap("n", [{ name: "a" }], { namespace: undefined as never });
@@ -290,7 +290,7 @@ test("an object of the cluster with an owner in a namespace stays, which an even
   });
 });
 
-test("an object whose owner's kind comes back is judged again", async () => {
+test("checks an object again when its owner's kind is served again", async () => {
   await using given = await startWith(
     aMap("b", [{ name: "w", kind: "Widget", apiVersion: "test.io/v1", uid: "w1" }]),
   );
@@ -300,7 +300,7 @@ test("an object whose owner's kind comes back is judged again", async () => {
   expect(names(given.server)).toEqual([]);
 });
 
-test("an object whose owner is gone goes even when the owner's kind is gone by then", async () => {
+test("deletes an object of a deleted owner even if the owner's kind no longer exists", async () => {
   await using given = await startControllerTest();
   const { server } = given;
   const definitions = "apiextensions.k8s.io/customresourcedefinitions";
@@ -327,7 +327,7 @@ test("an object whose owner is gone goes even when the owner's kind is gone by t
   expect(names(server)).toEqual([]);
 });
 
-test("nothing is collected once it has stopped", async () => {
+test("collects nothing after its stop", async () => {
   await using given = await startWith(aMap("a"), aMap("b", [{ name: "a" }]));
   given.stop();
   await remove(given.server, "a", "Background");

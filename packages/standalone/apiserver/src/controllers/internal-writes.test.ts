@@ -44,13 +44,13 @@ test("an object is changed and deleted by the server's own user", async () => {
   });
 });
 
-describe("that fail", () => {
-  test("because there is no object are successful", async () => {
+describe("internal writes", () => {
+  test("succeed if the object does not exist", async () => {
     await expect(change()).resolves.toBeUndefined();
     await expect(remove()).resolves.toBeUndefined();
   });
 
-  test("for another reason fail", async () => {
+  test("fail for any other reason", async () => {
     await server.put("configmaps", aConfigMap());
     server.webhooks.onRequest = () => {
       throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "m", "no");
@@ -59,7 +59,7 @@ describe("that fail", () => {
     await expect(remove()).rejects.toMatchObject({ code: 403 });
   });
 
-  test("because another object has the name by now leave that one", async () => {
+  test("fail without deleting another object that now has the same name", async () => {
     await server.put("configmaps", aConfigMap());
     await expect(remove({ ...BACKGROUND, uid: "old" })).rejects.toMatchObject({ code: 409 });
     expect(server.stored("configmaps", "m")).toBeDefined();

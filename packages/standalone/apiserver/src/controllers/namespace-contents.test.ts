@@ -28,8 +28,8 @@ async function started(): Promise<ControllerTest> {
   return given;
 }
 
-describe("every namespace has an account and the server's authority", () => {
-  test("from the start of the server on", async () => {
+describe("the default service account and CA config map of each namespace", () => {
+  test("exist from the start of the server", async () => {
     await using given = await startControllerTest();
     await ensureNamespaceContents({ ...given.server.deps, ...MORE });
     expect(contentsOf(given, "default")).toMatchObject({
@@ -38,7 +38,7 @@ describe("every namespace has an account and the server's authority", () => {
     });
   });
 
-  test("as soon as it is made", async () => {
+  test("are created with the namespace", async () => {
     await using given = await started();
     expect(contentsOf(given)).toMatchObject({
       account: { metadata: { name: "default", namespace: "new" } },
@@ -49,7 +49,7 @@ describe("every namespace has an account and the server's authority", () => {
     });
   });
 
-  test("but not while it is deleted, and not where it does not exist", async () => {
+  test("are not created in a terminating or missing namespace", async () => {
     await using given = await startControllerTest();
     const { deps } = given.server;
     const metadata = { deletionTimestamp: "2026-01-01T00:00:00Z" };
@@ -61,7 +61,7 @@ describe("every namespace has an account and the server's authority", () => {
   test.each([
     { name: "the account", path: "serviceaccounts/default", of: "account" },
     { name: "the map", path: `configmaps/${MAP}`, of: "map" },
-  ] as const)("again when $name is deleted", async ({ path, of }) => {
+  ] as const)("are recreated when $name is deleted", async ({ path, of }) => {
     await using given = await started();
     const before = contentsOf(given)[of]?.metadata.uid;
     await given.server.send("DELETE", `/api/v1/namespaces/new/${path}`);
@@ -70,7 +70,7 @@ describe("every namespace has an account and the server's authority", () => {
     expect([after === undefined, after === before]).toEqual([false, false]);
   });
 
-  test("with the right data, whatever is written", async () => {
+  test("get their data restored after other writes", async () => {
     await using given = await started();
     const body = { data: { "ca.crt": "OTHER", more: "x" }, metadata: { annotations: null } };
     await given.server.send("PATCH", `/api/v1/namespaces/new/configmaps/${MAP}`, { body });
@@ -80,7 +80,7 @@ describe("every namespace has an account and the server's authority", () => {
     expect([map?.["data"], map?.metadata.annotations]).toEqual([{ "ca.crt": "PEM" }, undefined]);
   });
 
-  test("and no writes follow from what is right", async () => {
+  test("are not written while correct", async () => {
     await using given = await started();
     const before = contentsOf(given).map?.metadata.resourceVersion;
     await given.server.put("namespaces", aNamespace({ labels: { a: "b" } }));
@@ -89,7 +89,7 @@ describe("every namespace has an account and the server's authority", () => {
     expect(contentsOf(given).map?.metadata.resourceVersion).toBe(before);
   });
 
-  test("until the server stops", async () => {
+  test("are not recreated after the server stops", async () => {
     await using given = await started();
     given.stop();
     await given.server.send("DELETE", "/api/v1/namespaces/new/serviceaccounts/default");

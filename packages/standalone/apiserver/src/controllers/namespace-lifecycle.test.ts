@@ -29,7 +29,7 @@ function find(namespace: KubeObject, type: string): Fields | undefined {
   return conditions.find((condition) => condition["type"] === type);
 }
 
-test("an empty namespace has nothing left", () => {
+test("an empty namespace has no remaining objects", () => {
   const namespace = withContentConditions(aNamespace(), [], NOW);
   expect(namespace["status"]).toEqual({
     phase: "Terminating",
@@ -73,7 +73,7 @@ test("an empty namespace has nothing left", () => {
   });
 });
 
-test("what is left is counted by resource and by finalizer", () => {
+test("counts remaining objects by resource and by finalizer", () => {
   const contents = [left("/pods", "z/y"), left("a.io/widgets", "a/b", "z/y"), left("/pods")];
   const namespace = withContentConditions(aNamespace(), contents, NOW);
   expect(find(namespace, "NamespaceContentRemaining")).toMatchObject({
@@ -90,7 +90,7 @@ test("what is left is counted by resource and by finalizer", () => {
   });
 });
 
-describe("the time of a condition", () => {
+describe("the transition time of a condition", () => {
   const type = "NamespaceContentRemaining";
 
   test.each([

@@ -21,7 +21,7 @@ function silent(conditions: readonly object[] | undefined) {
   return withUnknownConditions(node, NOW)["status"];
 }
 
-test("what a node said is not known any more; when it said it is", () => {
+test("conditions of a silent node become Unknown but retain their heartbeat time", () => {
   const known = OWN.map((type) => condition(type, type === "Ready" ? "True" : "False"));
   const of = (type: string) => ({
     type,
@@ -34,7 +34,7 @@ test("what a node said is not known any more; when it said it is", () => {
   expect(silent(known)).toEqual({ phase: "p", conditions: OWN.map(of) });
 });
 
-test("what others say, and what was not known before, stays", () => {
+test("conditions from other controllers and Unknown conditions stay unchanged", () => {
   const known = [
     condition("NetworkUnavailable", "False"),
     ...OWN.map((type) => condition(type, "Unknown")),
@@ -42,7 +42,7 @@ test("what others say, and what was not known before, stays", () => {
   expect(silent(known)).toEqual({ phase: "p", conditions: known });
 });
 
-test("a node that never said anything gets conditions that say so", () => {
+test("a node that never reported gets conditions with that reason", () => {
   const never = {
     type: "Ready",
     status: "Unknown",

@@ -104,7 +104,7 @@ async function put(store: Store, name: string, ...owners: readonly string[]): Pr
   );
 }
 
-test("objects are found by their uid and by those of their owners, as the store changes", async () => {
+test("finds objects by their uid and their owners' uids as the store changes", async () => {
   const store = openStore(":memory:", (error) => {
     throw error;
   });

@@ -40,7 +40,7 @@ describe("disruption budgets", () => {
   });
   const pod = (name: string, app: string) => aPod(name, { metadata: { labels: { app } } });
 
-  test("count pods at the start and with each change", async () => {
+  test("count pods at startup and on each change", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     const status = () => server.stored(BUDGETS, "pdb")?.["status"];
@@ -63,7 +63,7 @@ describe("disruption budgets", () => {
     expect(server.stored(BUDGETS, "late")?.["status"]).toMatchObject({ currentHealthy: 1 });
   });
 
-  test("are not written for pods of others, nor after the stop", async () => {
+  test("are not written for pods that they do not select, or after the stop", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put(BUDGETS, budget());
@@ -100,7 +100,7 @@ describe("protection of storage", () => {
       spec: { nodeName, volumes: [{ name: "v", persistentVolumeClaim: { claimName } }] },
     });
 
-  test("releases what nothing uses, at the start", async () => {
+  test("releases unused volumes and claims at startup", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put("pods", user("p1", "used"), user("p2", "waiting", ""));
@@ -128,7 +128,7 @@ describe("protection of storage", () => {
     expect(server.stored("persistentvolumes", "released", "")).toBeUndefined();
   });
 
-  test("releases a claim when its pod is gone or its deletion begins", async () => {
+  test("releases a claim when its pod is deleted or terminating", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put("pods", user("p1", "used"));
@@ -143,7 +143,7 @@ describe("protection of storage", () => {
     expect(left).toEqual([]);
   });
 
-  test("ends with the server", async () => {
+  test("stops with the server", async () => {
     await using given = await startControllerTest();
     await given.start(startStorageProtection);
     given.stop();
@@ -169,7 +169,7 @@ describe("custom resource definitions", () => {
     metadata: { name, namespace: "default", uid: `uid-${name}`, finalizers },
   });
 
-  test("go after their objects", async () => {
+  test("are deleted after their objects", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     await server.put(DEFINITIONS, widgetDefinition());
@@ -198,14 +198,14 @@ describe("custom resource definitions", () => {
     expect(server.stored(DEFINITIONS, "widgets.test.io", "")).toBeUndefined();
   });
 
-  test("go at the start, without objects", async () => {
+  test("are deleted at startup if they have no objects", async () => {
     await using given = await startControllerTest();
     await given.server.put(DEFINITIONS, terminating());
     await given.start(startDefinitionCleanup);
     expect(given.server.stored(DEFINITIONS, "widgets.test.io", "")).toBeUndefined();
   });
 
-  test("get their names when no other definition has them any more", async () => {
+  test("get their names when no other definition uses the same names", async () => {
     await using given = await startControllerTest();
     const { server } = given;
     const names = { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList" };

@@ -24,7 +24,7 @@ async function turns(count: number): Promise<void> {
   }
 }
 
-test("keys are worked on in order, each once", async () => {
+test("processes keys in order, each once", async () => {
   const worked: string[] = [];
   const queue = makeQueue((key) => {
     worked.push(key);
@@ -37,7 +37,7 @@ test("keys are worked on in order, each once", async () => {
   expect(worked).toEqual(["b", "a", "c"]);
 });
 
-test("a key that is added while it is worked on is worked on again, never twice at a time", async () => {
+test("processes a key added during its processing again, never concurrently", async () => {
   const gates: (() => void)[] = [];
   const queue = makeQueue(() => new Promise((resolve) => gates.push(resolve)));
   queue.add("a");
@@ -50,7 +50,7 @@ test("a key that is added while it is worked on is worked on again, never twice 
   expect(gates).toHaveLength(2);
 });
 
-test("a key that failed is worked on again", async () => {
+test("retries a key that failed", async () => {
   let failures = 0;
   const queue = makeQueue(() => {
     failures += 1;
@@ -61,7 +61,7 @@ test("a key that failed is worked on again", async () => {
   expect(failures).toBe(3);
 });
 
-test("many keys leave turns of the event loop to others", async () => {
+test("yields to the event loop between many keys", async () => {
   let worked = 0;
   const queue = makeQueue(() => {
     worked += 1;

@@ -27,7 +27,7 @@ function kindOf(change: Fields = {}, definition = {}): Kind {
   return kind;
 }
 
-test("a kind has the names that were accepted, and all verbs", () => {
+test("a kind has the accepted names and all verbs", () => {
   const acceptedNames = {
     plural: "widgets",
     singular: "widget",
@@ -67,12 +67,12 @@ test("a kind has the names that were accepted, and all verbs", () => {
   });
 });
 
-test("a kind of the cluster has no namespaces", () => {
+test("a cluster-scoped kind has no namespaces", () => {
   const definition = widgetDefinition({ scope: "Cluster" });
   expect(toKinds(definition, 1).map(({ namespaced }) => namespaced)).toEqual([false, false]);
 });
 
-test("each version that is served has a kind, stored in the same version", () => {
+test("each served version has a kind with the same storage version", () => {
   const versions = [
     { ...version, name: "v1", storage: false },
     { ...version, name: "v2" },
@@ -89,11 +89,11 @@ test.each([
   { name: "no condition", conditions: [] },
   { name: "another condition", conditions: [{ type: "NamesAccepted", status: "True" }] },
   { name: "the condition that it is not", conditions: [{ type: "Established", status: "False" }] },
-])("a definition with $name serves nothing", ({ conditions }) => {
+])("serves nothing for a definition with $name", ({ conditions }) => {
   expect(toKinds({ ...widgetDefinition(), status: { conditions } }, 1)).toEqual([]);
 });
 
-test("while a definition is deleted, nothing is created", () => {
+test("rejects new objects while the definition is being deleted", () => {
   const metadata = { name: "widgets.test.io", deletionTimestamp: "2024-01-01T00:00:00Z" };
   const kind = kindOf({}, { metadata });
   expect(kind.verbs).toEqual(ALL_VERBS.filter((verb) => verb !== "create"));
@@ -110,7 +110,7 @@ test.each([
 
 const verbs = ["get", "patch", "update"];
 
-test("status and scale are subresources", () => {
+test("serves status and scale as subresources", () => {
   const scale = {
     specReplicasPath: ".spec.n",
     statusReplicasPath: ".status.m.n",
@@ -129,13 +129,13 @@ test("status and scale are subresources", () => {
   expect(kind.scale?.selector(objectOf(kind, { status: { s: "a=b" } }))).toBe("a=b");
 });
 
-test("a scale without a selector selects nothing", () => {
+test("a scale without a selector selects no pods", () => {
   const scale = { specReplicasPath: ".spec.n", statusReplicasPath: ".status.n" };
   const kind = kindOf({ subresources: { scale } });
   expect(kind.scale?.selector(objectOf(kind, { status: { s: "a=b" } }))).toBe("");
 });
 
-test("fields that a version names can be selected", () => {
+test("selectable fields of a version can be used in selectors", () => {
   const kind = kindOf({ selectableFields: [{ jsonPath: ".spec.size" }, { jsonPath: ".kind" }] });
   const object = objectOf(kind, { spec: { size: 5 } });
   const found = Object.entries(kind.strategy.selectableFields).map(([key, of]) => [
@@ -148,7 +148,7 @@ test("fields that a version names can be selected", () => {
   ]);
 });
 
-test("objects are pruned and defaulted, and their metadata left alone", () => {
+test("prunes and defaults objects, without changing their metadata", () => {
   const kind = kindOf();
   const given = { spec: { other: 1 }, more: 2 };
   const object = objectOf(kind, given);
@@ -188,6 +188,6 @@ test.each([
   expect(column?.cell(OBJECT, NOW_MS)).toBe(want);
 });
 
-test("without columns there is the age", () => {
+test("shows only the age without columns", () => {
   expect(toColumns(undefined).map(({ name }) => name)).toEqual(["Age"]);
 });

@@ -198,7 +198,7 @@ test.each([
   expect(causes.map((cause) => cause.split(": ", 1)[0])).toEqual(want);
 });
 
-test("a version cannot go while objects are stored in it", () => {
+test("a version cannot be removed while objects are stored in it", () => {
   const given = { metadata, spec, status: { storedVersions: ["v1", "v0"] } };
   expect(refusals(DEFINITION, given)).toEqual([
     'status.storedVersions[1]: Invalid value: "v0": must appear in spec.versions',

@@ -57,6 +57,6 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     given: { versions: [version, version], conversion: { strategy: "Webhook" } },
     want: [],
   },
-])("a client that writes $name is warned", ({ given, want }) => {
+])("warns a client that writes $name", ({ given, want }) => {
   expect(DEFINITION.strategy.warnings?.(objectOf(DEFINITION, { spec: given }))).toEqual(want);
 });

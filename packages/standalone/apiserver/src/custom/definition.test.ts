@@ -30,7 +30,7 @@ test.each([
     want: { names: { kind: "A", singular: "b", listKind: "C" }, conversion: { strategy: "x" } },
   },
   { given: { names: {} }, want: { names: {}, conversion: { strategy: "None" } } },
-])("$given is completed to $want", ({ given, want }) => {
+])("completes $given to $want", ({ given, want }) => {
   expect(withDefaults(DEFINITION, { spec: given })["spec"]).toEqual(want);
 });
 
@@ -58,7 +58,7 @@ function otherDefinition(acceptedNames: Fields, change: Fields = {}): KubeObject
   });
 }
 
-test("a new definition is established, kept until its objects are gone, and stored in a version", () => {
+test("a new definition is established, has a cleanup finalizer and a storage version", () => {
   const given = { metadata: { ...metadata, creationTimestamp: T0 }, spec };
   const definition = created(DEFINITION, given);
   expect(definition.metadata.finalizers).toEqual([CLEANUP_FINALIZER]);
@@ -69,7 +69,7 @@ test("a new definition is established, kept until its objects are gone, and stor
   });
 });
 
-test("finalizers of others stay, and none is there twice", () => {
+test("preserves other finalizers without duplicates", () => {
   const finalizers = ["x.io/a", CLEANUP_FINALIZER];
   expect(
     created(DEFINITION, { metadata: { ...metadata, finalizers }, spec }).metadata.finalizers,
@@ -84,33 +84,30 @@ test.each([
   { change: { singular: "widget" }, reason: "SingularConflict", name: "widget" },
   { change: { shortNames: ["x", "w"] }, reason: "ShortNamesConflict", name: "w" },
   { change: { singular: "w" }, reason: "ShortNamesConflict", name: "w" },
-])(
-  "names that another definition has with $change are not accepted",
-  ({ change, reason, name }) => {
-    const own = { spec: { ...spec, names: { ...names, shortNames: ["w"] } }, metadata };
-    const others = definitionKind(() => [otherDefinition(change)]);
-    expect(created(others, own)["status"]).toEqual({
-      conditions: [
-        {
-          type: "NamesAccepted",
-          status: "False",
-          reason,
-          message: `"${name}" is already in use`,
-          lastTransitionTime: "",
-        },
-        {
-          type: "Established",
-          status: "False",
-          reason: "NotAccepted",
-          message: "not all names are accepted",
-          lastTransitionTime: "",
-        },
-      ],
-      acceptedNames: { plural: "", kind: "" },
-      storedVersions: ["v1"],
-    });
-  },
-);
+])("rejects names that another definition has with $change", ({ change, reason, name }) => {
+  const own = { spec: { ...spec, names: { ...names, shortNames: ["w"] } }, metadata };
+  const others = definitionKind(() => [otherDefinition(change)]);
+  expect(created(others, own)["status"]).toEqual({
+    conditions: [
+      {
+        type: "NamesAccepted",
+        status: "False",
+        reason,
+        message: `"${name}" is already in use`,
+        lastTransitionTime: "",
+      },
+      {
+        type: "Established",
+        status: "False",
+        reason: "NotAccepted",
+        message: "not all names are accepted",
+        lastTransitionTime: "",
+      },
+    ],
+    acceptedNames: { plural: "", kind: "" },
+    storedVersions: ["v1"],
+  });
+});
 
 test.each([
   { name: "of another group", other: otherDefinition({ kind: "Widget" }, { group: "x.io" }) },
@@ -119,7 +116,7 @@ test.each([
     other: objectOf(DEFINITION, { metadata, spec, status: { acceptedNames: names } }),
   },
   { name: "of kinds, for a resource", other: otherDefinition({ kind: "widgets" }) },
-])("names $name are no conflict", ({ other }) => {
+])("names $name do not conflict", ({ other }) => {
   const definition = created(
     definitionKind(() => [other]),
     { metadata, spec },
@@ -127,7 +124,7 @@ test.each([
   expect(definition["status"]).toMatchObject({ conditions: [ACCEPTED, ESTABLISHED] });
 });
 
-test("an established definition stays so, conditions of others stay, and times where nothing changed", () => {
+test("an established definition retains its state, other conditions and transition times", () => {
   const established = { ...ESTABLISHED, lastTransitionTime: T0 };
   const foreign = { type: "Terminating", status: "False" };
   const definition = objectOf(DEFINITION, {
@@ -156,7 +153,7 @@ test("an established definition stays so, conditions of others stay, and times w
   });
 });
 
-test("a change remembers the versions in which objects may be stored", () => {
+test("a change records the versions in which objects may be stored", () => {
   const versions = [
     { ...version, storage: false },
     { ...version, name: "v2" },

@@ -4,7 +4,7 @@ import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { aggregatedVersion, toDiscoveryList, toRemoteResources } from "./documents.ts";
 
-describe("the version that a client accepts", () => {
+describe("the accepted discovery version", () => {
   test.each([
     { accept: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", want: "v2" },
     {
@@ -34,7 +34,7 @@ describe("the version that a client accepts", () => {
   });
 });
 
-describe("the list", () => {
+describe("the list of groups", () => {
   const plain: Kind = {
     ...CONFIG_MAP,
     group: "a.io",
@@ -80,7 +80,7 @@ describe("the list", () => {
     verbs: [],
   };
 
-  test("of the core group", () => {
+  test("contains the core group's versions", () => {
     const served = { kinds, groups: [{ name: "a.io", versions: ["v1"] }], remote: [] };
     expect(toDiscoveryList(served, { root: "/api", version: "v2" })).toEqual({
       kind: "APIGroupDiscoveryList",
@@ -109,7 +109,7 @@ describe("the list", () => {
     });
   });
 
-  test("of other groups has each version's own kinds, with names and subresources", () => {
+  test("contains the kinds of each version of other groups, with names and subresources", () => {
     const served = { kinds, groups: [{ name: "a.io", versions: ["v2", "v1"] }], remote: [] };
     expect(toDiscoveryList(served, { root: "/apis", version: "v2beta1" })).toEqual({
       kind: "APIGroupDiscoveryList",
@@ -195,7 +195,7 @@ describe("the list", () => {
   });
 });
 
-test("subresources go below their resource, and one without a resource gets one that can do nothing", () => {
+test("lists subresources below their resource, and adds a resource without verbs if missing", () => {
   const list = {
     resources: [
       {
@@ -243,6 +243,6 @@ test("subresources go below their resource, and one without a resource gets one 
   ]);
 });
 
-test("a server that says nothing has no resources", () => {
+test("a server that sends no document has no resources", () => {
   expect(toRemoteResources(undefined, "g", "v1")).toEqual([]);
 });

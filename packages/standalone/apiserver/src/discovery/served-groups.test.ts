@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { compareVersions, toServedGroups } from "./served-groups.ts";
 
-test("stable before beta before alpha, higher numbers first, others last", () => {
+test("sorts stable before beta before alpha, higher numbers first, other versions last", () => {
   const given = ["v1alpha1", "foo", "v2", "v1beta2", "bar", "v10", "v1", "v1alpha2", "v1beta10"];
   expect(given.sort(compareVersions)).toEqual([
     "v10",
@@ -18,7 +18,7 @@ test("stable before beta before alpha, higher numbers first, others last", () =>
   ]);
 });
 
-test("groups and versions are sorted by priority, then by name, and the core group is none", () => {
+test("sorts groups and versions by priority, then by name, without the core group", () => {
   const groupVersions = [
     ["b", "v1"],
     ["", "v1"],

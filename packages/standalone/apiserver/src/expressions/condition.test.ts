@@ -21,7 +21,7 @@ test.each([
   expect(compileCondition(expression)(VARIABLES)).toBe(want);
 });
 
-test("what is not there is null", () => {
+test("a missing oldObject is null", () => {
   const isNew = compileCondition("oldObject == null || object.spec != oldObject.spec");
   expect(isNew({ ...VARIABLES, oldObject: null })).toBe(true);
 });
@@ -29,7 +29,7 @@ test("what is not there is null", () => {
 test.each([
   { expression: "object.spec.none == 1", want: /none/ },
   { expression: "object.spec", want: /must evaluate to bool/ },
-])("$expression cannot be told", ({ expression, want }) => {
+])("$expression fails to evaluate", ({ expression, want }) => {
   expect(() => compileCondition(expression)(VARIABLES)).toThrow(want);
 });
 
@@ -37,10 +37,10 @@ test.each([
   { expression: "1 +", want: /EOF/ },
   { expression: "authorizer.group('') == 1", want: /authorizer/ },
   { expression: "'text'", want: /must evaluate to bool/ },
-])("the fault of $expression is $want", ({ expression, want }) => {
+])("rejects $expression with $want", ({ expression, want }) => {
   expect(conditionFault(expression)).toMatch(want);
 });
 
-test("an expression that can be told has no fault", () => {
+test("a valid expression has no fault", () => {
   expect(conditionFault("object.spec.count == 2")).toBeUndefined();
 });

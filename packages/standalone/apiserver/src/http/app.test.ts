@@ -89,7 +89,7 @@ describe("users", () => {
     expect({ code, reason, message }).toEqual(want);
   });
 
-  test("who asks for a group without a user is answered with text", async () => {
+  test("returns a text error to a client that impersonates a group without a user", async () => {
     const { code, headers, text } = await send("/api/v1/pods", {
       headers: { "impersonate-group": "g" },
     });
@@ -100,7 +100,7 @@ describe("users", () => {
   });
 
   test.each(["/api/v1/../v1/pods", "/api/v1/%2e%2e/pods"])(
-    "%s can be read in two ways",
+    "rejects the ambiguous path %s",
     async (path) => {
       expect((await send(path)).code).toBe(404);
     },
@@ -108,7 +108,7 @@ describe("users", () => {
 });
 
 describe("resources", () => {
-  test("an object is sent with the common headers", async () => {
+  test("sends an object with the common headers", async () => {
     const { code, headers, text } = await send("/api/v1/namespaces/default/pods/p1");
     expect(code).toBe(200);
     expect(headers["content-type"]).toBe("application/json");
@@ -119,7 +119,7 @@ describe("resources", () => {
     expect(json(text)).toMatchObject({ kind: "Pod", metadata: { name: "p1" } });
   });
 
-  test("an object is created from YAML, and its warnings are sent", async () => {
+  test("creates an object from YAML and sends its warnings", async () => {
     const { code, headers, text } = await send("/api/v1/namespaces/default/configmaps", {
       method: "POST",
       headers: { "content-type": "application/yaml; charset=utf-8", accept: "application/yaml" },
@@ -311,13 +311,13 @@ describe("resources", () => {
       code: 406,
       message: "only the following media types are accepted: application/json, application/yaml",
     },
-  ])("$name is refused", async ({ method = "GET", path, headers = {}, body, code, message }) => {
+  ])("rejects $name", async ({ method = "GET", path, headers = {}, body, code, message }) => {
     const answer = await send(path, { method, headers, ...(body === undefined ? {} : { body }) });
     expect(answer.code).toBe(code);
     expect(json(answer.text)).toMatchObject({ kind: "Status", status: "Failure", code, message });
   });
 
-  test("a body that is too long is refused", async () => {
+  test("rejects a body that is too long", async () => {
     const body = JSON.stringify({
       metadata: { name: "x" },
       data: { a: "x".repeat(3 * 1024 * 1024) },
@@ -330,13 +330,13 @@ describe("resources", () => {
     expect(json(text)["message"]).toContain("limit is 3145728");
   });
 
-  test("a refusal is sent as YAML to clients that want that", async () => {
+  test("sends a rejection as YAML to clients that request YAML", async () => {
     const { headers, text } = await send(`${pods}/p2`, { headers: { accept: "application/yaml" } });
     expect(headers["content-type"]).toBe("application/yaml");
     expect(text).toContain("reason: NotFound\n");
   });
 
-  test("a long list is sent in pieces, which make one text", async () => {
+  test("sends a long list in chunks that form one document", async () => {
     const maps = Array.from({ length: 3 }, (_, index) => ({
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -357,13 +357,13 @@ describe("resources", () => {
     expect(json(one.text)).toMatchObject(maps[1] ?? {});
   });
 
-  test("the backup has every object on a line", async () => {
+  test("the backup has each object on its own line", async () => {
     const { headers, text } = await send("/backup");
     expect(headers["content-type"]).toBe("application/x-ndjson");
     expect(text.split("\n").filter((line) => line.includes('"name":"p1"'))).toHaveLength(1);
   });
 
-  test("metrics of services are sent to users who may get the path, where there are services", async () => {
+  test("sends metrics of Services, if any, to users who may get the path", async () => {
     expect((await send("/metrics")).code).toBe(404);
     let readMetrics = (): Promise<string> => Promise.resolve("up 1\n");
     const services = await startTestApp({ readMetrics: () => readMetrics() });
@@ -380,7 +380,7 @@ describe("resources", () => {
     }
   });
 
-  test("a watch is only sent as JSON", async () => {
+  test("sends a watch as JSON only", async () => {
     const accept = "application/yaml";
     const { code, text } = await send(`${pods}?watch=1`, { headers: { accept } });
     expect(code).toBe(406);
@@ -390,7 +390,7 @@ describe("resources", () => {
   });
 });
 
-test("an object that is too long for the store is refused", async () => {
+test("rejects an object that is too long for the store", async () => {
   const data = { a: "\u0001".repeat(300_000) };
   const body = JSON.stringify({ metadata: { name: "long" }, data });
   const { code, text } = await send("/api/v1/namespaces/default/configmaps", {
@@ -400,7 +400,7 @@ test("an object that is too long for the store is refused", async () => {
   expect([code, json(text)["message"]]).toEqual([413, expect.stringContaining("1572864")]);
 });
 
-test("a failure behind the head of an answer is the last event of the answer", async () => {
+test("sends a failure after the response head as the last event", async () => {
   const failing = await startTestApp({
     aggregator: {
       serve: (_request, response) => {
@@ -420,7 +420,7 @@ test("a failure behind the head of an answer is the last event of the answer", a
   await failing.server.close();
 });
 
-test("a refusal for now says when to come again", async () => {
+test("a temporary rejection has a Retry-After header", async () => {
   const refusing = await startTestApp({
     aggregator: { serve: () => Promise.reject(tooManyRequests("busy")) },
   });
@@ -429,6 +429,6 @@ test("a refusal for now says when to come again", async () => {
   await refusing.server.close();
 });
 
-test("only requests that have passed have a user", () => {
+test("only authenticated requests have a user", () => {
   expect(() => authenticatedUser({} as IncomingMessage)).toThrow("Unauthorized");
 });

@@ -12,7 +12,7 @@ test.each([
   { headers: { "content-length": "x" }, want: MOST },
   { headers: { "content-length": "1.5" }, want: MOST },
   { headers: { "content-length": "7", "transfer-encoding": "chunked" }, want: MOST },
-])("a body with $headers is expected to have $want bytes", ({ headers, want }) => {
+])("expects $want bytes for a body with $headers", ({ headers, want }) => {
   expect(expectedBytes({ headers })).toBe(want);
 });
 
@@ -20,7 +20,7 @@ test.each([
   { type: "", text: '{"a":1}' },
   { type: "application/json", text: '{"a":1}' },
   { type: "application/yaml", text: "a: 1" },
-])("an object of type '$type' is read", ({ type, text }) => {
+])("reads an object of type '$type'", ({ type, text }) => {
   expect(parseObject({ contentType: type, text })).toEqual({ a: 1 });
 });
 
@@ -30,10 +30,10 @@ test.each([
   { type: "application/json", text: "[1]", want: "the body is not an object" },
   { type: "application/yaml", text: "a: [", want: "json parse error" },
   { type: "text/plain", text: "{}", want: "application/json, application/yaml" },
-])("'$text' of type $type is refused", ({ type, text, want }) => {
+])("rejects '$text' of type $type", ({ type, text, want }) => {
   expect(() => parseObject({ contentType: type, text })).toThrow(want);
 });
 
-test.each(["application/yaml", "application/apply-patch+yaml"])("%s is YAML", (type) => {
+test.each(["application/yaml", "application/apply-patch+yaml"])("detects %s as YAML", (type) => {
   expect(parseText("a: {b: [c]}", type)).toEqual({ a: { b: ["c"] } });
 });

@@ -27,14 +27,14 @@ async function servedKinds(): Promise<readonly string[]> {
   return [...new Set(kinds)].toSorted();
 }
 
-test("each kind that is served has one row, and no other has", async () => {
+test("each served kind has exactly one row, and no other kind has a row", async () => {
   expect(rows.map(({ kind }) => kind).toSorted()).toEqual(await servedKinds());
 });
 
 /** Kept for others, who say themselves what becomes of it. */
 const USED = ["ControllerRevision"];
 
-test("nobody acts on those that are only kept, and on no others", () => {
+test("marks exactly the kinds without a controller as store-only", () => {
   const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);
   const kept = STORE_ONLY_KINDS.map(({ kind }) => kind).filter((kind) => !USED.includes(kind));
   expect(nobodys.toSorted()).toEqual(kept.toSorted());

@@ -17,7 +17,7 @@ afterEach(async () => {
   await server.close();
 });
 
-test("definitions that are there at the start are served, with the revision of their last change", async () => {
+test("serves definitions that exist at startup, with the revision of their last change", async () => {
   await server.put(DEFINITIONS, widgetDefinition());
   const registry = new Registry(server.deps.store);
   expect(registry.find("test.io", "v2", "widgets")).toMatchObject({
@@ -26,7 +26,7 @@ test("definitions that are there at the start are served, with the revision of t
   });
 });
 
-test("a definition's names must not be those of another one of its group", async () => {
+test("the names of a definition must differ from the others of its group", async () => {
   await server.put(DEFINITIONS, widgetDefinition());
   const names = { plural: "gadgets", singular: "gadget", kind: "Widget", listKind: "GadgetList" };
   const create = async (group: string) => {
@@ -50,7 +50,7 @@ describe("a deprecated version", () => {
   test.each([
     { deprecationWarning: undefined, want: "test.io/v1 Widget is deprecated" },
     { deprecationWarning: "use v2", want: "use v2" },
-  ])("is told to clients: $want", async ({ deprecationWarning, want }) => {
+  ])("causes a warning to clients: $want", async ({ deprecationWarning, want }) => {
     const definition = widgetDefinition();
     const { versions } = definition["spec"] as { versions: Record<string, unknown>[] };
     Object.assign(versions[0] ?? {}, { deprecated: true, deprecationWarning });

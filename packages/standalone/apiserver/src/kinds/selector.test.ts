@@ -11,7 +11,7 @@ const EXPRESSIONS = [
   { key: "e", operator: "DoesNotExist" },
 ];
 
-test("selectors as text", () => {
+test("prints selectors as text", () => {
   const selector = { matchLabels: { z: "1", a: "2" }, matchExpressions: EXPRESSIONS };
   expect(printSelector(selector)).toBe("a=2,b in (1,2),c notin (x),d,!e,z=1");
   expect(printSelector(undefined)).toBe("");
@@ -67,6 +67,6 @@ test.each([
   expect(printCauses(selectorCauses({ matchLabels: labels }, "s"))).toEqual(want);
 });
 
-test("no selector is refused for nothing", () => {
+test("accepts a missing selector", () => {
   expect(selectorCauses(undefined, "s")).toEqual([]);
 });

@@ -80,8 +80,8 @@ async function startKubelet(answer: (request: IncomingMessage, response: ServerR
   return { connections, received };
 }
 
-describe("a log", () => {
-  test("is requested of the kubelet and passed on as it is", async () => {
+describe("pod logs", () => {
+  test("are requested from the kubelet and forwarded unchanged", async () => {
     const { connections, received } = await startKubelet((_request, response) => {
       response.writeHead(200, { "content-type": "text/plain" });
       response.write("one\n");
@@ -107,7 +107,7 @@ describe("a log", () => {
     expect(opened).toEqual(['{"user":"admin","resource":"pods/log","object":"default/p1"}']);
   });
 
-  test("without parameters has a path without a query", async () => {
+  test("without parameters are requested without a query", async () => {
     const { received } = await startKubelet((_request, response) => response.end("x"));
     const { text } = await app.send(`${PODS}/two/log?container=b`);
     expect([text, received[0]?.request.url]).toEqual(["x", "/containerLogs/default/two/b"]);
@@ -137,12 +137,12 @@ describe("a log", () => {
         "the server responded with the status code 503 but did not return more information ( pods/log p1)",
       ],
     },
-  ])("that the kubelet refuses with $code is refused", async ({ code, text, want }) => {
+  ])("fail with $code if the kubelet refuses with that code", async ({ code, text, want }) => {
     await startKubelet((_request, response) => response.writeHead(code).end(text));
     expect(message(await app.send(LOG))).toEqual(want);
   });
 
-  test("that is not there names what the kubelet answered", async () => {
+  test("that do not exist cause an error with the kubelet's response", async () => {
     await startKubelet((_request, response) => response.writeHead(404).end("no file \n"));
     const found = json((await app.send(LOG)).text);
     expect(found).toMatchObject({
@@ -157,13 +157,13 @@ describe("a log", () => {
     expect(json((await app.send(LOG)).text)["reason"]).not.toBe("NotFound");
   });
 
-  test("that is a part of one is passed on", async () => {
+  test("with partial content are forwarded", async () => {
     await startKubelet((_request, response) => response.writeHead(206).end("part"));
     const { code, text } = await app.send(LOG);
     expect([code, text]).toEqual([206, "part"]);
   });
 
-  test("that is refused with a long text is refused with its beginning", async () => {
+  test("with a long error body fail with the beginning of the body", async () => {
     await startKubelet((_request, response) => {
       response.writeHead(400);
       // The second piece has the limit in it; what comes behind it is not read.
@@ -191,23 +191,23 @@ describe("a log", () => {
         `Get "https://${KUBELET}/containerLogs/default/p1/c": dial tcp ${KUBELET}: connect: connection refused`,
       ],
     },
-  ])("of $pod$query is refused", async ({ pod, query, want }) => {
+  ])("of $pod$query are rejected", async ({ pod, query, want }) => {
     await start(new MemoryConnections({}));
     expect(message(await app.send(`${PODS}/${pod}/log${query}`))).toEqual(want);
   });
 
-  test("of a pod without a node is empty", async () => {
+  test("of a pod without a node are empty", async () => {
     await start(new MemoryConnections({}));
     const { code, text } = await app.send(`${PODS}/unbound/log`);
     expect([code, text]).toEqual([204, ""]);
   });
 
-  test("whose connection breaks before the answer is an error of the server", async () => {
+  test("fail with a server error if the connection breaks before the response", async () => {
     await startKubelet((_request, response) => response.destroy());
     expect(message(await app.send(LOG))).toEqual([500, "EOF"]);
   });
 
-  test("whose connection breaks later is cut off", async () => {
+  test("are cut off if the connection breaks later", async () => {
     await startKubelet((_request, response) => {
       response.write("one");
       setImmediate(() => response.destroy());
@@ -215,7 +215,7 @@ describe("a log", () => {
     await expect(app.send(LOG)).rejects.toMatchObject({ code: "ECONNRESET" });
   });
 
-  test("counts among the watches of its user while it lasts", async () => {
+  test("count as a watch of the user until they end", async () => {
     const waiting: ServerResponse[] = [];
     const { server } = makeBackendServer((_request, response) => {
       response.write("x");
@@ -269,8 +269,8 @@ async function firstPiece(socket: Duplex): Promise<string> {
   return piece.toString();
 }
 
-describe("a program", () => {
-  test("is opened at the kubelet, and bytes go both ways until one side ends", async () => {
+describe("exec and attach", () => {
+  test("connect to the kubelet and forward both directions until one side ends", async () => {
     const requests: IncomingMessage[] = [];
     const sockets: Duplex[] = [];
     await startUpgrading((socket, request) => {
@@ -315,7 +315,7 @@ describe("a program", () => {
     expect(opened).toEqual(['{"user":"admin","resource":"pods/exec","object":"default/p1"}']);
   });
 
-  test("is attached to by a path of its own", async () => {
+  test("use a separate path for attach", async () => {
     const urls: unknown[] = [];
     await startUpgrading((socket, { url }) => {
       urls.push(url);
@@ -326,7 +326,7 @@ describe("a program", () => {
     socket.destroy();
   });
 
-  test("ends at the kubelet when the client leaves", async () => {
+  test("end at the kubelet when the client disconnects", async () => {
     const sockets: Duplex[] = [];
     const connections = await startUpgrading((socket) => {
       sockets.push(socket);
@@ -338,7 +338,7 @@ describe("a program", () => {
     expect(connections.sockets[0]?.destroyed).toBe(true);
   });
 
-  test("ends at both sides when the server stops", async () => {
+  test("end on both sides when the server stops", async () => {
     const sockets: Duplex[] = [];
     await startUpgrading((socket) => {
       sockets.push(socket);
@@ -350,7 +350,7 @@ describe("a program", () => {
     expect(sockets[0]?.destroyed).toBe(true);
   });
 
-  test("that the kubelet refuses is refused as the kubelet does it", async () => {
+  test("return the kubelet's rejection", async () => {
     await startUpgrading((socket) => {
       socket.end("HTTP/1.1 500 Refused\r\ncontent-length: 4\r\n\r\nnone");
     });
@@ -358,7 +358,7 @@ describe("a program", () => {
     expect(given).toMatchObject({ refused: { code: 500, text: "none" } });
   });
 
-  test("whose connection breaks is an error of the server", async () => {
+  test("fail with a server error if the connection breaks", async () => {
     await startUpgrading((socket) => {
       socket.destroy();
     });
@@ -373,12 +373,12 @@ describe("a program", () => {
       path: EXEC,
       want: [500, `error dialing backend: dial tcp ${KUBELET}: connect: connection refused`],
     },
-  ])("of $path is refused", async ({ path, want }) => {
+  ])("to $path are rejected", async ({ path, want }) => {
     await start(new MemoryConnections({}));
     expect(await refusal(path)).toEqual(want);
   });
 
-  test("is refused to a client that requests no upgrade", async () => {
+  test("are rejected without an upgrade request", async () => {
     const connections = await startUpgrading(() => undefined);
     expect(message(await app.send(EXEC))).toEqual([400, "Upgrade request required"]);
     expect([connections.attempts, opened]).toEqual([[], []]);
@@ -387,7 +387,7 @@ describe("a program", () => {
   test.each([
     { verb: "exec", kind: "PodExecOptions" },
     { verb: "attach", kind: "PodAttachOptions" },
-  ])("$verb is admitted as a connection", async ({ verb, kind }) => {
+  ])("send $verb to admission as CONNECT", async ({ verb, kind }) => {
     await start(new MemoryConnections({}));
     await refusal(`${PODS}/p1/${verb}?command=ls&tty=true`);
     expect(app.server.webhooks.recorded.map(({ request }) => request)).toMatchObject(
@@ -410,7 +410,7 @@ test.each([
   { url: "/api/v1/namespaces/default/services/p1/exec", want: false },
   { url: "/apis/far.io/v1/namespaces/default/pods/p1/exec", want: false },
   { url: "/healthz", want: false },
-])("$url is a stream of a pod: $want", ({ url, want }) => {
+])("$url is a pod stream: $want", ({ url, want }) => {
   expect(isPodStream(url)).toBe(want);
 });
 
@@ -474,13 +474,13 @@ test.each([
   expect(await find(status)).toEqual({ addresses: [want], serverName: "n1", caPem: "CA" });
 });
 
-test("a node without a usable address is an error of the server", async () => {
+test("a node without a usable address causes a server error", async () => {
   await expect(find({ addresses: [DNS] })).rejects.toMatchObject({
     code: 500,
     message: "no preferred addresses found; known addresses: []",
   });
 });
 
-test("an unknown node is not found", () => {
+test("returns 404 for an unknown node", () => {
   expect(() => findKubelet(server.deps.store, "none", "CA")).toThrow('nodes "none" not found');
 });

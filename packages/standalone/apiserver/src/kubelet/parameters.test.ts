@@ -19,7 +19,7 @@ function refusal(ask: () => unknown): readonly [number, string] | undefined {
   }
 }
 
-describe("a log", () => {
+describe("log parameters", () => {
   test.each([
     { query: "", want: "" },
     { query: "container=c&follow=true&tailLines=5&unknown=x", want: "follow=true&tailLines=5" },
@@ -28,7 +28,7 @@ describe("a log", () => {
       query: "sinceTime=2026-11-22T09%3A00%3A00Z&limitBytes=1",
       want: "limitBytes=1&sinceTime=2026-11-22T09%3A00%3A00Z",
     },
-  ])("is asked for by $query", ({ query, want }) => {
+  ])("are accepted in $query", ({ query, want }) => {
     expect(toLogParameters(new URLSearchParams(query), "p").toString()).toBe(want);
   });
 
@@ -39,13 +39,13 @@ describe("a log", () => {
     ["tailLines=x", 400, "strconv.ParseInt"],
     ["sinceTime=now", 400, "parsing time"],
     ["sinceTime=2026-11-22T09:00:00Z&sinceSeconds=5", 422, "at most one of"],
-  ])("is refused for %s", (query, code, text) => {
+  ])("are rejected for %s", (query, code, text) => {
     const refused = refusal(() => toLogParameters(new URLSearchParams(query), "p"));
     expect(refused).toEqual([code, expect.stringContaining(text)]);
   });
 });
 
-test("a program is named to the kubelet as it is named here", () => {
+test("forwards exec parameters to the kubelet in its own format", () => {
   const query = new URLSearchParams("command=sh&command=-c&command=a%26b&stdin=true&tty=1&x=y");
   expect(toExecParameters(query).toString()).toBe(
     "command=sh&command=-c&command=a%26b&input=1&tty=1",
@@ -57,7 +57,7 @@ test("a program is named to the kubelet as it is named here", () => {
   });
 });
 
-describe("a container", () => {
+describe("selection of a container", () => {
   const podOf = (containers: readonly string[], initial: readonly string[] = []): KubeObject => ({
     apiVersion: "v1",
     kind: "Pod",
@@ -72,7 +72,7 @@ describe("a container", () => {
     { pod: podOf(["a"]), asked: "", want: "a" },
     { pod: podOf(["a", "b"]), asked: "b", want: "b" },
     { pod: podOf(["a"], ["i"]), asked: "i", want: "i" },
-  ])("is found: $want", ({ pod, asked, want }) => {
+  ])("finds $want", ({ pod, asked, want }) => {
     expect(chooseContainer(pod, asked)).toBe(want);
   });
 
@@ -84,7 +84,7 @@ describe("a container", () => {
       "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]",
     ],
     [podOf(["a"]), "x", "container x is not valid for pod p"],
-  ])("is refused", (pod, asked, message) => {
+  ])("rejects an ambiguous or unknown name", (pod, asked, message) => {
     expect(refusal(() => chooseContainer(pod, asked))).toEqual([400, message]);
   });
 });
@@ -114,12 +114,12 @@ test.each([
     query: "sinceTime=2026-01-01T00:00:00Z&sinceSeconds=",
     want: "sinceTime=2026-01-01T00%3A00%3A00Z",
   },
-])("of $query the kubelet gets $want", ({ query, want }) => {
+])("sends $want to the kubelet for $query", ({ query, want }) => {
   expect(parametersOf(query)).toBe(want);
 });
 
 test.each(["x5", "5x", "1.5", "1234567890123456", "--1", "%205"])(
-  "tailLines %s is not a number: 400",
+  "rejects tailLines %s with 400",
   (text) => {
     expect(() => parametersOf(`tailLines=${text}`)).toThrow(
       expect.objectContaining({ code: 400 }) as Error,
@@ -127,13 +127,13 @@ test.each(["x5", "5x", "1.5", "1234567890123456", "--1", "%205"])(
   },
 );
 
-test("a text that is not a time is refused with 400", () => {
+test("rejects an invalid sinceTime with 400", () => {
   expect(() => parametersOf("sinceTime=today")).toThrow(
     expect.objectContaining({ code: 400 }) as Error,
   );
 });
 
-test("all options out of range are reported at once", () => {
+test("reports all out-of-range options at once", () => {
   const query = "tailLines=-1&limitBytes=0&sinceSeconds=0&sinceTime=2026-01-01T00:00:00Z";
   expect(() => parametersOf(query)).toThrow(
     expect.objectContaining({

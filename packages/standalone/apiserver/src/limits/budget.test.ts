@@ -5,7 +5,7 @@ import { Budget } from "./budget.ts";
 
 const NEVER = new AbortController().signal;
 
-test("who finds nothing left waits until it is given back, in order", async () => {
+test("a reservation waits until earlier ones are released, in order", async () => {
   const budget = new Budget(10);
   const order: string[] = [];
   await budget.reserve(8, NEVER);
@@ -19,7 +19,7 @@ test("who finds nothing left waits until it is given back, in order", async () =
   expect(order).toEqual(["first", "second"]);
 });
 
-test("more than there is at all is given once everything is back", async () => {
+test("grants more than the whole budget once everything is released", async () => {
   const budget = new Budget(10);
   budget.spend(4);
   const large = budget.reserve(100, NEVER);
@@ -28,7 +28,7 @@ test("more than there is at all is given once everything is back", async () => {
   expect(budget.isSpent).toBe(true);
 });
 
-test("who leaves takes nothing along and lets the next one in", async () => {
+test("a canceled reservation uses nothing and unblocks the next one", async () => {
   const budget = new Budget(10);
   await budget.reserve(6, NEVER);
   const stop = new AbortController();

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { FairQueue } from "./fair-queue.ts";
 
-test("users come by turns, each in their own order", async () => {
+test("alternates between users, and preserves the order within each user", async () => {
   const fairQueue = new FairQueue();
   const order: string[] = [];
   const asked = ["a1", "a2", "a3", "b1", "b2", "c1"].map(async (name) => {
@@ -14,7 +14,7 @@ test("users come by turns, each in their own order", async () => {
   expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
 });
 
-test("one is let through in each turn of the event loop", async () => {
+test("lets one request through per turn of the event loop", async () => {
   const fairQueue = new FairQueue();
   let turn = 0;
   const count = (): void => {
@@ -31,7 +31,7 @@ test("one is let through in each turn of the event loop", async () => {
   expect(new Set(turns).size).toBe(3);
 });
 
-test("who comes later waits no longer than the others", async () => {
+test("a new user does not wait behind earlier requests of another user", async () => {
   const fairQueue = new FairQueue();
   await fairQueue.waitForTurn("a");
   await fairQueue.waitForTurn("a");

@@ -40,7 +40,7 @@ function makeQuotas() {
   });
 }
 
-test("a user may have so many connections, each counted once until it closes", () => {
+test("limits the connections of a user, each counted once until it closes", () => {
   const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
   for (const socket of [one, two, one]) quotas.addConnection("a", socket.asSocket);
@@ -55,7 +55,7 @@ test("a user may have so many connections, each counted once until it closes", (
   expect(add).not.toThrow();
 });
 
-test("a closed connection is not counted", () => {
+test("does not count a closed connection", () => {
   const share = makeQuotas().forUser("a");
   for (let count = 0; count < 3; count += 1) {
     const closed = new FakeSocket();
@@ -65,7 +65,7 @@ test("a closed connection is not counted", () => {
   }
 });
 
-test("the oldest connection of unknown users ends for a new one, unless its user is known by now", () => {
+test("closes the oldest connection of unknown users for a new one unless it has authenticated", () => {
   const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
   quotas.addUnauthenticated(one.asSocket);
@@ -76,7 +76,7 @@ test("the oldest connection of unknown users ends for a new one, unless its user
   expect([one.destroyed, two.destroyed, three.destroyed]).toEqual([false, true, false]);
 });
 
-test("a user may have so many watches", () => {
+test("limits the watches of a user", () => {
   const share = makeQuotas().forUser("a");
   const release = share.addWatch();
   expect(() => share.addWatch()).toThrow(
@@ -86,7 +86,7 @@ test("a user may have so many watches", () => {
   expect(share.addWatch()).toBeInstanceOf(Function);
 });
 
-test("a user has one share, with budgets of its own", () => {
+test("each user has one quota with separate budgets", () => {
   const quotas = makeQuotas();
   const share = quotas.forUser("a");
   expect(quotas.forUser("a")).toBe(share);
@@ -98,14 +98,14 @@ test("a user has one share, with budgets of its own", () => {
   expect(spent).toEqual([true, false, false]);
 });
 
-test("the limits of bytes are in MiB", () => {
+test("byte limits are in MiB", () => {
   expect([LIMITS.receivedBytes, LIMITS.unsentBytes]).toEqual([33_554_432, 33_554_432]);
 });
 
-describe("a part of a budget", () => {
+describe("a reservation", () => {
   const BIG = 16 * 1024 + 1;
 
-  test("is returned when the work is done", async () => {
+  test("is released when the work is done", async () => {
     const budget = new Budget(BIG);
     const response = new FakeSocket();
     const seen = await withReserved(budget, BIG, response.asResponse, () =>
@@ -114,7 +114,7 @@ describe("a part of a budget", () => {
     expect([seen, budget.isSpent, response.listenerCount("close")]).toEqual([true, false, 0]);
   });
 
-  test("is returned when the work fails", async () => {
+  test("is released when the work fails", async () => {
     const budget = new Budget(BIG);
     const failing = withReserved(budget, BIG, new FakeSocket().asResponse, () =>
       Promise.reject(new Error("no")),
@@ -123,14 +123,14 @@ describe("a part of a budget", () => {
     expect(budget.isSpent).toBe(false);
   });
 
-  test("is not needed for little", async () => {
+  test("is not needed for small amounts", async () => {
     const budget = new Budget(1);
     const { asResponse } = new FakeSocket();
     const work = () => Promise.resolve(budget.isSpent);
     expect(await withReserved(budget, BIG - 1, asResponse, work)).toBe(false);
   });
 
-  test("is not waited for when the client is gone", async () => {
+  test("is canceled when the client disconnects", async () => {
     const budget = new Budget(BIG);
     budget.spend(1);
     const response = new FakeSocket();
@@ -147,7 +147,7 @@ test.each([
   { name: "exactly what is left", spent: 6, amount: 4, want: ["at once"] },
   { name: "more than is left", spent: 6, amount: 5, want: [] },
   { name: "everything", spent: 0, amount: 11, want: ["at once"] },
-])("who wants $name waits or not", async ({ spent, amount, want }) => {
+])("a reservation of $name is granted at once or waits", async ({ spent, amount, want }) => {
   const budget = new Budget(10);
   budget.spend(spent);
   const order: string[] = [];
@@ -156,7 +156,7 @@ test.each([
   expect(order).toEqual(want);
 });
 
-test("who waits no longer listens for the end of its client", async () => {
+test("a granted reservation removes its abort listener", async () => {
   const stop = new AbortController();
   const listening = new Set<unknown>();
   const { signal } = stop;
@@ -182,7 +182,7 @@ test.each([
   expect(isHeavy(length)).toBe(want);
 });
 
-test("work gives way after 10 ms, and begins a new slice when it goes on", async () => {
+test("work yields after 10 ms and continues in a new time slice", async () => {
   const clock = createFakeClock();
   await clock.advance(3);
   const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue() }, "a");

@@ -37,7 +37,7 @@ test.each([
 });
 
 test.each(["a in (", "a b=c", "=a", "a,", "a in ()x", "a=b c", "-a=b", "a=b_", "(a)"])(
-  "%s is refused",
+  "rejects %s",
   (selector) => {
     expect(() => parseLabelSelector(selector)).toThrow(/unable to parse requirement/);
   },
@@ -51,7 +51,7 @@ test.each([
   { selector: "-a", why: 'key: Invalid value: "-a": ' },
   { selector: "a>b", why: `values[0]: Invalid value: "b": for 'Gt', 'Lt' operators` },
   { selector: "a<", why: `values[0]: Invalid value: "": for 'Gt', 'Lt' operators` },
-])("$selector is refused with its cause: $why", ({ selector, why }) => {
+])("rejects $selector with its cause: $why", ({ selector, why }) => {
   expect(() => parseLabelSelector(selector)).toThrow(
     expect.objectContaining({
       message: expect.stringContaining(`unable to parse requirement: ${why}`) as string,

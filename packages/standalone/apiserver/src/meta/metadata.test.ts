@@ -51,7 +51,7 @@ test.each<{ name: string; given: unknown; want: Fields }>([
     },
     want: { name: "n" },
   },
-])("metadata is read: $name", ({ given, want }) => {
+])("parses metadata: $name", ({ given, want }) => {
   expect(decodeMeta(given, "Pod")).toEqual(want);
 });
 
@@ -80,7 +80,7 @@ test.each<{ given: unknown; want: string }>([
     given: { ownerReferences: [{ controller: "x" }] },
     want: INTO("string", "ObjectMeta.ownerReferences.controller", "boolean"),
   },
-])("the metadata $given is refused: $want", ({ given, want }) => {
+])("rejects the metadata $given: $want", ({ given, want }) => {
   expect(() => decodeMeta(given, "Pod")).toThrow(
     expect.objectContaining({ message: want, code: 400 }),
   );
@@ -229,7 +229,7 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
       ),
     ],
   },
-])("metadata is judged: $name", ({ kind = CONFIG_MAP, meta, want }) => {
+])("validates metadata: $name", ({ kind = CONFIG_MAP, meta, want }) => {
   const object = objectOf(kind, { metadata: { namespace: "n", ...meta } });
   expect(printCauses(validateMeta(kind, object))).toEqual(want);
 });
@@ -268,7 +268,7 @@ test.each([
   { selector: "status.phase!=Failed,metadata.name=p,", want: true, name: "p" },
   { selector: String.raw`spec.nodeName=a\,b\\c`, want: true, name: undefined },
   { selector: "status.podIP=", want: true, name: undefined },
-])("the fields $selector are those of the pod: $want", ({ selector, want, name }) => {
+])("the field selector $selector matches the pod: $want", ({ selector, want, name }) => {
   const parsed = parseFieldSelector(selector, POD);
   expect(parsed?.matches(pod)).toBe(want);
   expect(parsed?.name).toBe(name);
@@ -286,7 +286,7 @@ test.each([
     want: 'Unable to find "v1, Resource=pods" that match label selector "", field selector "spec.x=1": "spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"',
   },
   { selector: "toString=1", want: /"toString" is not a known field selector/ },
-])("the selector $selector is refused: $want", ({ selector, want }) => {
+])("rejects the selector $selector: $want", ({ selector, want }) => {
   expect(() => parseFieldSelector(selector, POD)).toThrow(want);
 });
 
@@ -295,6 +295,6 @@ test.each([
   { group: "cdi.kubevirt.io", want: matching(/^the Containerized Data Importer/) },
   { group: "x.io", want: undefined },
   { group: "toString", want: undefined },
-])("the group $group lacks $want", ({ group, want }) => {
+])("the missing feature of group $group is $want", ({ group, want }) => {
   expect(findMissingFeature(group)).toEqual(want);
 });

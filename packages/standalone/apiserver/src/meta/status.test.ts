@@ -228,7 +228,7 @@ test.each<{ error: StatusError; want: object }>([
   expect(error.toBody()).toEqual({ ...status, ...want });
 });
 
-test("of very many causes the first hundred are named", () => {
+test("names the first hundred of many causes", () => {
   expect(invalid(PODS, "p", many).details?.causes).toHaveLength(100);
 });
 

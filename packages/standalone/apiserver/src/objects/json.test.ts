@@ -12,11 +12,11 @@ test.each([
   expect(printJson(parseJson(text))).toBe(text);
 });
 
-test.each([400, 1_000_000])("a number with %i digits is refused", (digits) => {
+test.each([400, 1_000_000])("rejects a number with %i digits", (digits) => {
   expect(() => parseJson(`[-${"9".repeat(digits)}]`)).toThrow(SyntaxError);
 });
 
-test("what was printed is read again", () => {
+test("parses its own output", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const printed = printJson(value);

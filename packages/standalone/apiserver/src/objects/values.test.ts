@@ -33,7 +33,7 @@ test.each([
   expect(asFields(value) === value).toBe(isObject);
 });
 
-test("a list is a list, and everything else an empty one", () => {
+test("returns a list unchanged, and an empty list for any other value", () => {
   const list = [1];
   expect(asList(list)).toBe(list);
   expect(["a", {}, null, undefined].map(asList)).toEqual([[], [], [], []]);
@@ -46,13 +46,13 @@ test.each([
   { path: ["a", "b", "c"], want: undefined },
   { path: ["a", "toString"], want: undefined },
   { path: ["x", "y"], want: undefined },
-])("what stands at $path is $want", ({ path, want }) => {
+])("the value at $path is $want", ({ path, want }) => {
   const value = { a: { b: "c", n: 5 } };
   expect(valueAt(value, ...path)).toEqual(want);
   expect(textAt(value, ...path)).toBe(typeof want === "string" ? want : "");
 });
 
-test("an object without some of its fields", () => {
+test("removes fields in a copy of the object", () => {
   const fields = { a: 1, b: 2, c: 3 };
   expect(without(fields, "a", "c", "d")).toEqual({ b: 2 });
   expect(fields).toEqual({ a: 1, b: 2, c: 3 });
@@ -64,11 +64,11 @@ test.each([
   { value: null, want: "" },
   { value: 0, want: "0" },
   { value: { a: BIG }, want: `{"a":${String(BIG)}}` },
-])("$value is shown as $want", ({ value, want }) => {
+])("prints $value as $want", ({ value, want }) => {
   expect(asText(value)).toBe(want);
 });
 
-test("a copy shares nothing, lacks what is undefined, and keeps every key", () => {
+test("a copy shares nothing, omits undefined fields, and preserves every key", () => {
   const given = parseJson('{"__proto__":{"a":1},"l":[{"b":null}],"s":"x"}') as Record<
     string,
     unknown
@@ -81,7 +81,7 @@ test("a copy shares nothing, lacks what is undefined, and keeps every key", () =
   expect(copy["l"]).not.toBe(given["l"]);
 });
 
-test("a field with any name can be set and changed", () => {
+test("sets and changes a field with any name", () => {
   const fields: Record<string, unknown> = {};
   setField(fields, "__proto__", 1);
   setField(fields, "__proto__", 2);
@@ -115,7 +115,7 @@ test.each([
   { text: "[ 9007199254740993]", want: [9_007_199_254_740_993n] },
   { text: "9007199254740993.5", want: 9_007_199_254_740_994 },
   { text: '"12345678901234567890"', want: "12345678901234567890" },
-])("$text is read as $want", ({ text, want }) => {
+])("parses $text as $want", ({ text, want }) => {
   expect(parseJson(text)).toEqual(want);
 });
 
@@ -124,16 +124,16 @@ test.each([
   { text: '"a<b"', want: NaN },
   { text: "1.0", want: NaN },
   { text: "[1,true,null]", want: [1, true, null] },
-])("what is written $text is compared as $want", ({ text, want }) => {
+])("canonicalizes $text as $want for comparison", ({ text, want }) => {
   expect(parseCanonical(text)).toEqual(want);
 });
 
-test("text for people is indented", () => {
+test("indents pretty-printed text", () => {
   expect(printJson({ a: 1 }, 2)).toBe('{\n  "a": 1\n}');
   expect(printJson({ a: BIG }, 2)).toBe(`{\n  "a": ${String(BIG)}\n}`);
 });
 
-test("what cannot be printed is refused", () => {
+test("rejects a value that cannot be printed", () => {
   const broken = {
     toJSON: () => {
       throw new RangeError("broken");
@@ -147,7 +147,7 @@ test.each([
   { value: { metadata: [] }, want: false },
   { value: {}, want: false },
   { value: null, want: false },
-])("$value is an object of a kind: $want", ({ value, want }) => {
+])("$value is a Kubernetes object: $want", ({ value, want }) => {
   expect(isKubeObject(value)).toBe(want);
 });
 
@@ -159,7 +159,7 @@ test.each([
   expect(parseAddress(text)).toEqual(address);
 });
 
-test("times have seconds", () => {
+test("prints times with a precision of seconds", () => {
   expect(rfc3339(1_704_067_260_999)).toBe("2024-01-01T00:01:00Z");
   expect(parseTime("2024-01-01T00:01:00Z")).toBe(1_704_067_260_000);
   expect(parseTime("noon")).toBeNaN();

@@ -16,7 +16,7 @@ test.each([
   { what: "an alias", text: "a: &x {b: 1}\nc: *x", want: { a: { b: 1 }, c: { b: 1 } } },
   { what: "fifty levels", text: NESTED, want: JSON.parse(NESTED) as unknown },
   { what: "nothing", text: "", want: null },
-])("$what is read", ({ text, want }) => {
+])("reads $what", ({ text, want }) => {
   expect(parseYaml(text)).toEqual(want);
 });
 
@@ -29,7 +29,7 @@ test.each([
   { what: "more levels by lines", text: "- ".repeat(200) },
   { what: "keys of keys", text: "? ".repeat(200) },
   { what: "eleven aliases of one anchor", text: `a: &x [b]\nc: [${"*x, ".repeat(11)}]` },
-])("$what is refused", ({ text }) => {
+])("rejects $what", ({ text }) => {
   expect(() => parseYaml(text)).toThrow(Error);
 });
 
@@ -67,6 +67,6 @@ test.each([
   { what: "a small object", json: '{"a":[1]}', want: "a:\n  - 1\n" },
   { what: "a deep one", json: `${"[".repeat(300)}${"]".repeat(300)}`, want: "[".repeat(300) },
   { what: "a long one", json: JSON.stringify("x".repeat(70_000)), want: '"xxx' },
-])("$what is printed as YAML", ({ json, want }) => {
+])("prints $what as YAML", ({ json, want }) => {
   expect(printYaml(json).startsWith(want)).toBe(true);
 });

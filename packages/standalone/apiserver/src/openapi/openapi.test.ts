@@ -69,7 +69,7 @@ const texts = {
   kind: { type: "string", description: "Kind of the object." },
 };
 
-test("a custom kind in v3 has what clients know of its schema, and the server's metadata", () => {
+test("a v3 custom kind has the client-visible schema and the server's metadata", () => {
   expect(buildDefinitions([WIDGET], "v3")["io.test.v1.Widget"]).toEqual({
     type: "object",
     description: "A widget.",
@@ -95,7 +95,7 @@ test("a custom kind in v3 has what clients know of its schema, and the server's 
   });
 });
 
-test("v2 lacks what it does not know, and fields where there may be others", () => {
+test("v2 omits unsupported keywords, and properties of objects with additional fields", () => {
   expect(valueAt(buildDefinitions([WIDGET], "v2"), "io.test.v1.Widget", "properties")).toEqual({
     ...texts,
     metadata: { $ref: `#/definitions/${META}.ObjectMeta` },
@@ -112,7 +112,7 @@ test("v2 lacks what it does not know, and fields where there may be others", () 
   });
 });
 
-test("lists have definitions, of kinds that are listed", () => {
+test("defines lists for kinds that support list", () => {
   const [review] = REVIEW_KINDS;
   const kinds = review === undefined ? [] : [CONFIG_MAP, WIDGET, review];
   const definitions = buildDefinitions(kinds, "v3");
@@ -138,7 +138,7 @@ test("lists have definitions, of kinds that are listed", () => {
   expect(definitions).toHaveProperty(["io.k8s.api.authentication.v1.SelfSubjectReview"]);
 });
 
-test("bodies of subresources have definitions too", () => {
+test("also defines bodies of subresources", () => {
   const definitions = buildDefinitions([POD], "v2");
   expect(definitions).toHaveProperty(["io.k8s.api.policy.v1.Eviction"]);
   expect(definitions).toHaveProperty(["io.k8s.api.core.v1.Binding"]);
@@ -152,7 +152,7 @@ test.each([
     type: "apiregistration.v1.APIService",
     want: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService",
   },
-])("the type $type is defined as $want", ({ type, want }) => {
+])("defines the type $type as $want", ({ type, want }) => {
   expect(typeDefinitionName(typeShape(type))).toBe(want);
 });
 
@@ -215,7 +215,7 @@ test.each<{ type: string; field: string; v2: object; v3?: object }>([
   expect(fieldOf(type, field, "v3").schema).toEqual(v3);
 });
 
-test("definitions of types name what is required, what they are, and are sorted", () => {
+test("definitions of types contain required fields and kinds, and are sorted", () => {
   const all = shapeDefinitions([typeShape("core.v1.PodSpec"), typeShape("core.v1.Pod")], "v3");
   const names = all.map(([name]) => name);
   expect(names).toEqual([...new Set(names)].sort());
@@ -240,7 +240,7 @@ test.each([
   { name: "core.v1.ServicePort.port", want: undefined },
   { name: "core.v1.PodSpecial", want: undefined },
   { name: "Spec", want: undefined },
-])("$name is described: $want", ({ name, want }) => {
+])("the description of $name is $want", ({ name, want }) => {
   expect(findDescription(name)).toEqual(want);
 });
 
@@ -250,7 +250,7 @@ const V2_PARAMETERS = ["dryRun", "fieldValidation"].map((name) => ({
   type: "string",
 }));
 
-test("the document in v2 has operations at paths of the cluster and of namespaces", () => {
+test("the v2 document has operations on cluster-scoped and namespaced paths", () => {
   const document = toSwagger([CONFIG_MAP, NODE]);
   expect(document).toMatchObject({ swagger: "2.0", info: { title: "Kubernetes" } });
   const paths = asFields(document["paths"]);
@@ -279,7 +279,7 @@ test("the document in v2 has operations at paths of the cluster and of namespace
   expect(document["definitions"]).toHaveProperty(["io.k8s.api.core.v1.Node"]);
 });
 
-test("the document in v3 has its parameters and definitions where v3 has them", () => {
+test("the v3 document has parameters and definitions in the v3 places", () => {
   const document = toOpenApi3([LEASE]);
   expect(document).toMatchObject({ openapi: "3.0.0" });
   const path = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases";
@@ -302,7 +302,7 @@ test.each([
   expect(buildVersionPath(given)).toBe(want);
 });
 
-test("the index names a document for each group version, by what is in it", () => {
+test("the index names one document per group version, addressed by its hash", () => {
   const address = expect.stringMatching(
     /^\/openapi\/v3\/apis\/coordination\.k8s\.io\/v1\?hash=[0-9A-F]{32}$/,
   ) as string;
@@ -313,7 +313,7 @@ test("the index names a document for each group version, by what is in it", () =
   });
 });
 
-test("the address of a document changes with its kinds, and only with them", () => {
+test("the address of a document changes only with its kinds", () => {
   const [one, two] = [widgetKind(), { ...widgetKind(), kind: "Gadget" }];
   const addresses = [[one], [one, two], [one, LEASE], [two], [one, two], [one], []].map((kinds) =>
     documentAddress("p", kinds),

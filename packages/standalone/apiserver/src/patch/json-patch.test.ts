@@ -22,14 +22,14 @@ test.each([
   { name: "a prototype as a path", operations: [{ ...add, path: "/a/prototype" }] },
   { name: "a text", operations: ["add"] },
   { name: "no operation", operations: [{ path: "/a" }] },
-])("a patch with $name is none", ({ operations }) => {
+])("rejects a patch with $name as invalid", ({ operations }) => {
   expect(() => parseOperations(operations, "")).toThrow("an operation has no known op");
 });
 
 test.each([
   { count: 10_000, want: undefined },
   { count: 10_001, want: 413 },
-])("a patch of $count operations is refused with $want", ({ count, want }) => {
+])("rejects a patch of $count operations with $want", ({ count, want }) => {
   const operations = Array.from({ length: count }, () => add);
   const outcome = (): unknown => {
     try {
@@ -48,7 +48,7 @@ test.each([
   { name: "a move of what is not there", operations: [{ op: "move", from: "/x", path: "/b" }] },
   { name: "another value for none", operations: [{ op: "replace", path: "/x", value: 1 }] },
   { name: "a place that no list has", operations: [{ op: "add", path: "/l/9", value: 1 }] },
-])("a patch of $name is refused", ({ operations }) => {
+])("rejects a patch of $name", ({ operations }) => {
   expect(() => patched({ a: 1, l: [] }, operations)).toThrow(/rejected our request/);
 });
 
@@ -57,11 +57,11 @@ test.each([
   { operations: [{ op: "move", from: "/a", path: "/l/0" }], want: { l: [1, 1] } },
   { operations: [{ op: "copy", from: "/l", path: "/b" }], want: { a: 1, l: [1], b: [1] } },
   { operations: [], want: { a: 1, l: [1] } },
-])("a patch of $operations makes $want", ({ operations, want }) => {
+])("a patch of $operations produces $want", ({ operations, want }) => {
   expect(patched({ a: 1, l: [1] }, operations)).toEqual(want);
 });
 
-test("a value of a patch is not shared with the object", () => {
+test("does not share a value of a patch with the object", () => {
   const value = { b: 1 };
   const operations = parseOperations(
     [
@@ -91,7 +91,7 @@ test.each([
     count: 3,
     want: /more than 3145728 bytes/,
   },
-])("a patch that copies $name is refused: $want", ({ length, count, want }) => {
+])("rejects a patch that copies $name: $want", ({ length, count, want }) => {
   const apply = (): unknown => {
     try {
       patched({ a: "x".repeat(length) }, copies(count));
@@ -103,7 +103,7 @@ test.each([
   expect(apply()).toMatch(want ?? /^applied$/);
 });
 
-test("copies that make an object of too many values are refused", () => {
+test("rejects copies that produce an object of too many values", () => {
   const wide = { a: Array.from({ length: 17_000 }, () => 1) };
   expect(() => patched(wide, [{ op: "copy", from: "/a", path: "/b" }])).toThrow(
     "copies nest too deep or add too much",
@@ -114,15 +114,15 @@ test.each([
   { patch: 5, want: 5 },
   { patch: [1], want: [1] },
   { patch: null, want: null },
-])("a merge patch that is $patch is the result", ({ patch, want }) => {
+])("a merge patch that is $patch becomes the result", ({ patch, want }) => {
   expect(applyMergePatch({ a: 1 }, patch)).toEqual(want);
 });
 
-test.each([5, [], null])("%j is no strategic merge patch", (patch) => {
+test.each([5, [], null])("%j is not a strategic merge patch", (patch) => {
   expect(() => applyStrategicMerge({}, patch, undefined)).toThrow("error decoding patch");
 });
 
-test("a strategic merge patch cannot reach prototypes", () => {
+test("a strategic merge patch cannot set prototypes", () => {
   const patch: unknown = JSON.parse('{"__proto__":{"a":1}}');
   expect(() => applyStrategicMerge({}, patch, undefined)).toThrow("error decoding patch");
 });
@@ -183,7 +183,7 @@ test.each([
   expect(spec).toEqual(before);
 });
 
-test("values of a set are ordered", () => {
+test("orders the values of a set", () => {
   const patch = { "$setElementOrder/finalizers": ["c", "a", "a"] };
   const meta = typeShape("meta.v1.ObjectMeta");
   const result = applyStrategicMerge({ finalizers: ["a", "b", "c"] }, patch, meta);
@@ -196,11 +196,11 @@ test.each([
   { type: "core.v1.PodSpec", field: "tolerations", want: undefined },
   { type: "core.v1.PodSpec", field: "hostname", want: undefined },
   { type: "core.v1.PodSpec", field: "none", want: undefined },
-])("the list $field of $type is merged by $want", ({ type, field, want }) => {
+])("merges the list $field of $type by $want", ({ type, field, want }) => {
   expect(lookUpField(typeShape(type), field).listMerge).toEqual(want);
 });
 
-test("fields of maps have the form of their values, and fields of nothing have none", () => {
+test("finds the type of map values, and no type without a shape", () => {
   const items = { type: "scalar", scalar: "string" } as const;
   expect(lookUpField({ type: "map", items }, "a")).toEqual({ shape: items, list: undefined });
   expect(lookUpField(undefined, "a")).toEqual({ shape: undefined, list: undefined });

@@ -26,13 +26,13 @@ test.each([
   expect(target).toEqual(before);
 });
 
-test("a merge patch cannot reach prototypes", () => {
+test("a merge patch cannot set prototypes", () => {
   const patch: unknown = JSON.parse('{"__proto__":{"polluted":true}}');
   applyMergePatch({}, patch);
   expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
 });
 
-test("a merge patch applied twice changes nothing more", () => {
+test("a merge patch is idempotent", () => {
   const value = fc.dictionary(fc.string(), fc.jsonValue());
   fc.assert(
     fc.property(value, value, (target, patch) => {
@@ -70,7 +70,7 @@ test.each([
     name: "a copy of what only the runtime's objects have",
     operations: [{ op: "copy", from: "/valueOf", path: "/b" }],
   },
-])("a JSON patch with $name is refused as a whole", ({ operations }) => {
+])("rejects a JSON patch with $name as a whole", ({ operations }) => {
   const target = { a: 1 };
   const patch = [{ op: "add", path: "/z", value: 1 }, ...operations];
   const all = parseOperations(patch, JSON.stringify(patch));
@@ -83,7 +83,7 @@ test.each([
   [{ op: "do", path: "/a" }],
   [{ op: "add", path: "a" }],
   [{ op: "add", path: "/__proto__/x", value: 1 }],
-])("%j is no JSON patch", (patch) => {
+])("%j is not a JSON patch", (patch) => {
   expect(() => parseOperations(patch, JSON.stringify(patch))).toThrow(/error decoding patch/);
 });
 
@@ -101,7 +101,7 @@ test.each([
   { stored: { m: ["x", "a&b"] }, written: String.raw`{"m":["x","a\u0026b"]}`, passes: true },
   { stored: 9007199254740993n, written: "9007199254740993", passes: true },
   { stored: 1, written: "1.0", passes: false },
-])("a test of $stored that is written $written passes: $passes", ({ stored, written, passes }) => {
+])("a test of $stored against $written passes: $passes", ({ stored, written, passes }) => {
   const text = `[{"op":"test","path":"/v","value":${written}},{"op":"add","path":"/w","value":"<"}]`;
   const operations = parseOperations(parseJson(text), text);
   const outcome = (): unknown => {
@@ -115,7 +115,7 @@ test.each([
   expect(outcome()).toEqual(passes ? { v: stored, w: "<" } : refused);
 });
 
-test("a test of keys that the runtime's objects have is a test like others", () => {
+test("a test compares a key named toString like any other key", () => {
   const text = '[{"op":"test","path":"/v","value":{"toString":""}}]';
   const operations = parseOperations(parseJson(text), text);
   const stored = { v: { toString: "" } };
@@ -189,7 +189,7 @@ test.each([
   expect(path(result)).toEqual(want);
 });
 
-test("items of one key are one: deleted together, and added again at the end", () => {
+test("deletes and replaces all items with the same key, and appends the new item", () => {
   const target = { volumes: [{ name: "a" }, { name: "b" }, { name: "a", emptyDir: {} }] };
   const patch = {
     volumes: [
@@ -204,19 +204,19 @@ test("items of one key are one: deleted together, and added again at the end", (
   expect(result["volumes"]).toEqual([{ name: "b" }, { name: "c", image: {} }, { name: "a" }]);
 });
 
-test("what is not retained goes", () => {
+test("removes fields that are not in the list of retained keys", () => {
   const patch = { $retainKeys: ["a", "c"], c: 3 };
   expect(applyStrategicMerge({ a: 1, b: 2 }, patch, undefined)).toEqual({ a: 1, c: 3 });
 });
 
-test("an item without its key is refused", () => {
+test("rejects an item without its merge key", () => {
   const patch = { spec: { containers: [{ image: "2" }] } };
   expect(() => applyStrategicMerge(pod, patch, typeShape("core.v1.Pod"))).toThrow(
     "does not contain declared merge key: name",
   );
 });
 
-test("one name means different lists in different kinds", () => {
+test("merges lists of the same name differently in different types", () => {
   const ports = { ports: [{ port: 1, name: "a" }] };
   const patch = { ports: [{ port: 2, name: "b" }] };
   const service = applyStrategicMerge(ports, patch, typeShape("core.v1.ServiceSpec"));

@@ -74,14 +74,14 @@ test.each([
   expect(decodeProtobuf(Buffer.from(body, "base64"))).toMatchObject({ kind, ...want });
 });
 
-test("a kind that is not known in this form is none", () => {
+test("does not decode a kind without a protobuf table", () => {
   const body = Buffer.from(NAMESPACE, "base64")
     .toString("latin1")
     .replace("Namespace", "Namespade");
   expect(decodeProtobuf(Buffer.from(body, "latin1"))).toBeUndefined();
 });
 
-test("a body with something in it that is in no table is none", () => {
+test("does not decode a body with a field that the tables do not contain", () => {
   const whole = Buffer.from(NAMESPACE, "base64");
   // Field 99 of the specification, with one byte in it.
   const spec = Buffer.concat([Buffer.from([0x12, 4, 0x9a, 0x06, 1, 0x61])]);
@@ -90,14 +90,14 @@ test("a body with something in it that is in no table is none", () => {
   expect(decodeProtobuf(Buffer.concat([whole.subarray(0, 4), typeMeta, raw]))).toBeUndefined();
 });
 
-test("a damaged body is refused, whatever is missing", () => {
+test("rejects a damaged body, wherever it is cut", () => {
   const whole = Buffer.from(NAMESPACE, "base64");
   expect(() => decodeProtobuf(Buffer.from("{}"))).toThrow(SyntaxError);
   expect(() => decodeProtobuf(whole.subarray(0, 12))).toThrow(SyntaxError);
   expect(() => decodeProtobuf(Buffer.concat([whole, Buffer.from([0xff])]))).toThrow(SyntaxError);
 });
 
-test("more fields than JSON may have are refused", () => {
+test("rejects more fields than JSON may have", () => {
   const finalizers = Buffer.from([0x72, 1, 0x61]);
   const spec = (count: number): Buffer => {
     const metadata = Buffer.concat(Array.from({ length: count }, () => finalizers));

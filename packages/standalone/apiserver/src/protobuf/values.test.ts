@@ -194,7 +194,7 @@ test.each<{ kind: string; parts: readonly Part[] }>([
   },
   { kind: "TokenReview", parts: [number(1, 1)] },
   { kind: "SubjectAccessReview", parts: [field(3, "because")] },
-])("the status of a $kind without a table is refused, not dropped", ({ kind, parts }) => {
+])("rejects, not drops, the status of a $kind without a table", ({ kind, parts }) => {
   expect(decodeProtobuf(body(kind, field(3, ...parts)))).toBeUndefined();
 });
 
@@ -204,7 +204,7 @@ const ENABLE_SERVICE_LINKS = [0xf0, 1, 0];
 test.each([
   { name: "hostUsers: false", bytes: HOST_USERS },
   { name: "enableServiceLinks: false", bytes: ENABLE_SERVICE_LINKS },
-])("$name of a template is refused, not dropped", ({ bytes: podSpec }) => {
+])("rejects, not drops, $name of a template", ({ bytes: podSpec }) => {
   expect(decodeProtobuf(body("Deployment", spec(field(3, spec(podSpec)))))).toBeUndefined();
 });
 
@@ -214,7 +214,7 @@ test.each<{ name: string; parts: readonly Part[] }>([
   { name: "a text", parts: [field(9, "x")] },
   { name: "eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0, 0]] },
   { name: "four bytes", parts: [[9 * 8 + 5, 0, 0, 0, 0]] },
-])("$name in a field of no table is not lost in silence", ({ parts }) => {
+])("does not silently drop $name in an unknown field", ({ parts }) => {
   expect(decodeProtobuf(body("Namespace", ...parts))).toBeUndefined();
 });
 
@@ -228,11 +228,11 @@ test.each<{ name: string; parts: readonly Part[] }>([
     parts: [number(7, ...Array.from({ length: 11 }, () => 0x80), 0)],
   },
   { name: "a number that does not end", parts: [number(7, 0x80)] },
-])("$name is damaged", ({ parts }) => {
+])("rejects $name as damaged", ({ parts }) => {
   expect(() => decodeProtobuf(body("Namespace", ...parts))).toThrow(SyntaxError);
 });
 
-test("a body without a kind, or of one that prototypes have, is none", () => {
+test("does not decode a body without a kind or of kind toString", () => {
   expect(decodeProtobuf(Buffer.from("k8s\0"))).toBeUndefined();
   expect(decodeProtobuf(body("toString"))).toBeUndefined();
 });

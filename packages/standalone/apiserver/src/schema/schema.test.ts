@@ -101,7 +101,7 @@ test.each([
     field: "spec.embedded.apiVersion",
     reason: "FieldValueRequired",
   },
-])("$given is refused at $field", ({ given, field, reason }) => {
+])("rejects $given at $field", ({ given, field, reason }) => {
   expect(makeValidator(schema)({ spec: given })).toContainEqual(
     expect.objectContaining({ field, reason }),
   );
@@ -111,7 +111,7 @@ test.each([
   { name: "ab", port: 80, one: { a: 1 } },
   { name: "ab", port: "80%", nullable: null },
   { name: "ab", big: 9_007_199_254_740_993n },
-])("%o is accepted", (spec) => {
+])("accepts %o", (spec) => {
   expect(makeValidator(schema)({ spec })).toEqual([]);
 });
 
@@ -145,7 +145,7 @@ test.each([
   [{ maximum: 5, exclusiveMaximum: true }, "integer", 5, "spec.v in body should be less than 5"],
   [{ format: "int32" }, "integer", 3_000_000_000, "spec.v in body must be of type int32"],
   [{ format: "ipv4" }, "string", "1.2", 'spec.v in body must be of type ipv4: "1.2"'],
-])("%j of type %s refuses %j", (...[limits, type, given, want]) => {
+])("rejects %j of type %s: %j", (...[limits, type, given, want]) => {
   const items = type === "array" ? { items: { type: "string" } } : {};
   const v = { type, ...items, ...limits, "x-kubernetes-preserve-unknown-fields": true };
   const spec = { type: "object", properties: { v } };

@@ -186,7 +186,7 @@ test.each<{ name: string; schema: Fields; value: unknown; want: readonly string[
     want: ['a.l[0].inner[1]: Duplicate value: "x"'],
   },
   { name: "what is no list", schema: set, value: "a", want: [] },
-])("lists are free of duplicates: $name", ({ schema, value, want }) => {
+])("rejects duplicates in lists: $name", ({ schema, value, want }) => {
   expect(printCauses(listCauses(value, schema, ""))).toEqual(want);
 });
 
@@ -218,7 +218,7 @@ test.each<{ name: string; schema: Fields; given: Fields; want: readonly string[]
     given: { e: { kind: "K", metadata: {}, a: 1 }, f: { kind: "K" } },
     want: ["e.a", "f.kind"],
   },
-])("fields that are not known $name", ({ schema, given, want }) => {
+])("pruning of unknown fields $name", ({ schema, given, want }) => {
   expect(unknownFields(given, schema).map(({ path }) => path)).toEqual(want);
 });
 
@@ -254,7 +254,7 @@ test.each<{ name: string; schema: Fields; given: unknown; want: unknown }>([
   expect(value).toEqual(want);
 });
 
-test("a default is given to each object anew", () => {
+test("creates a new default value for each object", () => {
   const schema = { properties: { a: { default: { b: 1 } } } };
   const [one, other] = [{}, {}] as Fields[];
   applyDefaults(one, schema);
@@ -327,11 +327,11 @@ test.each<{ given: Fields; want: readonly string[] }>([
     given: { spec: { a: [], not: { x: 1 } } },
     want: ['spec.not: Invalid value: {"x":1}: spec.not in body must NOT be valid'],
   },
-])("$given keeps to a schema but for $want", ({ given, want }) => {
+])("$given violates a schema only by $want", ({ given, want }) => {
   expect(printCauses(validated(given))).toEqual(want);
 });
 
-test("a schema that is wrong in itself is refused", () => {
+test("rejects an invalid schema", () => {
   expect(() => makeValidator({ type: "object", properties: { a: { type: "x" } } })({})).toThrow(
     /schema is invalid/,
   );

@@ -29,7 +29,7 @@ test.each<readonly [Scalar, unknown, unknown]>([
   ["quantity", "0.5", "500m"],
   ["quantity", 1500, "1500"],
   ["quantity", 10n ** 18n, "1E"],
-])("a value of %s is read: %s as %s", (scalar, given, want) => {
+])("reads a value of %s: %s as %s", (scalar, given, want) => {
   expect(READERS[scalar](given, "T.f")).toEqual(want);
 });
 
@@ -64,7 +64,7 @@ test.each<readonly [Scalar, unknown, string]>([
   ["quantity", "x", QUANTITY],
   ["quantity", true, QUANTITY],
   ["quantity", ["1"], QUANTITY],
-])("a value of %s is refused: %s, %s", (scalar, given, want) => {
+])("rejects a value of %s: %s, %s", (scalar, given, want) => {
   expect(() => READERS[scalar](given, "T.f")).toThrow(new DecodeError(want));
 });
 
@@ -92,7 +92,7 @@ test.each([
   ["5n", "5n"],
   ["1000u", "1m"],
   ["-0", "0"],
-])("the quantity %s is %s in its canonical form", (given, want) => {
+])("the canonical form of the quantity %s is %s", (given, want) => {
   expect(canonicalQuantity(given)).toBe(want);
 });
 
@@ -122,13 +122,13 @@ test.each([
   expect(decodeShape(given, typeShape(type))).toEqual({ fields: want, unknown });
 });
 
-test("a key that prototypes have is a key like others", () => {
+test("treats the key __proto__ like any other key", () => {
   const given = JSON.parse('{"data":{"__proto__":"x"}}') as Record<string, unknown>;
   const { fields } = decodeShape(given, typeShape("core.v1.ConfigMap"));
   expect(JSON.stringify(fields)).toBe('{"data":{"__proto__":"x"}}');
 });
 
-test("unknown fields are named by where people see them", () => {
+test("names unknown fields by their path in the request", () => {
   const given = { a: 1, metadata: { b: 1 } };
   expect(decodeShape(given, typeShape("core.v1.Pod"), "items[3]").unknown).toEqual([
     "items[3].a",
@@ -149,11 +149,11 @@ test.each([
     given: { metadata: { finalizers: "x" } },
     want: `${NOT_INTO} string into Go struct field ObjectMeta.metadata.finalizers of type []string`,
   },
-])("$given is no config map: $want", ({ given, want }) => {
+])("$given is not a config map: $want", ({ given, want }) => {
   expect(() => decodeShape(given, typeShape("core.v1.ConfigMap"))).toThrow(new DecodeError(want));
 });
 
-test("types know the kinds that they are the form of", () => {
+test("finds the kind of a type", () => {
   expect(findKindByType("apps.v1.Deployment")).toEqual({
     group: "apps",
     version: "v1",
@@ -173,7 +173,7 @@ test.each([
   expect({ required, merge }).toEqual(want);
 });
 
-test("a list that is a set is merged without a key", () => {
+test("a set is merged without a key", () => {
   const { merge } = typeShape("meta.v1.ObjectMeta").fields.get("finalizers") ?? {};
   expect(merge).toEqual({ strategy: "merge" });
 });

@@ -27,11 +27,11 @@ test.each([
   ["", undefined],
   [".", undefined],
   ["1e400", undefined],
-])("the quantity %s is written %s", (given, want) => {
+])("prints the quantity %s as %s", (given, want) => {
   expect(canonicalQuantity(given)).toBe(want);
 });
 
-test("what is known is kept in its canonical form, null is nothing", () => {
+test("retains known fields in canonical form, and treats null as missing", () => {
   const { fields, unknown } = decodeShape(
     {
       metadata: { name: "p", creationTimestamp: null },
@@ -69,7 +69,7 @@ test("what is known is kept in its canonical form, null is nothing", () => {
   });
 });
 
-test("what is not known is dropped and named, letter by letter", () => {
+test("drops and names unknown fields, case-sensitively", () => {
   const given = {
     metadata: { lables: {} },
     Spec: {},
@@ -121,18 +121,18 @@ test.each([
     given: { status: { startTime: "noon" } },
     want: 'parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"',
   },
-])("$given is refused: $want", ({ given, want }) => {
+])("rejects $given: $want", ({ given, want }) => {
   expect(() => decodeShape(given, POD)).toThrow(want);
 });
 
 test.each([
   ["%%%", "illegal base64 data at input byte 0"],
   ["YQ", "illegal base64 data at input byte 2"],
-])("%s is no base64: %s", (data, want) => {
+])("%s is not base64: %s", (data, want) => {
   expect(() => decodeShape({ data: { a: data } }, typeShape("core.v1.Secret"))).toThrow(want);
 });
 
-test("long integers and microseconds survive", () => {
+test("preserves long integers and microseconds", () => {
   const lease = typeShape("coordination.v1.Lease");
   const spec = { renewTime: "2024-01-01T00:00:00.123456Z" };
   expect(decodeShape({ spec }, lease).fields).toEqual({ spec });
@@ -140,7 +140,7 @@ test("long integers and microseconds survive", () => {
   expect(decodeShape({ status }, typeShape("apps.v1.Deployment")).fields).toEqual({ status });
 });
 
-test("a kind that is not built in has no form", () => {
+test("a kind that is not built in has no shape", () => {
   expect(kindShape("x.io/v1", "X")).toBeUndefined();
   expect(kindShape("v1", "Pod")).toBe(POD);
 });

@@ -41,7 +41,7 @@ const namesIn = (batch: Batch) =>
     .map(({ address }) => address.name)
     .sort();
 
-test("a mutation sees what is stored, what earlier ones did, and its own writes", () => {
+test("a mutation reads stored objects, earlier mutations, and its own writes", () => {
   const batch = batchOver(object("a"), object("b"));
   batch.put(at("c"), object("c"));
   batch.remove(at("a"), object("a"));
@@ -61,7 +61,7 @@ test("a mutation sees what is stored, what earlier ones did, and its own writes"
   expect(batch.find(at("b"))?.revision).toBe(2);
 });
 
-test("revisions go on, and those of a mutation that is forgotten are taken again", () => {
+test("revisions increase, and those of a rolled-back mutation are reused", () => {
   const batch = batchOver(object("a"));
   const first = batch.put(at("a"), object("a"));
   batch.accept();
@@ -86,7 +86,7 @@ test.each([
   { name: "a status more", length: 4000, of: "a", remove: false, want: false },
   { name: "much more", length: 4200, of: "a", remove: false, want: true },
   { name: "a deletion", length: 9000, of: "a", remove: true, want: false },
-])("on a full disk $name is growth: $want", ({ length, of, remove, want }) => {
+])("counts $name as growth on a full disk: $want", ({ length, of, remove, want }) => {
   const batch = batchOver(object("a"));
   if (remove) {
     batch.remove(at(of), object(of, length));
@@ -112,7 +112,7 @@ test.each([
   expect(batch.isFull).toBe(want);
 });
 
-test("what is too long is refused, but for what was so long already", () => {
+test("rejects an object that is too long unless it already was", () => {
   const long = object("a", OBJECT_MAX_LENGTH);
   expect(() => batchOver().put(at("a"), object("a", OBJECT_MAX_LENGTH))).toThrow(ObjectTooLong);
   expect(() => batchOver(object("a")).put(at("a"), { ...long })).toThrow(ObjectTooLong);
@@ -133,7 +133,7 @@ const most = { limit: 100, length: 1000 };
 const revisionsOf = (changes: readonly Change[] | undefined) =>
   changes?.map(({ revision }) => revision);
 
-test("recent changes are found by their scope and revision, in portions", () => {
+test("finds recent changes by scope and revision, in portions", () => {
   const recent = new RecentChanges(5);
   recent.add([change(6), change(7, 10, at("b")), change(8, 10, at("a", "m")), change(9)]);
   const found = (...given: Parameters<RecentChanges["findAfter"]>) =>
@@ -149,7 +149,7 @@ test("recent changes are found by their scope and revision, in portions", () => 
   expect(found(scope, 5, { limit: 100, length: 9 })).toEqual([6]);
 });
 
-test("of many changes the last thousand are there", () => {
+test("retains the last thousand of many changes", () => {
   const recent = new RecentChanges(0);
   recent.add(Array.from({ length: 1000 }, (_, index) => change(index + 1)));
   expect(recent.findAfter(scope, 0, most)).toHaveLength(100);
@@ -158,7 +158,7 @@ test("of many changes the last thousand are there", () => {
   expect(revisionsOf(recent.findAfter(scope, 1, { ...most, limit: 1 }))).toEqual([2]);
 });
 
-test("of long changes the last 8 MiB are there", () => {
+test("retains the last 8 MiB of long changes", () => {
   const recent = new RecentChanges(0);
   const half = 4 * 1024 * 1024;
   recent.add([change(1, half), change(2, half)]);
@@ -193,7 +193,7 @@ async function inDirectory(work: (path: string) => Promise<void>): Promise<void>
   }
 }
 
-test("a store that is made of a backup has its objects, at revisions that nobody has seen", async () => {
+test("a store restored from a backup has its objects, at unused revisions", async () => {
   const lines = await backedUp();
   expect(lines[0]).toBe('{"format":"patchbay-backup/1","revision":3}\n');
   expect(lines.at(-1)).toBe('{"objects":2}\n');
@@ -233,7 +233,7 @@ test.each([
     of: (lines: readonly string[]) => [lines[0] ?? "", "{}\n", '{"objects":1}\n'],
     reason: /no object/,
   },
-])("a backup that is $name is refused, and the store stays", async ({ of, reason }) => {
+])("rejects a backup that is $name, and preserves the store", async ({ of, reason }) => {
   const text = of(await backedUp()).join("");
   expect(() => restoreStore(":memory:", { path: "b", text })).toThrow(
     expect.objectContaining({

@@ -22,7 +22,7 @@ function sizeOf(): number {
   return statSync(join(directory, "store.reserve")).size;
 }
 
-test("is whole from its start, and whole again when there is room", () => {
+test("has its full size from the start, and again when there is space", () => {
   const reserve = openReserve(join(directory, "store"));
   const whole = sizeOf();
   expect([reserve.isFullSize, whole > PIECE]).toEqual([true, true]);
@@ -35,7 +35,7 @@ test("is whole from its start, and whole again when there is room", () => {
   reserve.close();
 });
 
-test("is released until nothing is left", () => {
+test("is released until nothing remains", () => {
   const reserve = openReserve(join(directory, "store"));
   const pieces = Math.ceil(sizeOf() / PIECE);
   const released = Array.from({ length: pieces + 2 }, () => reserve.release());
@@ -44,7 +44,7 @@ test("is released until nothing is left", () => {
   reserve.close();
 });
 
-test("that is there already is used as it is", () => {
+test("is reused if it exists", () => {
   writeFileSync(join(directory, "store.reserve"), Buffer.alloc(100));
   const reserve = openReserve(join(directory, "store"));
   expect(reserve.isFullSize).toBe(true);
@@ -59,11 +59,11 @@ test("is readable by its owner only", () => {
   expect(statSync(join(directory, "store.reserve")).mode & 0o777).toBe(0o600);
 });
 
-test("of a store in memory is nothing, and never short", () => {
+test("is empty for an in-memory store, and never short", () => {
   const reserve = openReserve(":memory:");
   expect([reserve.isFullSize, reserve.release()]).toEqual([true, false]);
 });
 
-test("that cannot be opened for another reason than a full disk is an error", () => {
+test("throws if it cannot be opened, except on a full disk", () => {
   expect(() => openReserve("/nowhere/store")).toThrow("ENOENT");
 });

@@ -43,7 +43,7 @@ test("an empty log has no revision", () => {
   expect([log.lastRevision(), log.compactedRevision(), log.isDiskShort()]).toEqual([0, 0, false]);
 });
 
-test("changes are read with their facts and the text before", () => {
+test("reads changes with their facts and the previous text", () => {
   const facts = { uid: "u1", owners: ["o1", "o2"], deleting: true };
   log.append([row(2, "/b/a"), row(3, "/b/a", { previousRevision: 2, facts })]);
   expect(log.readChanges(ALL, 1, MANY)).toEqual([
@@ -72,34 +72,34 @@ test.each<{ name: string; range: KeyRange; after: number; most?: object; want: n
   { name: "at most so many", range: ALL, after: 0, most: { limit: 2 }, want: [2, 3] },
   { name: "so many characters", range: ALL, after: 0, most: { length: 7 }, want: [2, 3, 4] },
   { name: "so many characters and one", range: ALL, after: 0, most: { length: 6 }, want: [2, 3] },
-])("changes that are read: $name", ({ range, after, most, want }) => {
+])("reads changes: $name", ({ range, after, most, want }) => {
   appendLife();
   const read = log.readChanges(range, after, { ...MANY, ...most });
   expect(read.map(({ revision }) => revision)).toEqual(want);
 });
 
-test("a text is read by its revision", () => {
+test("reads a text by its revision", () => {
   appendLife();
   expect(log.readText(4)).toBe("text 4");
   expect(() => log.readText(9)).toThrow(new RangeError("revision 9 is compacted"));
 });
 
 describe("compaction", () => {
-  test("forgets what was superseded, and deletions, up to a revision", () => {
+  test("deletes superseded states and deletions up to a revision", () => {
     appendLife();
     log.append([row(6, "/b/c", { previousRevision: 3 })], [0, 5]);
     expect(log.readChanges(ALL, 0, MANY).map(({ revision }) => revision)).toEqual([3, 6]);
     expect([log.compactedRevision(), log.lastRevision()]).toEqual([5, 6]);
   });
 
-  test("leaves what was forgotten before out of account", () => {
+  test("skips changes that were compacted before", () => {
     appendLife();
     log.append([row(6, "/b/c", { previousRevision: 3 })], [4, 4]);
     expect(log.readChanges(ALL, 0, MANY).map(({ revision }) => revision)).toEqual([2, 3, 4, 5, 6]);
   });
 });
 
-test("a failed append leaves nothing, and the next one works", () => {
+test("a failed append stores nothing, and the next append works", () => {
   appendLife();
   const append = () => {
     log.append([row(6, "/b/d"), row(5, "/b/e")], [0, 5]);
@@ -110,7 +110,7 @@ test("a failed append leaves nothing, and the next one works", () => {
   expect(log.lastRevision()).toBe(6);
 });
 
-test("replacing leaves the new states only, and the revision goes on behind them", () => {
+test("replacing retains only the new states and continues after their revision", () => {
   appendLife();
   log.replace([row(1, "/b/x"), row(2, "/b/y")], 1000);
   expect(keysAt(2000)).toEqual(["/b/x@1", "/b/y@2"]);

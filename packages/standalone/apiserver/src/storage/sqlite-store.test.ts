@@ -48,7 +48,7 @@ function names(scope: Parameters<Store["list"]>[0]): readonly string[] {
   return store.list(scope).map(({ address }) => `${address.namespace}/${address.name}`);
 }
 
-test("lists are in the order of namespace and name, and know their scope", async () => {
+test("lists are sorted by namespace and name, and restricted to their scope", async () => {
   await put("b");
   await put("a");
   await put("c", "1", "another");
@@ -58,7 +58,7 @@ test("lists are in the order of namespace and name, and know their scope", async
   expect(names({ bucket: "/config" })).toEqual([]);
 });
 
-test("a mutation that throws writes nothing and disturbs no other in its batch", async () => {
+test("a mutation that throws writes nothing and does not affect others in its batch", async () => {
   const first = put("a");
   const failing = store.write((transaction) => {
     transaction.put(at("b"), object("b"));
@@ -70,7 +70,7 @@ test("a mutation that throws writes nothing and disturbs no other in its batch",
   expect(store.find(at("b"))).toBeUndefined();
 });
 
-test("a mutation sees what those before it in the batch wrote", async () => {
+test("a mutation reads the writes of earlier ones in the batch", async () => {
   const [, seen] = await Promise.all([
     put("a", "new"),
     store.write((transaction) => transaction.find(at("a"))?.text),
@@ -78,7 +78,7 @@ test("a mutation sees what those before it in the batch wrote", async () => {
   expect(seen).toContain('"new"');
 });
 
-test("subscribers are told before the writer gets its answer, in the order of revisions", async () => {
+test("notifies subscribers before the writer returns, in the order of revisions", async () => {
   const told: Change[] = [];
   store.subscribe((changes) => told.push(...changes));
   await Promise.all([put("a"), put("b"), put("a", "2")]);
@@ -92,7 +92,7 @@ test("subscribers are told before the writer gets its answer, in the order of re
   expect(told.map(({ revision }) => revision)).toEqual([2, 3, 4, 5]);
 });
 
-test("history can be read again: changes after a revision, states at a revision", async () => {
+test("reads history: changes after a revision, states at a revision", async () => {
   const first = await put("a");
   await put("b");
   const third = await put("a", "2");
@@ -112,7 +112,7 @@ test("history can be read again: changes after a revision, states at a revision"
   ]);
 });
 
-test("old history is forgotten, current states are not", async () => {
+test("compacts old history, not current states", async () => {
   await put("kept");
   const rounds = Array.from({ length: 21 }, (_, round) => round);
   for (const round of rounds) {
@@ -128,7 +128,7 @@ test("old history is forgotten, current states are not", async () => {
   ]);
 });
 
-test("a store that was closed opens as it was, and its revisions go on", async () => {
+test("a reopened store has its objects, and continues its revisions", async () => {
   const directory = await mkdtemp(join(tmpdir(), "store-"));
   try {
     const path = join(directory, "store.sqlite");
@@ -148,7 +148,7 @@ test("a store that was closed opens as it was, and its revisions go on", async (
   }
 });
 
-test("facts are there without the text, also after opening again and from an older file", async () => {
+test("reads facts without the text, also after reopening and from an older file", async () => {
   const directory = await mkdtemp(join(tmpdir(), "store-"));
   try {
     const path = join(directory, "store.sqlite");
@@ -185,7 +185,7 @@ test("facts are there without the text, also after opening again and from an old
   }
 });
 
-test("changes come in portions", async () => {
+test("returns changes in portions", async () => {
   const first = await put("a");
   await put("b");
   await put("c");
@@ -204,7 +204,7 @@ async function withFile(work: (path: string) => Promise<void>): Promise<void> {
   }
 }
 
-test("history of before it was opened is read from the file", async () => {
+test("reads history from before the start from the file", async () => {
   await withFile(async (path) => {
     const first = openStore(path, fail);
     const write = (name: string, value: string) =>
@@ -242,7 +242,7 @@ test("history of before it was opened is read from the file", async () => {
   });
 });
 
-test("a file of a newer version is refused, and so is one that is no store", async () => {
+test("rejects a file of a newer version, and a file that is not a store", async () => {
   await withFile(async (path) => {
     const newer = new DatabaseSync(path);
     newer.exec("PRAGMA user_version = 2");
@@ -255,7 +255,7 @@ test("a file of a newer version is refused, and so is one that is no store", asy
   });
 });
 
-test("a commit that fails is the failure of all its writers, and changes nothing", async () => {
+test("a failed commit fails all its writers and changes nothing", async () => {
   const told: Change[] = [];
   store.subscribe((changes) => told.push(...changes));
   const before = store.revision();
@@ -273,7 +273,7 @@ test("a commit that fails is the failure of all its writers, and changes nothing
   expect(await put("a")).toBe(before + 1);
 });
 
-test("what is queued is written before the store closes, and nothing behind it", async () => {
+test("closing writes what is queued and rejects later writes", async () => {
   const closing = openStore(":memory:", fail);
   // More than one commit takes.
   const writes = Array.from({ length: 600 }, (_, index) =>
@@ -288,7 +288,7 @@ test("what is queued is written before the store closes, and nothing behind it",
   await expect(Promise.all(writes)).resolves.toHaveLength(600);
 });
 
-test("a store that cannot be opened says why", () => {
+test("a store that cannot be opened reports the reason", () => {
   expect(() => openStore("/nowhere/store.sqlite", fail)).toThrow(
     expect.objectContaining({ code: "STORE_UNUSABLE" }),
   );
@@ -318,7 +318,7 @@ test.each<{ scope: Scope; want: readonly number[] }>([
   { scope: { bucket: "/nodes", namespace: "" }, want: [4] },
   { scope: { bucket: "/nodes", namespace: "", name: "x" }, want: [4] },
   { scope: { bucket: "/services" }, want: [] },
-])("$scope is told of $want", ({ scope, want }) => {
+])("$scope receives $want", ({ scope, want }) => {
   const followers = new ChangeListeners(() => undefined);
   const told: Change[] = [];
   const leave = followers.follow(scope, (changes) => told.push(...changes));
@@ -329,7 +329,7 @@ test.each<{ scope: Scope; want: readonly number[] }>([
   expect(told).toHaveLength(want.length);
 });
 
-test("those of one scope share what they are given", () => {
+test("listeners of one scope share the changes", () => {
   const followers = new ChangeListeners(() => undefined);
   const given: (readonly Change[])[] = [];
   for (let count = 0; count < 2; count += 1) {
@@ -339,7 +339,7 @@ test("those of one scope share what they are given", () => {
   expect(given[0]).toBe(given[1]);
 });
 
-test("a listener that fails is reported and keeps nothing from the others", () => {
+test("reports a listener that fails, and still notifies the others", () => {
   const errors: unknown[] = [];
   const followers = new ChangeListeners((error) => errors.push(error));
   const told: Change[] = [];

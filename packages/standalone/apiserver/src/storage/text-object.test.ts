@@ -23,14 +23,14 @@ function makeCache(texts: number) {
   return { cache, read, object };
 }
 
-test("a text is read once while there is room", () => {
+test("parses a text once while the cache has space", () => {
   const { read, object } = makeCache(2);
   const one = object(1);
   expect([one.text, one.text]).toEqual(["1.........", "1........."]);
   expect(read).toEqual([1]);
 });
 
-test("what was not asked for lately goes first, and is read again", () => {
+test("evicts the least recently used object, and parses it again", () => {
   const { read, object } = makeCache(2);
   const [one, two, three] = [object(1), object(2), object(3)];
   expect(one.text + two.text + three.text).toContain("3");
@@ -43,7 +43,7 @@ test("what was not asked for lately goes first, and is read again", () => {
   expect(read).toEqual([1, 2, 3, 1]);
 });
 
-test("an object that is no longer current keeps its text", () => {
+test("an object that is no longer current retains its text", () => {
   const { cache, read, object } = makeCache(1);
   const old = object(1);
   cache.release(old);
@@ -52,7 +52,7 @@ test("an object that is no longer current keeps its text", () => {
   expect(read).toEqual([1, 2, 3]);
 });
 
-test("a text that is longer than the cache is given all the same", () => {
+test("returns a text that is longer than the cache", () => {
   const { object } = makeCache(0);
   expect(object(1).text).toContain("1");
 });

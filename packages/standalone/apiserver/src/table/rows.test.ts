@@ -48,7 +48,7 @@ test("later events of a watch do not describe the columns", () => {
   expect(toTable([], {}, options)["columnDefinitions"]).toEqual([]);
 });
 
-test("a kind that places its name itself has it once, a custom one in front", () => {
+test("shows the name once if a kind has its own column, and first for custom kinds", () => {
   const options = { include: "None", nowMs: 0, headers: true } as const;
   const namesOf = (kind: typeof EVENT) => {
     const definitions = toTable([], {}, { ...options, kind })["columnDefinitions"];
@@ -65,7 +65,7 @@ test("a kind that places its name itself has it once, a custom one in front", ()
   expect(namesOf({ ...EVENT, custom }).filter((name) => name === "Name")).toHaveLength(2);
 });
 
-test("only metadata of an object", () => {
+test("reduces an object to its metadata", () => {
   expect(toPartial(lease)).toEqual(partial);
 });
 
@@ -88,7 +88,7 @@ test.each([
   expect(printAge("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
 });
 
-test.each([undefined, 5, "noon"])("an age since %s is not known", (since) => {
+test.each([undefined, 5, "noon"])("an age since %s is unknown", (since) => {
   expect(printAge(since, 0)).toBe("<unknown>");
 });
 

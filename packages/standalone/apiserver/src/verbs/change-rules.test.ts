@@ -22,7 +22,7 @@ afterEach(async () => {
   await server.close();
 });
 
-describe("causes", () => {
+describe("causes of a rejected change", () => {
   test.each([
     {
       name: "metadata that is not allowed",
@@ -41,7 +41,7 @@ describe("causes", () => {
     expect([answer.code, answer.body.details.causes]).toMatchObject([422, want]);
   });
 
-  test("a fault that the stored object has, too, is none of the change; another value of it is", async () => {
+  test("tolerates an invalid value that is already stored, but rejects a new invalid value", async () => {
     await server.put("test.io/widgets", {
       apiVersion: "test.io/v1",
       kind: "Widget",
@@ -75,7 +75,7 @@ describe("webhooks", () => {
       subresource: "status",
       body: { status: { phase: "Failed" } },
     },
-  ])("are asked twice about a change of $name", async ({ path, subresource, body }) => {
+  ])("are called twice for a change of $name", async ({ path, subresource, body }) => {
     await server.send("PATCH", `${path}?fieldManager=me`, { body });
     const request = {
       operation: "UPDATE",
@@ -95,24 +95,21 @@ describe("webhooks", () => {
     expect(server.webhooks.recorded[0]?.request.bodyKind).toBeUndefined();
   });
 
-  test("are told of a dry run", async () => {
+  test("receive the dry run flag", async () => {
     await server.send("PATCH", `${MAPS}/m?dryRun=All`, { body: { data: { k: "2" } } });
     expect(server.webhooks.recorded.map(({ request }) => request.dryRun)).toEqual([true, true]);
   });
 
-  test.each(["mutate", "validate"] as const)(
-    "refuse in %s, and nothing is written",
-    async (phase) => {
-      server.webhooks.onRequest = (asked) => {
-        if (asked.phase === phase) throw badRequest("no");
-      };
-      const answer = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });
-      expect([answer.code, answer.body.message]).toEqual([400, "no"]);
-      expect(server.stored("configmaps", "m")?.["data"]).toEqual({ k: "1" });
-    },
-  );
+  test.each(["mutate", "validate"] as const)("reject in %s without any write", async (phase) => {
+    server.webhooks.onRequest = (asked) => {
+      if (asked.phase === phase) throw badRequest("no");
+    };
+    const answer = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });
+    expect([answer.code, answer.body.message]).toEqual([400, "no"]);
+    expect(server.stored("configmaps", "m")?.["data"]).toEqual({ k: "1" });
+  });
 
-  test("what they make of a status write is held to the status", async () => {
+  test("can only change the status of a status write", async () => {
     await server.put("test.io/widgets", {
       apiVersion: "test.io/v1",
       kind: "Widget",
@@ -129,7 +126,7 @@ describe("webhooks", () => {
     expect(body).toMatchObject({ spec: { size: 1 }, status: { phase: "Theirs" } });
   });
 
-  test("what they make of an object is completed and counted", async () => {
+  test("the object that they return is defaulted and its generation counted", async () => {
     await server.put("test.io/widgets", {
       apiVersion: "test.io/v1",
       kind: "Widget",
@@ -146,7 +143,7 @@ describe("webhooks", () => {
   });
 });
 
-test("a main write is prepared by its kind: a namespace keeps its finalizers and its label", async () => {
+test("a namespace retains its finalizers and its label in a main write", async () => {
   const body = { metadata: { labels: { a: "b" } }, spec: { finalizers: null } };
   const answer = await server.send("PATCH", "/api/v1/namespaces/other", { body });
   expect(answer.body).toMatchObject({
@@ -161,7 +158,7 @@ test("a main write is prepared by its kind: a namespace keeps its finalizers and
 test.each([
   { name: "a long body", stored: "v", sent: "v".repeat(17_000) },
   { name: "a long object", stored: "v".repeat(17_000), sent: "v" },
-])("$name waits for its user's turn at each step", async ({ stored, sent }) => {
+])("$name waits in the fair queue at each step", async ({ stored, sent }) => {
   await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: stored } } });
   const waited: string[] = [];
   const { fairQueue } = server.deps;

@@ -35,7 +35,7 @@ async function putWidget(metadata: Fields = {}): Promise<void> {
   });
 }
 
-describe("what a write may change", () => {
+describe("fields that a write may change", () => {
   test.each([
     {
       name: "a main write leaves the status alone",
@@ -56,7 +56,7 @@ describe("what a write may change", () => {
     expect(server.stored(WIDGET, "w")).toEqual(answer.body);
   });
 
-  test("a status write of a built-in kind takes metadata, too", async () => {
+  test("a status write of a built-in kind also changes metadata", async () => {
     await server.put("nodes", {
       apiVersion: "v1",
       kind: "Node",
@@ -77,7 +77,7 @@ describe("what a write may change", () => {
     });
   });
 
-  test("a status that a write leaves out is removed by a status write, and stays in a main write", async () => {
+  test("a missing status is removed by a status write and retained by a main write", async () => {
     await putWidget();
     const { body } = await server.send("GET", `${WIDGETS}/w`);
     const rest = without(body, "status");
@@ -88,14 +88,14 @@ describe("what a write may change", () => {
     expect([status.code, status.body["status"]]).toEqual([200, undefined]);
   });
 
-  test("a status that was never there is not made by a main write", async () => {
+  test("a main write does not add a status", async () => {
     await putWidget();
     await server.send("PATCH", `${WIDGETS}/w/status`, { body: { status: null } });
     const body = { spec: { size: 8 }, status: { phase: "Made" } };
     expect((await server.send("PATCH", `${WIDGETS}/w`, { body })).body["status"]).toBeUndefined();
   });
 
-  test("what only the server sets stays as it is", async () => {
+  test("system fields stay unchanged", async () => {
     await putMap({ creationTimestamp: "1970-01-01T00:00:00Z" });
     const body = {
       metadata: {
@@ -119,7 +119,7 @@ describe("what a write may change", () => {
     ]);
   });
 
-  test("webhooks cannot change it either, nor kind and version", async () => {
+  test("webhooks cannot change system fields, the kind or the version", async () => {
     await putMap();
     server.webhooks.change = (object) => {
       Object.assign(object.metadata, { uid: "theirs", labels: { l: "1" } });
@@ -159,27 +159,27 @@ describe("generation", () => {
     expect(answer.body.metadata.generation).toBe(want);
   });
 
-  test("it begins at 1 for an object that had none", async () => {
+  test("begins at 1 for an object without a generation", async () => {
     await putWidget({ generation: undefined });
     const answer = await server.send("PATCH", `${WIDGETS}/w`, { body: { spec: { size: 2 } } });
     expect(answer.body.metadata.generation).toBe(1);
   });
 
-  test("kinds without one do not get one", async () => {
+  test("is not added to kinds without a generation", async () => {
     await putMap();
     const { body } = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });
     expect(body.metadata.generation).toBeUndefined();
   });
 });
 
-describe("no change", () => {
+describe("a write without changes", () => {
   test.each([
     { name: "an equal patch", body: { data: { k: "1" } } },
     {
       name: "another record of managers",
       body: { metadata: { managedFields: [{ manager: "x" }] } },
     },
-  ])("$name keeps the revision and writes nothing", async ({ body }) => {
+  ])("$name preserves the revision and writes nothing", async ({ body }) => {
     await putMap();
     const before = server.deps.store.revision();
     const answer = await server.send("PATCH", `${MAPS}/m`, { body });
@@ -203,24 +203,21 @@ describe("races", () => {
     return () => attempts;
   }
 
-  test.each([1, 3])(
-    "a patch without a version is made again after %i lost races",
-    async (count) => {
-      await putMap();
-      const attempts = disturb(count);
-      const { code, body } = await server.send("PATCH", `${MAPS}/m`, {
-        body: { data: { k: "2" } },
-      });
-      expect([code, attempts(), body.metadata.labels, body["data"]]).toEqual([
-        200,
-        count + 1,
-        { attempt: String(count) },
-        { k: "2" },
-      ]);
-    },
-  );
+  test.each([1, 3])("a patch without a version is retried after %i lost races", async (count) => {
+    await putMap();
+    const attempts = disturb(count);
+    const { code, body } = await server.send("PATCH", `${MAPS}/m`, {
+      body: { data: { k: "2" } },
+    });
+    expect([code, attempts(), body.metadata.labels, body["data"]]).toEqual([
+      200,
+      count + 1,
+      { attempt: String(count) },
+      { k: "2" },
+    ]);
+  });
 
-  test("a PUT of a version loses at once: 409", async () => {
+  test("a PUT with an outdated version fails with 409", async () => {
     await putMap();
     const { body } = await server.send("GET", `${MAPS}/m`);
     const attempts = disturb(1);
@@ -237,7 +234,7 @@ describe("races", () => {
     expect(attempts()).toBe(1);
   });
 
-  test("a patch of a version loses: 409", async () => {
+  test("a patch with an outdated version fails with 409", async () => {
     await putMap();
     const resourceVersion = server.stored("configmaps", "m")?.metadata.resourceVersion;
     const attempts = disturb(1);
@@ -248,7 +245,7 @@ describe("races", () => {
     expect(server.stored("configmaps", "m")?.["data"]).toEqual({ k: "1" });
   });
 
-  test("finalizers of a version lose: 409", async () => {
+  test("a finalize request with an outdated version fails with 409", async () => {
     const path = "/api/v1/namespaces/default";
     const { body } = await server.send("GET", path);
     await server.send("PATCH", path, { body: { metadata: { labels: { a: "b" } } } });
@@ -258,14 +255,14 @@ describe("races", () => {
     expect([answer.code, answer.body.reason]).toEqual([409, "Conflict"]);
   });
 
-  test("a patch that loses for ever ends in 409", async () => {
+  test("a patch that always loses fails with 409", async () => {
     await putMap();
     disturb(Infinity);
     const answer = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });
     expect([answer.code, server.stored("configmaps", "m")?.["data"]]).toEqual([409, { k: "1" }]);
   });
 
-  test("an object that is deleted meanwhile is not found", async () => {
+  test("an object that is deleted meanwhile returns 404", async () => {
     await putMap();
     server.webhooks.onRequest = async ({ phase }) => {
       if (phase === "validate") await server.send("DELETE", `${MAPS}/m`);
@@ -274,7 +271,7 @@ describe("races", () => {
     expect(answer).toMatchObject({ code: 404, body: { message: 'configmaps "m" not found' } });
   });
 
-  test("writers that have lost go on one after the other", async () => {
+  test("writers that lost a race proceed one after the other", async () => {
     await putMap({ labels: {} });
     const answers = await Promise.all(
       ["a", "b", "c", "d"].map((key) =>
@@ -303,7 +300,7 @@ describe("finalizers of an object that is being deleted", () => {
       finalizers: ["t.io/b"],
       gone: false,
     },
-  ])("$name: gone $gone", async ({ held, finalizers, gone }) => {
+  ])("$name: deleted $gone", async ({ held, finalizers, gone }) => {
     await putMap({ ...DELETING, finalizers: held });
     const answer = await server.send("PATCH", `${MAPS}/m`, { body: { metadata: { finalizers } } });
     expect([answer.code, server.stored("configmaps", "m") === undefined]).toEqual([200, gone]);
@@ -312,7 +309,7 @@ describe("finalizers of an object that is being deleted", () => {
   test.each([
     { name: "grace that is not over", metadata: { ...DELETING, deletionGracePeriodSeconds: 5 } },
     { name: "an object that nobody deletes", metadata: {} },
-  ])("$name keeps the object", async ({ metadata }) => {
+  ])("$name retains the object", async ({ metadata }) => {
     await putMap({ ...metadata, finalizers: ["t.io/a"] });
     const answer = await server.send("PATCH", `${MAPS}/m`, {
       body: { metadata: { finalizers: null } },
@@ -321,7 +318,7 @@ describe("finalizers of an object that is being deleted", () => {
     expect(answer.body.metadata.finalizers).toBeUndefined();
   });
 
-  test("the finalizers of the specification keep a namespace", async () => {
+  test("spec.finalizers retain a namespace", async () => {
     await server.put("namespaces", {
       apiVersion: "v1",
       kind: "Namespace",
@@ -335,13 +332,13 @@ describe("finalizers of an object that is being deleted", () => {
     expect(answer.body.metadata.finalizers).toBeUndefined();
   });
 
-  test("any write removes an object that nothing holds any more", async () => {
+  test("any write removes a terminating object without finalizers", async () => {
     await putMap({ deletionTimestamp: "1970-01-01T00:00:00Z" });
     const answer = await server.send("PATCH", `${MAPS}/m`, { body: {} });
     expect([answer.code, server.stored("configmaps", "m")]).toEqual([200, undefined]);
   });
 
-  test("new ones are refused", async () => {
+  test("new finalizers are rejected", async () => {
     await putMap({ ...DELETING, finalizers: ["t.io/a"] });
     const body = { metadata: { finalizers: ["t.io/a", "t.io/b"] } };
     expect(await server.send("PATCH", `${MAPS}/m`, { body })).toMatchObject({
@@ -350,7 +347,7 @@ describe("finalizers of an object that is being deleted", () => {
     });
   });
 
-  test("watchers see the last stored state as DELETED, with a version of its own", async () => {
+  test("watchers receive the last stored state as DELETED, with a new version", async () => {
     await putMap({ ...DELETING, finalizers: ["t.io/a"] });
     const before = server.deps.store.revision();
     await server.send("PATCH", `${MAPS}/m`, { body: { metadata: { finalizers: null } } });
@@ -365,7 +362,7 @@ describe("finalizers of an object that is being deleted", () => {
   });
 });
 
-test("dry run: the answer shows the change, and nothing is stored", async () => {
+test("a dry run returns the change and stores nothing", async () => {
   await putMap();
   const before = server.deps.store.revision();
   const answer = await server.send("PATCH", `${MAPS}/m?dryRun=All`, { body: { data: { k: "2" } } });

@@ -14,10 +14,10 @@ afterAll(async () => {
   await server.close();
 });
 
-describe("Services claim their address in the write", () => {
+describe("address claims of Services", () => {
   const spec = { ports: [{ port: 80 }] };
 
-  test("each new one gets an address of its own", async () => {
+  test("each new Service gets a unique address", async () => {
     const made = await Promise.all(
       ["s1", "s2"].map((name) =>
         server.send("POST", SERVICES, { body: { metadata: { name }, spec } }),
@@ -39,7 +39,7 @@ describe("Services claim their address in the write", () => {
     expect(server.stored("services", "s3")).toBeUndefined();
   });
 
-  test("an update keeps the address that the Service has", async () => {
+  test("an update retains the address of the Service", async () => {
     const { body } = await server.send("POST", SERVICES, {
       body: { metadata: { name: "s4" }, spec },
     });
@@ -49,7 +49,7 @@ describe("Services claim their address in the write", () => {
     expect([again.code, again.body["spec"]]).toEqual([200, body["spec"]]);
   });
 
-  test("a port keeps its port of the node when its number changes", async () => {
+  test("a port retains its node port when its number changes", async () => {
     const ports = [{ port: 80, nodePort: 30_080 }];
     const body = { metadata: { name: "s5" }, spec: { type: "NodePort", ports } };
     expect((await server.send("POST", SERVICES, { body })).code).toBe(201);

@@ -32,32 +32,32 @@ describe("events", () => {
   test.each([
     { name: "GET", path: `${NEW}/e`, of: (body: Fields) => body },
     { name: "LIST", path: NEW, of: ({ items }: Fields) => (items as Fields[])[0] },
-  ])("$name shows the newer form", async ({ path, of }) => {
+  ])("$name returns the newer version", async ({ path, of }) => {
     const { body } = await server.send("GET", path);
     const event = of(body);
     expect(event).toMatchObject(shown);
     expect([event?.["message"], event?.["involvedObject"]]).toEqual([undefined, undefined]);
   });
 
-  test("a watch shows the newer form", async () => {
+  test("a watch returns the newer version", async () => {
     const { response } = server.watch(`${NEW}?watch=1`);
     await runTurns();
     expect(response.events).toMatchObject([{ type: "ADDED", object: shown }]);
   });
 
-  test("fields of the newer form select", async () => {
+  test("field selectors accept fields of the newer version", async () => {
     const path = `${NEW}?fieldSelector=regarding.name%3Dp`;
     expect((await server.send("GET", path)).body.items).toHaveLength(1);
   });
 
-  test("a change in the newer form is stored in the other", async () => {
+  test("a change in the newer version is stored in the older version", async () => {
     const answer = await server.send("PATCH", `${NEW}/e`, { body: { note: "changed" } });
     expect([answer.code, answer.body["note"]]).toEqual([200, "changed"]);
     expect(server.stored("events", "e")).toMatchObject({ ...core, message: "changed" });
     expect(server.stored("events", "e")?.["note"]).toBeUndefined();
   });
 
-  test("a new one in the newer form is stored in the other", async () => {
+  test("a new event in the newer version is stored in the older version", async () => {
     const made = {
       metadata: { name: "n" },
       note: "new",
@@ -73,7 +73,7 @@ describe("events", () => {
     expect((await server.send("GET", `${CORE}/n`)).body).toMatchObject({ ...core, message: "new" });
   });
 
-  test("the last state of a deleted one is that of the store", async () => {
+  test("the last state of a deleted event is the stored state", async () => {
     const before = server.deps.store.revision();
     await server.send("DELETE", `${NEW}/e`);
     const [change] = server.deps.store.changesAfter({ bucket: "/events" }, before, 1) ?? [];
@@ -89,7 +89,7 @@ describe("custom resources", () => {
     spec: { size: 1, unknown: 2 },
   };
 
-  test("an object that is older than its definition is pruned and gets defaults when it is read", async () => {
+  test("an object older than its definition is pruned and defaulted when it is read", async () => {
     await server.put("test.io/widgets", widget);
     await server.put(DEFINITIONS, widgetDefinition());
     const spec = { size: 1, color: "red" };
@@ -99,13 +99,13 @@ describe("custom resources", () => {
     expect(read.body.metadata.resourceVersion).toBe(String(server.deps.store.revision() - 1));
   });
 
-  test("an object that is newer is shown as it is stored", async () => {
+  test("an object that is newer than its definition is returned as stored", async () => {
     await server.put(DEFINITIONS, widgetDefinition());
     await server.put("test.io/widgets", widget);
     expect((await server.send("GET", `${WIDGETS}/w`)).body["spec"]).toEqual(widget.spec);
   });
 
-  test("another version is shown with its own apiVersion, and stored with that of the definition", async () => {
+  test("another version is returned with its own apiVersion and stored with the storage version", async () => {
     await server.put(DEFINITIONS, widgetDefinition());
     const path = WIDGETS.replace("/v1/", "/v2/");
     const body = { ...widget, apiVersion: "test.io/v2" };
@@ -119,7 +119,7 @@ describe("custom resources", () => {
     });
   });
 
-  test("without a status subresource the status is written and counted as any field", async () => {
+  test("without a status subresource the status is written and counted like other fields", async () => {
     const properties = {
       spec: { type: "object" },
       status: { type: "object", properties: { phase: { type: "string" } } },

@@ -57,7 +57,7 @@ describe("a claim that waits for an upload", () => {
     },
   };
 
-  test("is refused while nothing serves CDI's kinds, and is not left behind", async () => {
+  test("is rejected while no server handles CDI's kinds, and is not stored", async () => {
     const body = claim("up", { [UPLOAD]: "" });
     expect(await server.send("POST", CLAIMS, { body })).toMatchObject(refusal);
     expect(await server.send("GET", `${CLAIMS}/up`)).toMatchObject({ code: 404 });
@@ -87,7 +87,7 @@ describe("a claim that waits for an upload", () => {
   });
 });
 
-describe("refusals", () => {
+describe("rejections", () => {
   beforeAll(async () => {
     await server.send("POST", MAPS, { body: aMap("taken") });
   });
@@ -194,18 +194,18 @@ describe("refusals", () => {
     expect(server.deps.store.revision()).toBe(before);
   });
 
-  test("webhooks are not asked about an object whose namespace does not exist", async () => {
+  test("webhooks are not called for an object whose namespace does not exist", async () => {
     const asked = server.webhooks.recorded.length;
     await server.send("POST", "/api/v1/namespaces/none/configmaps", { body: aMap("a") });
     expect(server.webhooks.recorded).toHaveLength(asked);
   });
 
-  test("a version of an empty text is none", async () => {
+  test("an empty resourceVersion is accepted", async () => {
     const body = aMap("empty-version", { resourceVersion: "", namespace: "" });
     expect((await server.send("POST", MAPS, { body })).code).toBe(201);
   });
 
-  test("no new objects of a definition that is being deleted: 405", async () => {
+  test("new objects of a definition that is being deleted fail with 405", async () => {
     const own = await startTestServer();
     const ending = widgetDefinition();
     ending.metadata.deletionTimestamp = "1970-01-01T00:00:00Z";
@@ -218,7 +218,7 @@ describe("refusals", () => {
     await own.close();
   });
 
-  test("a namespace that ends while webhooks are asked takes nothing any more", async () => {
+  test("a namespace that terminates during webhook calls accepts no new object", async () => {
     await server.put("namespaces", {
       apiVersion: "v1",
       kind: "Namespace",

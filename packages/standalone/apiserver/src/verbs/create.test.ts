@@ -31,7 +31,7 @@ function aMap(name: string, change: object = {}) {
 }
 
 describe("metadata of a new object", () => {
-  test("the server sets uid, time, namespace and version, and answers with what it stores", async () => {
+  test("the server sets uid, time, namespace and version, and returns the stored object", async () => {
     await server.clock.advance(5000);
     const { code, body } = await server.send("POST", MAPS, { body: aMap("plain") });
     expect(code).toBe(201);
@@ -45,7 +45,7 @@ describe("metadata of a new object", () => {
     });
   });
 
-  test("what only the server sets is dropped", async () => {
+  test("system fields of the client are dropped", async () => {
     const { body } = await server.send("POST", MAPS, {
       body: aMap("wiped", {
         namespace: "default",
@@ -69,7 +69,7 @@ describe("metadata of a new object", () => {
     ]);
   });
 
-  test("webhooks cannot set it either", async () => {
+  test("webhooks cannot set system fields", async () => {
     server.webhooks.change = ({ metadata }) => {
       Object.assign(metadata, { uid: "theirs", namespace: "other", labels: { added: "yes" } });
     };
@@ -92,7 +92,7 @@ describe("metadata of a new object", () => {
     expect(body.metadata.generation).toBe(want);
   });
 
-  test("an object of the cluster has no namespace", async () => {
+  test("a cluster-scoped object has no namespace", async () => {
     const { code, body } = await server.send("POST", "/api/v1/nodes", {
       body: { metadata: { name: "n9", namespace: "default" } },
     });
@@ -126,7 +126,7 @@ describe("generateName", () => {
     expect(server.stored("configmaps", body.metadata.name)).toEqual(body);
   });
 
-  test("a name is preferred", async () => {
+  test("a specified name takes precedence", async () => {
     const { body } = await server.send("POST", MAPS, {
       body: { metadata: { name: "named", generateName: "pre-" } },
     });
@@ -174,7 +174,7 @@ describe("status of a new object", () => {
   });
 });
 
-test("defaults are filled in before and after webhooks", async () => {
+test("applies defaults before and after webhooks", async () => {
   server.webhooks.change = (object) => {
     object["spec"] = { size: 1 };
   };
@@ -188,7 +188,7 @@ test("defaults are filled in before and after webhooks", async () => {
   ]);
 });
 
-test("webhooks see the request, and the object that will be stored", async () => {
+test("webhooks receive the request and the object to be stored", async () => {
   await server.send("POST", `${MAPS}?fieldManager=me&dryRun=All`, {
     body: { metadata: { generateName: "seen-" } },
   });
@@ -215,7 +215,7 @@ test("webhooks see the request, and the object that will be stored", async () =>
   expect(validated?.request.object?.metadata.name).toMatch(/^seen-/);
 });
 
-test("dry run: the answer is complete, and nothing is stored", async () => {
+test("a dry run returns the complete object and stores nothing", async () => {
   const before = server.deps.store.revision();
   const { code, body } = await server.send("POST", `${MAPS}?dryRun=All`, { body: aMap("dry") });
   expect([code, body.metadata.name, body.metadata.resourceVersion]).toEqual([
@@ -232,7 +232,7 @@ test("dry run: the answer is complete, and nothing is stored", async () => {
 test.each([
   { name: "a large object", length: 16 * 1024 + 1, want: true },
   { name: "a small object", length: 16, want: false },
-])("$name waits for its user's turn: $want", async ({ length, want }) => {
+])("$name waits in the fair queue: $want", async ({ length, want }) => {
   const waited: string[] = [];
   const { fairQueue } = server.deps;
   const take = fairQueue.waitForTurn.bind(fairQueue);

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const WIDGET = { apiVersion: "test.io/v1", kind: "Widget", metadata: { name: "w" } };
 
-describe("a body that is refused", () => {
+describe("rejected bodies", () => {
   test.each([
     {
       name: "another version of a built-in kind",
@@ -108,7 +108,7 @@ describe("a body that is refused", () => {
   test.each([
     { name: "without metadata", metadata: undefined },
     { name: "with metadata of null", metadata: null },
-  ])("a custom resource $name has no name: 422", async ({ metadata }) => {
+  ])("a custom resource $name has no name and fails with 422", async ({ metadata }) => {
     const answer = await server.send("POST", WIDGETS, { body: { ...WIDGET, metadata } });
     expect(answer).toMatchObject({
       code: 422,
@@ -117,12 +117,12 @@ describe("a body that is refused", () => {
   });
 });
 
-test("a built-in kind may leave out its kind and version", async () => {
+test("a built-in kind may omit its kind and version", async () => {
   const { code, body } = await server.send("POST", MAPS, { body: { metadata: { name: "short" } } });
   expect([code, body["apiVersion"], body["kind"]]).toEqual([201, "v1", "ConfigMap"]);
 });
 
-describe("unknown fields are named with their path, and dropped where the kind knows its form", () => {
+describe("unknown fields are reported with their path, and dropped if the kind has a schema", () => {
   const cases = [
     {
       name: "of a built-in kind",

@@ -53,7 +53,7 @@ test.each([
   expect([answer.code, answer.body["kind"], left()]).toEqual([200, "ConfigMapList", want]);
 });
 
-test("the options hold for each object", async () => {
+test("applies the options to each object", async () => {
   await server.send("DELETE", MAPS, { body: { propagationPolicy: "Orphan" } });
   const finalizers = ["a", "held"].map(
     (name) => server.stored("configmaps", name)?.metadata.finalizers,
@@ -61,12 +61,12 @@ test("the options hold for each object", async () => {
   expect(finalizers).toEqual([["orphan"], ["t.io/a", "orphan"]]);
 });
 
-test("options that are refused delete nothing", async () => {
+test("rejects invalid options without a deletion", async () => {
   const answer = await server.send("DELETE", MAPS, { body: { propagationPolicy: "Bogus" } });
   expect([answer.code, left().length]).toEqual([422, 5]);
 });
 
-test("an object that another client deletes first is no failure", async () => {
+test("ignores an object that another client deletes first", async () => {
   server.webhooks.onRequest = async ({ request }) => {
     if (request.name !== "a") return;
     server.webhooks.onRequest = undefined;
@@ -76,7 +76,7 @@ test("an object that another client deletes first is no failure", async () => {
   expect([answer.code, left()]).toEqual([200, [HELD, "other/a"]]);
 });
 
-test("a refusal of one object is the answer", async () => {
+test("returns the rejection of one object", async () => {
   server.webhooks.onRequest = ({ request }) => {
     if (request.name === "b") {
       throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "b", "no");

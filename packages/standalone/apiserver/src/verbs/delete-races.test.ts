@@ -23,7 +23,7 @@ async function putMap(metadata: Fields = {}): Promise<void> {
 }
 
 describe("admission", () => {
-  test("is asked with the object and the options", async () => {
+  test("receives the object and the options", async () => {
     await putMap();
     await server.send("DELETE", `${MAP}?dryRun=All&propagationPolicy=Background`);
     expect(server.webhooks.recorded).toMatchObject([
@@ -44,7 +44,7 @@ describe("admission", () => {
     ]);
   });
 
-  test("refuses, and the object stays", async () => {
+  test("rejects, and the object is retained", async () => {
     await putMap();
     server.webhooks.onRequest = () => {
       throw badRequest("no");
@@ -62,7 +62,7 @@ describe("dry run", () => {
       metadata: { finalizers: ["t.io/a"] },
       kind: "ConfigMap",
     },
-  ])("$name stays as it is", async ({ metadata, kind }) => {
+  ])("$name stays unchanged", async ({ metadata, kind }) => {
     await putMap(metadata);
     const before = server.deps.store.revision();
     const answer = await server.send("DELETE", `${MAP}?dryRun=All`);
@@ -106,7 +106,7 @@ describe("races", () => {
   });
 });
 
-test("deleting a custom resource counts a generation, and keeps its version in the store", async () => {
+test("deleting a custom resource increments its generation and preserves the storage version", async () => {
   await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
   await server.put("test.io/widgets", {
     apiVersion: "test.io/v1",
@@ -118,7 +118,7 @@ test("deleting a custom resource counts a generation, and keeps its version in t
   expect(server.stored("test.io/widgets", "w")?.apiVersion).toBe("test.io/v1");
 });
 
-test("a large object waits for its user's turn", async () => {
+test("a large object waits in the fair queue", async () => {
   await putMap({ annotations: { long: "v".repeat(17_000) } });
   const waited: string[] = [];
   server.deps.fairQueue.waitForTurn = (user) => {

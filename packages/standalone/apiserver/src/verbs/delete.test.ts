@@ -30,8 +30,8 @@ function deletionOf(resource: string, name: string): unknown {
   return { deletionTimestamp, deletionGracePeriodSeconds, finalizers };
 }
 
-describe("an object that nothing holds", () => {
-  test("is removed; the answer names it", async () => {
+describe("deletion of an object", () => {
+  test("removes the object and names it in the response", async () => {
     await putMap();
     expect(await server.send("DELETE", MAP)).toEqual({
       code: 200,
@@ -47,7 +47,7 @@ describe("an object that nothing holds", () => {
     expect(server.stored("configmaps", "m")).toBeUndefined();
   });
 
-  test("has the revision of its deletion mark, also in another version than the stored one", async () => {
+  test("returns the revision of the deletion mark, also in another version", async () => {
     await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
     await server.put("test.io/widgets", {
       apiVersion: "test.io/v1",
@@ -66,7 +66,7 @@ describe("an object that nothing holds", () => {
     expect(body.metadata.resourceVersion).toBe(stored?.metadata.resourceVersion);
   });
 
-  test("of another group: the answer names the group", async () => {
+  test("returns the group of the object", async () => {
     await server.put("coordination.k8s.io/leases", {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
@@ -81,7 +81,7 @@ describe("an object that nothing holds", () => {
     });
   });
 
-  test("of some kinds is the answer itself, with the version of its deletion", async () => {
+  test("returns objects of some kinds, with the version of the deletion", async () => {
     await server.put("serviceaccounts", {
       apiVersion: "v1",
       kind: "ServiceAccount",
@@ -95,7 +95,7 @@ describe("an object that nothing holds", () => {
     ]);
   });
 
-  test("is not found a second time", async () => {
+  test("returns 404 on a second deletion", async () => {
     expect(await server.send("DELETE", MAP)).toMatchObject({
       code: 404,
       body: { message: 'configmaps "m" not found' },
@@ -129,7 +129,7 @@ describe("preconditions", () => {
     expect(server.stored("configmaps", "m") === undefined).toBe(code === 200);
   });
 
-  test("the current version: 200", async () => {
+  test("accepts the current version", async () => {
     await putMap();
     const resourceVersion = server.stored("configmaps", "m")?.metadata.resourceVersion;
     const body = { preconditions: { resourceVersion } };
@@ -137,7 +137,7 @@ describe("preconditions", () => {
   });
 });
 
-describe("grace of a pod", () => {
+describe("grace period of a pod", () => {
   test.each([
     { name: "the usual grace", spec: {}, query: "", want: 30 },
     { name: "its own grace", spec: { terminationGracePeriodSeconds: 7 }, query: "", want: 7 },
@@ -161,15 +161,18 @@ describe("grace of a pod", () => {
     { name: "a pod without a node", spec: { nodeName: "" }, status: {}, query: "" },
     { name: "a pod that has ended", spec: {}, status: { phase: "Succeeded" }, query: "" },
     { name: "a grace of 0", spec: {}, status: {}, query: "?gracePeriodSeconds=0" },
-  ])("$name is removed; watchers see the mark before", async ({ spec, status, query }) => {
-    await server.put("pods", aPod("p", { spec, status }));
-    const before = server.deps.store.revision();
-    const { code, body } = await server.send("DELETE", `${POD}${query}`);
-    expect([code, body.metadata.deletionGracePeriodSeconds]).toEqual([200, 0]);
-    const changes = server.deps.store.changesAfter({ bucket: "/pods" }, before, 9) ?? [];
-    expect(changes.map(({ type }) => type)).toEqual(["MODIFIED", "DELETED"]);
-    expect(body.metadata.resourceVersion).toBe(String(before + 2));
-  });
+  ])(
+    "$name is removed, and watchers receive the deletion mark first",
+    async ({ spec, status, query }) => {
+      await server.put("pods", aPod("p", { spec, status }));
+      const before = server.deps.store.revision();
+      const { code, body } = await server.send("DELETE", `${POD}${query}`);
+      expect([code, body.metadata.deletionGracePeriodSeconds]).toEqual([200, 0]);
+      const changes = server.deps.store.changesAfter({ bucket: "/pods" }, before, 9) ?? [];
+      expect(changes.map(({ type }) => type)).toEqual(["MODIFIED", "DELETED"]);
+      expect(body.metadata.resourceVersion).toBe(String(before + 2));
+    },
+  );
 
   test.each([
     {
@@ -191,7 +194,7 @@ describe("grace of a pod", () => {
       changed: true,
       want: 10,
     },
-  ])("is only shortened: $name", async ({ query, changed, want }) => {
+  ])("can only be shortened: $name", async ({ query, changed, want }) => {
     await server.put("pods", aPod("p", { metadata: { generation: 1 } }));
     await server.send("DELETE", POD);
     await server.clock.advance(5000);
@@ -205,14 +208,14 @@ describe("grace of a pod", () => {
     });
   });
 
-  test("a second request with grace 0 removes it", async () => {
+  test("a second request with grace 0 removes the pod", async () => {
     await server.put("pods", aPod("p"));
     await server.send("DELETE", POD);
     expect((await server.send("DELETE", `${POD}?gracePeriodSeconds=0`)).code).toBe(200);
     expect(server.stored("pods", "p")).toBeUndefined();
   });
 
-  test("finalizers outlive the grace", async () => {
+  test("finalizers outlast the grace period", async () => {
     await server.put("pods", aPod("p", { metadata: { finalizers: ["t.io/a"] } }));
     await server.send("DELETE", POD);
     expect(deletionOf("pods", "p")).toMatchObject({ deletionGracePeriodSeconds: 30 });
@@ -228,7 +231,7 @@ describe("grace of a pod", () => {
     expect(server.deps.store.revision()).toBe(before);
   });
 
-  test("a time that is still to come is set to now when the grace is over", async () => {
+  test("a future deletion time is set to now when the grace period is 0", async () => {
     const deletionTimestamp = "1970-01-01T00:05:00Z";
     const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 0, finalizers: ["t.io/a"] };
     await server.put("pods", aPod("p", { metadata }));
@@ -236,7 +239,7 @@ describe("grace of a pod", () => {
     expect(deletionOf("pods", "p")).toMatchObject({ deletionTimestamp: "1970-01-01T00:01:40Z" });
   });
 
-  test("a deletion without a recorded grace is removed by the next request", async () => {
+  test("the next request removes a terminating pod without a grace period", async () => {
     await server.put(
       "pods",
       aPod("p", { metadata: { deletionTimestamp: "1970-01-01T00:05:00Z" } }),
@@ -247,7 +250,7 @@ describe("grace of a pod", () => {
 });
 
 describe("finalizers", () => {
-  test("an object is marked once, and counted once", async () => {
+  test("an object is marked once, and its generation incremented once", async () => {
     await putMap({ finalizers: ["t.io/a"], generation: 2 });
     const marked = await server.send("DELETE", MAP);
     const metadata = {
@@ -263,12 +266,12 @@ describe("finalizers", () => {
     expect([again.body, server.deps.store.revision()]).toEqual([marked.body, before]);
   });
 
-  test("an object without a generation gets none", async () => {
+  test("an object without a generation gets no generation", async () => {
     await putMap({ finalizers: ["t.io/a"] });
     expect((await server.send("DELETE", MAP)).body.metadata.generation).toBeUndefined();
   });
 
-  test("a namespace is held by the finalizers of its specification, and is Terminating", async () => {
+  test("spec.finalizers retain a namespace in phase Terminating", async () => {
     const { code, body } = await server.send("DELETE", "/api/v1/namespaces/other");
     expect([code, body["status"], body.metadata.deletionTimestamp]).toEqual([
       200,
@@ -288,7 +291,7 @@ describe("finalizers", () => {
     },
   );
 
-  test("another object may have the name of a protected namespace", async () => {
+  test("another kind may use the name of a protected namespace", async () => {
     await putMap({ name: "kube-system" });
     expect((await server.send("DELETE", `${API}/configmaps/kube-system`)).code).toBe(200);
   });
@@ -346,7 +349,7 @@ describe("propagation", () => {
   test.each([
     { name: "Background", body: { propagationPolicy: "Background" } },
     { name: "orphanDependents: false", body: { orphanDependents: false } },
-  ])("$name removes an object that only propagation holds", async ({ body }) => {
+  ])("$name removes an object with only propagation finalizers", async ({ body }) => {
     await putMap({ finalizers: ["orphan"] });
     expect((await server.send("DELETE", MAP, { body })).code).toBe(200);
     expect(server.stored("configmaps", "m")).toBeUndefined();
@@ -361,7 +364,7 @@ describe("propagation", () => {
     expect(answer.code).toBe(want);
   });
 
-  test("orphanDependents: true is answered with 200", async () => {
+  test("orphanDependents: true returns 200", async () => {
     await putMap();
     const answer = await server.send("DELETE", MAP, { body: { orphanDependents: true } });
     expect(answer.code).toBe(200);

@@ -15,7 +15,7 @@ afterAll(async () => {
   await server.close();
 });
 
-test("an object is shown as it is stored", async () => {
+test("returns an object as stored", async () => {
   const { code, body } = await server.send("GET", `${MAPS}/a`);
   expect([code, body]).toEqual([200, server.stored("configmaps", "a")]);
 });
@@ -52,7 +52,7 @@ test.each([
   expect(await server.send("GET", path)).toMatchObject(want);
 });
 
-test("a revision that the store has just reached is served", async () => {
+test("serves a revision that the store has just reached", async () => {
   const revision = String(server.deps.store.revision());
   expect((await server.send("GET", `${MAPS}/a?resourceVersion=${revision}`)).code).toBe(200);
 });

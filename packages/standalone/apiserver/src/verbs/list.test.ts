@@ -61,7 +61,7 @@ describe("scope", () => {
     expect([answer.code, namesOf(answer)]).toEqual([200, want]);
   });
 
-  test("the version is that of the store", async () => {
+  test("has the version of the store", async () => {
     const { body } = await server.send("GET", MAPS);
     expect(body).toMatchObject({
       kind: "ConfigMapList",
@@ -102,7 +102,7 @@ describe("selectors", () => {
     expect(namesOf(await server.send("GET", path))).toEqual(["q"]);
   });
 
-  test("of custom resources match what clients of the version see", async () => {
+  test("fields of custom resources match the requested version", async () => {
     const definition = widgetDefinition();
     const { versions } = definition["spec"] as { versions: object[] };
     for (const version of versions) {
@@ -120,7 +120,7 @@ describe("selectors", () => {
     expect(answer.body.items).toMatchObject([{ apiVersion: "test.io/v2", spec: { color: "red" } }]);
   });
 
-  test("a long list lets others be served between its objects", async () => {
+  test("a long list yields to other requests between its objects", async () => {
     await putFive();
     const waited: string[] = [];
     const { clock, fairQueue } = server.deps;
@@ -169,7 +169,7 @@ describe("pages", () => {
     expect(new Set(pages.map(({ body }) => body.metadata.resourceVersion)).size).toBe(1);
   });
 
-  test("show one snapshot: what changes between them stays hidden", async () => {
+  test("show one snapshot without later changes", async () => {
     await putFive();
     const first = await server.send("GET", `${MAPS}?limit=2`);
     await server.send("DELETE", `${MAPS}/d`);
@@ -184,7 +184,7 @@ describe("pages", () => {
     expect(rest.body.metadata.resourceVersion).toBe(first.body.metadata.resourceVersion);
   });
 
-  test("a place whose object is deleted is found again", async () => {
+  test("continue after a position whose object is deleted", async () => {
     await putFive();
     const first = await server.send("GET", `${MAPS}?limit=2`);
     const token = first.body.metadata.continue ?? "";
@@ -192,13 +192,13 @@ describe("pages", () => {
     expect(namesOf(all)).toEqual(["c", "d"]);
   });
 
-  test("a list from version 0 is never cut", async () => {
+  test("are not used for a list from version 0", async () => {
     await putFive();
     const answer = await server.send("GET", `${MAPS}?limit=2&resourceVersion=0`);
     expect([namesOf(answer).length, answer.body.metadata.continue]).toEqual([5, undefined]);
   });
 
-  test("a page after the last object is empty", async () => {
+  test("are empty after the last object", async () => {
     await putFive();
     const after = { revision: -1, after: "/configmaps/default/zzz" };
     const token = Buffer.from(JSON.stringify(after)).toString("base64url");
@@ -241,7 +241,7 @@ describe("versions", () => {
   });
 });
 
-describe("refusals", () => {
+describe("rejections", () => {
   const token = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const FOREIGN = "continue key is not valid: the token was not issued by this server";
 
@@ -334,19 +334,19 @@ describe("refusals", () => {
     expect(body.details.causes?.every(({ field }) => field === "resourceVersionMatch")).toBe(true);
   });
 
-  test("a match of 0 that is not older is accepted", async () => {
+  test("accepts an exact match at revision 0", async () => {
     const path = `${MAPS}?resourceVersionMatch=NotOlderThan&resourceVersion=0`;
     expect((await server.send("GET", path)).code).toBe(200);
   });
 });
 
-describe("a revision that is compacted", () => {
+describe("a compacted revision", () => {
   beforeEach(async () => {
     await putFive();
     server.deps.store.listAt = () => undefined;
   });
 
-  test("is 410 for a list", async () => {
+  test("returns 410 for a list", async () => {
     const answer = await server.send("GET", `${MAPS}?resourceVersion=2&limit=1`);
     expect([answer.code, answer.body.reason, answer.body.message, answer.body.metadata]).toEqual([
       410,
@@ -356,7 +356,7 @@ describe("a revision that is compacted", () => {
     ]);
   });
 
-  test("is 410 for the next page, with a token that goes on with what there is now", async () => {
+  test("returns 410 for the next page, with a token that continues at the current state", async () => {
     const first = await server.send("GET", `${MAPS}?limit=2`);
     await server.put("configmaps", aConfigMap({ name: "cc" }));
     const old = await server.send(

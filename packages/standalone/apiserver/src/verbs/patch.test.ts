@@ -34,7 +34,7 @@ afterEach(async () => {
   await server.close();
 });
 
-describe("kinds of patches", () => {
+describe("types of patches", () => {
   test.each([
     {
       name: "operations",
@@ -64,7 +64,7 @@ describe("kinds of patches", () => {
     expect(server.stored("configmaps", "m")).toEqual(answer.body);
   });
 
-  test("a merge patch replaces lists, a strategic one merges them by their keys", async () => {
+  test("a merge patch replaces lists, a strategic merge patch merges lists by key", async () => {
     const labelled = [{ type: "Initialized", status: "True" }];
     const typesOf = async (contentType: string) => {
       const body = { status: { conditions: labelled } };
@@ -77,7 +77,7 @@ describe("kinds of patches", () => {
   });
 });
 
-describe("a patch that is refused", () => {
+describe("rejected patches", () => {
   test.each([
     {
       name: "an unknown form",
@@ -217,7 +217,7 @@ describe("a patch that is refused", () => {
     expect(server.deps.store.revision()).toBe(before);
   });
 
-  test("causes are those of the patch", async () => {
+  test("reports the causes from the patch", async () => {
     const { body } = await server.send("PATCH", MAP, { body: { data: 7 } });
     expect(body.details).toMatchObject({
       causes: [{ field: "patch", reason: "FieldValueInvalid" }],
@@ -244,7 +244,7 @@ describe("versions and uids in a patch", () => {
     expect([answer.code, answer.body["data"]]).toEqual([200, { a: "2", b: "1" }]);
   });
 
-  test("a removed uid is none of another object", async () => {
+  test("a patch that removes the uid preserves the uid", async () => {
     const body = [
       { op: "remove", path: "/metadata/uid" },
       { op: "replace", path: "/data/a", value: "2" },
@@ -279,7 +279,7 @@ describe("versions and uids in a patch", () => {
   });
 });
 
-test("a patch warns as its kind does: of unknown fields, and of what is without effect", async () => {
+test("warns about unknown fields and fields without effect", async () => {
   const answer = await server.send("PATCH", MAP, { body: { nope: 1, data: { a: "2" } } });
   expect([answer.code, answer.warnings]).toEqual([200, ['unknown field "nope"']]);
   const spec = {

@@ -77,7 +77,7 @@ afterAll(async () => {
 
 const GET_PODS = { verb: "get", resource: "pods", namespace: "default" };
 
-describe("what a subject may do", () => {
+describe("permissions of a subject", () => {
   test.each([
     {
       name: "what a role allows",
@@ -189,7 +189,7 @@ describe("what a subject may do", () => {
     expect(server.deps.store.revision()).toBe(before);
   });
 
-  test("the answer repeats the review, and gives a reason where there is one", async () => {
+  test("the response repeats the review, with a reason if there is one", async () => {
     const spec = { user: "jane", resourceAttributes: GET_PODS };
     const yes = await server.send("POST", SAR, { body: { spec } });
     expect(yes.body).toEqual({
@@ -207,7 +207,7 @@ describe("what a subject may do", () => {
     expect(local.body["status"]).toEqual({ allowed: false });
   });
 
-  test("uid, extra and the whole of the request reach the authorizer", async () => {
+  test("the authorizer receives uid, extra and the whole request", async () => {
     const asked: unknown[] = [];
     const own = await startTestServer();
     Object.assign(own.deps, {
@@ -254,7 +254,7 @@ describe("what a subject may do", () => {
   });
 });
 
-describe("reviews that are refused", () => {
+describe("rejected reviews", () => {
   const ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
 
   test.each([
@@ -324,7 +324,7 @@ describe("reviews that are refused", () => {
     );
   });
 
-  test("another namespace than the path's: 400", async () => {
+  test("rejects a namespace other than the path's with 400", async () => {
     const body = {
       metadata: { namespace: "other" },
       spec: { user: "a", resourceAttributes: GET_PODS },
@@ -338,7 +338,7 @@ describe("reviews that are refused", () => {
     });
   });
 
-  test("the namespace of the path may be given", async () => {
+  test("accepts the namespace of the path", async () => {
     const body = {
       metadata: { namespace: "default" },
       spec: { user: "a", resourceAttributes: GET_PODS },
@@ -348,7 +348,7 @@ describe("reviews that are refused", () => {
 });
 
 describe("rules of the caller", () => {
-  test("are those of roles in the namespace and of the cluster", async () => {
+  test("contain those of roles in the namespace and of the cluster", async () => {
     const body = { spec: { namespace: "default" } };
     const answer = await server.send("POST", RULES, { body, user: JANE });
     expect(answer).toMatchObject({
@@ -370,7 +370,7 @@ describe("rules of the caller", () => {
     });
   });
 
-  test("are incomplete where a role is missing", async () => {
+  test("are incomplete if a role is missing", async () => {
     const body = { spec: { namespace: "other" } };
     const answer = await server.send("POST", RULES, { body, user: { name: "jane", groups: [] } });
     expect(answer.body["status"]).toEqual({
@@ -381,7 +381,7 @@ describe("rules of the caller", () => {
     });
   });
 
-  test("without a namespace: 400", async () => {
+  test("fail with 400 without a namespace", async () => {
     expect(await server.send("POST", RULES, { body: { spec: {} } })).toMatchObject({
       code: 400,
       body: { message: "no namespace on request" },
@@ -389,7 +389,7 @@ describe("rules of the caller", () => {
   });
 });
 
-test("who the caller is", async () => {
+test("returns the caller's identity", async () => {
   const answer = await server.send("POST", WHO, { body: {}, user: JANE });
   expect([answer.code, answer.body.metadata, answer.body["status"]]).toEqual([
     201,

@@ -15,14 +15,14 @@ afterAll(async () => {
   await server.close();
 });
 
-describe("whose token it is", () => {
+describe("review of a token", () => {
   async function tokenFor(body: Fields): Promise<string> {
     const path = "/api/v1/namespaces/default/serviceaccounts/default/token";
     const answer = await server.send("POST", path, { body });
     return (answer.body["status"] as { token: string }).token;
   }
 
-  test("that of an account", async () => {
+  test("authenticates a service account", async () => {
     const token = await tokenFor({ spec: {} });
     const { code, body } = await server.send("POST", TOKENS, { body: { spec: { token } } });
     expect([code, body.metadata, body["status"]]).toMatchObject([
@@ -47,14 +47,14 @@ describe("whose token it is", () => {
       audiences: ["c"],
       want: { user: {}, error: expect.any(String) as string },
     },
-  ])("of $name", async ({ audiences, want }) => {
+  ])("checks $name", async ({ audiences, want }) => {
     const token = await tokenFor({ spec: { audiences: ["a", "b"] } });
     const { body } = await server.send("POST", TOKENS, { body: { spec: { token, audiences } } });
     expect(body["status"]).toMatchObject(want);
     expect((body["status"] as Fields)["authenticated"]).toBe((want as Fields)["authenticated"]);
   });
 
-  test("a token of nobody is an answer, no failure", async () => {
+  test("returns the error of an invalid token in the status", async () => {
     const { code, body } = await server.send("POST", TOKENS, { body: { spec: { token: "x" } } });
     expect([code, body["status"]]).toEqual([
       201,
@@ -62,14 +62,14 @@ describe("whose token it is", () => {
     ]);
   });
 
-  test("no token: 400", async () => {
+  test("rejects a missing token with 400", async () => {
     expect(await server.send("POST", TOKENS, { body: { spec: {} } })).toMatchObject({
       code: 400,
       body: { message: "token is required for TokenReview in authentication" },
     });
   });
 
-  test("another failure is thrown on", async () => {
+  test("rethrows any other failure", async () => {
     const own = await startTestServer();
     own.deps.authentication.authenticateToken = () => Promise.reject(new Error("broken"));
     await expect(own.send("POST", TOKENS, { body: { spec: { token: "x" } } })).rejects.toThrow(

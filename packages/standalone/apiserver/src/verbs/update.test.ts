@@ -37,7 +37,7 @@ afterEach(async () => {
   await server.close();
 });
 
-test("the whole object is replaced", async () => {
+test("replaces the whole object", async () => {
   const body = { metadata: { name: "m", labels: { new: "1" } }, binaryData: { b: "AA==" } };
   const answer = await server.send("PUT", `${MAPS}/m`, { body });
   expect([answer.code, answer.body]).toEqual([
@@ -125,7 +125,7 @@ test.each([
   expect(server.deps.store.revision()).toBe(before);
 });
 
-test("a missing version is named as a cause", async () => {
+test("reports a missing version as a cause", async () => {
   const answer = await server.send("PUT", `${LEASES}/m`, { body: { metadata: { name: "m" } } });
   expect(answer.body.details.causes).toEqual([
     {
@@ -141,7 +141,7 @@ test.each([
   { name: "neither", metadata: {}, current: false },
   { name: "an empty version", metadata: { resourceVersion: "" }, current: false },
   { name: "its own namespace", metadata: { namespace: "default" }, current: false },
-])("$name: 200", async ({ metadata, current }) => {
+])("accepts $name with 200", async ({ metadata, current }) => {
   const version = server.stored("configmaps", "m")?.metadata.resourceVersion;
   const own = { name: "m", ...metadata, ...(current ? { resourceVersion: version } : {}) };
   const answer = await server.send("PUT", `${MAPS}/m`, {
@@ -150,14 +150,14 @@ test.each([
   expect([answer.code, answer.body["data"]]).toEqual([200, { k: "2" }]);
 });
 
-test("a cluster object may name a namespace, which is dropped", async () => {
+test("drops the namespace of a cluster-scoped object", async () => {
   await server.put("nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "n" } });
   const body = { metadata: { name: "n", namespace: "default", labels: { a: "b" } } };
   const answer = await server.send("PUT", "/api/v1/nodes/n", { body });
   expect([answer.code, answer.body.metadata.namespace]).toEqual([200, undefined]);
 });
 
-test("a lease is created by PUT", async () => {
+test("creates a lease by PUT", async () => {
   const body = { metadata: { name: "new" }, spec: { holderIdentity: "me" } };
   const answer = await server.send("PUT", `${LEASES}/new`, { body });
   expect([answer.code, server.stored("coordination.k8s.io/leases", "new")?.["spec"]]).toEqual([
@@ -166,7 +166,7 @@ test("a lease is created by PUT", async () => {
   ]);
 });
 
-test("a PUT without a version, of a kind that needs none, is made again after a lost race", async () => {
+test("retries a PUT without a version after a lost race", async () => {
   let attempts = 0;
   server.webhooks.onRequest = async ({ phase }) => {
     if (phase !== "validate") return;
@@ -183,7 +183,7 @@ test("a PUT without a version, of a kind that needs none, is made again after a 
   expect([answer.code, answer.body["data"], attempts]).toEqual([200, { k: "2" }, 2]);
 });
 
-test("custom resources need a version: 422, also for the status", async () => {
+test("rejects custom resources without a version with 422, also for the status", async () => {
   const body = { apiVersion: "test.io/v1", kind: "Widget", metadata: { name: "m" } };
   for (const path of [`${WIDGETS}/m`, `${WIDGETS}/m/status`]) {
     expect((await server.send("PUT", path, { body })).code).toBe(422);

@@ -23,7 +23,7 @@ function setUp(failing: string[] = []) {
 test.each([
   { owner: undefined, want: "0" },
   { owner: 107, want: "107" },
-])("a directory becomes an archive of one layer, whose files are of user $want", async (row) => {
+])("archives a directory as one layer, with files of user $want", async (row) => {
   const { files, runner, commands } = setUp();
   const own = row.owner === undefined ? {} : { owner: row.owner };
   expect(await archiveDirectory({ files, runner }, { ...image, ...own })).toBe("/w/image.tar");
@@ -44,14 +44,14 @@ test.each([
   expect(manifest).toMatchObject({ layers: [{ digest: `sha256:${SUM}`, size: 7 }] });
 });
 
-test("a directory that cannot be read is reported, with what to do", async () => {
+test("reports an unreadable directory, with the next step", async () => {
   const { files, runner } = setUp(["tar"]);
   await expect(archiveDirectory({ files, runner }, image)).rejects.toThrow(
     /\/src.*Permission denied; it cannot be read/,
   );
 });
 
-test("a pull is printed once a second, whatever pieces it comes in", () => {
+test("prints the progress of a pull once a second, independent of chunk sizes", () => {
   const lines: string[] = [];
   const progress = new PullProgress((line) => lines.push(line));
   const row = (seconds: string, amount: string): string =>
@@ -82,7 +82,7 @@ interface Described {
   readonly size: number;
 }
 
-test("each blob is where, and as long as, what points at it says", () => {
+test("writes each blob at the path and with the size in its descriptor", () => {
   const layer = { digest: digestOf("layer"), bytes: 10_240 };
   const files = buildLayoutFiles(layer, "arm64", digestOf);
   const textOf = ({ digest, size }: Described): string => {

@@ -51,42 +51,42 @@ beforeEach(() => {
   views = createImageMounts(deps);
 });
 
-test("an image is mounted, made harmless and kept, once", async () => {
+test("mounts an image once, removes unsafe files and retains the view", async () => {
   await views.show("guest", "/p");
   expect(calls).toEqual(SHOWN);
   await views.show("guest", "/p");
   expect(calls).toEqual(SHOWN);
 });
 
-test("a view that another process has made is finished again", async () => {
+test("completes a view that another process created", async () => {
   isMounted = true;
   await views.show("guest", "/p");
   expect(calls).toEqual(SHOWN.slice(1));
 });
 
-test("a view that is unmounted meanwhile is mounted again", async () => {
+test("mounts a view again that is unmounted meanwhile", async () => {
   await views.show("guest", "/p");
   isMounted = false;
   await views.show("guest", "/p");
   expect(calls).toEqual([...SHOWN, ...SHOWN]);
 });
 
-test("a view that was left by an earlier start of the machine gives way", async () => {
+test("replaces a view from before a reboot", async () => {
   answers.push(["images mount", { exitCode: 1, stderr: "ctr: already exists" }]);
   await views.show("guest", "/p");
   expect(calls).toEqual([SHOWN[0], "images ls", ...FORGOTTEN, ...SHOWN]);
 });
 
-test("an image that is missing is reported", async () => {
+test("reports a missing image", async () => {
   answers.push(["images mount", MISSING]);
   await expect(views.show("other", "/p")).rejects.toMatchObject({ code: "RUNTIME_IMAGE_MISSING" });
 });
 
-test("what is no name is no image", async () => {
+test("rejects an invalid name", async () => {
   await expect(views.show("A B", "/p")).rejects.toMatchObject({ code: "IMAGE_NAME_INVALID" });
 });
 
-test("a view without a snapshot is made anew", async () => {
+test("creates a view without a snapshot again", async () => {
   isMounted = true;
   answers.push(["snapshots --snapshotter overlayfs label", MISSING]);
   await views.show("guest", "/p");
@@ -96,7 +96,7 @@ test("a view without a snapshot is made anew", async () => {
 test.each([
   { start: "mount", result: { exitCode: 32, stderr: "busy" }, code: "OS_PROGRAM_FAILED" },
   { start: "snapshots", result: { exitCode: 1, stderr: "denied" }, code: "CONTAINERD_FAILED" },
-])("a view that cannot be finished is no view: $start", async ({ start, result, code }) => {
+])("deletes a view that cannot be completed: $start", async ({ start, result, code }) => {
   answers.push([start, result]);
   await expect(views.show("guest", "/p")).rejects.toMatchObject({ code });
   const before = calls.length;
@@ -104,7 +104,7 @@ test.each([
   expect(calls.slice(before)).toEqual(SHOWN.slice(1));
 });
 
-test("a release unmounts and forgets; what is missing is released", async () => {
+test("unmounts and deletes on release, and accepts a missing view", async () => {
   await views.show("guest", "/p");
   calls = [];
   await views.release("/p");
@@ -116,7 +116,7 @@ test("a release unmounts and forgets; what is missing is released", async () => 
   await expect(views.release("/p")).rejects.toThrow("denied");
 });
 
-test("a view that was released is made anew", async () => {
+test("creates a released view again", async () => {
   await views.show("guest", "/p");
   await views.release("/p");
   isMounted = true;

@@ -63,7 +63,7 @@ class Tool {
   }
 }
 
-test("images are listed by their names, in order, and found by them", async () => {
+test("lists images sorted by name, and finds images by name", async () => {
   const { deps, names } = new Tool();
   for (const [name, of] of [
     ["r/b:1", B],
@@ -82,7 +82,7 @@ test.each([
   { text: '# snapshotter = "native"\n', want: "overlayfs" },
   { text: 'snapshotter = "native" x\n', want: "overlayfs" },
   { text: undefined, want: "overlayfs" },
-])("layers lie on disk as the configuration says: $want", async ({ text, want }) => {
+])("layers are on disk as configured: $want", async ({ text, want }) => {
   const { deps, files } = new Tool();
   if (text !== undefined) await files.writeAtomic("/config.toml", text);
   expect(await readSnapshotter(files, deps.layout)).toBe(want);
@@ -92,7 +92,7 @@ describe("an import", () => {
   const source = { archive: "/a.tar", id: "7" };
   const base = "import.invalid/7";
 
-  test("names the one image of an archive, marks it, and leaves nothing else", async () => {
+  test("tags and labels the only image of an archive, and retains nothing else", async () => {
     const tool = new Tool();
     for (const name of [`${base}@${A}`, `${base}:latest`]) tool.brought.set(name, A);
     tool.brought.set(ID_A, A).set(ID_B, B);
@@ -122,7 +122,7 @@ describe("an import", () => {
       want: "it contains no image for this machine's architecture",
     },
     { name: "two", digests: [A, B], want: "it contains 2 images; it must contain exactly one" },
-  ])("of $name is refused, and leaves nothing", async ({ digests, want }) => {
+  ])("of $name fails and retains nothing", async ({ digests, want }) => {
     const tool = new Tool();
     tool.brought.set("import.invalid/other@x", A);
     for (const of of digests) tool.brought.set(`${base}@${of}`, of);
@@ -135,7 +135,7 @@ describe("a pull", () => {
   const pull = (tool: Tool, reference: string, name: string) =>
     pullImage(tool.deps, { reference, name }, {});
 
-  test("keeps the name that was asked for only", async () => {
+  test("retains only the requested name", async () => {
     const tool = new Tool();
     tool.brought.set("r/x:1", A).set(ID_B, B);
     await pull(tool, "r/x:1", "local/x:1");
@@ -144,7 +144,7 @@ describe("a pull", () => {
     expect(tool.runner.commands[1]?.timeoutMs).toBe(3_600_000);
   });
 
-  test("keeps the other name where it was there before", async () => {
+  test("retains the other name if it existed before", async () => {
     const tool = new Tool();
     tool.brought.set("r/x:1", A);
     tool.names.set("r/x:1", B);
@@ -155,7 +155,7 @@ describe("a pull", () => {
     ]);
   });
 
-  test("by its own name is marked, and not named anew", async () => {
+  test("of an image under its own name labels it without a new name", async () => {
     const tool = new Tool();
     tool.brought.set("r/x:1", A);
     await pull(tool, "r/x:1", "r/x:1");
@@ -163,7 +163,7 @@ describe("a pull", () => {
     expect(tool.changes.slice(1)).toEqual([`images label r/x:1 patchbay.io/added=${A}`]);
   });
 
-  test("passes on what the tool prints, and how it fails", async () => {
+  test("forwards the tool's output and errors", async () => {
     const tool = new Tool();
     const printed: string[] = [];
     const onOutput = (text: string): void => void printed.push(text);
@@ -173,7 +173,7 @@ describe("a pull", () => {
   });
 });
 
-test("a removed name takes its digest and what nobody names with it; again nothing", async () => {
+test("removing a name also removes its unused digest, and a repetition changes nothing", async () => {
   const tool = new Tool();
   for (const name of ["r/x:1", `r/x@${A}`, ID_A]) tool.names.set(name, A);
   tool.names.set("r/y:1", B);
@@ -184,7 +184,7 @@ test("a removed name takes its digest and what nobody names with it; again nothi
   expect(tool.changes).toHaveLength(before);
 });
 
-test("added names are found one by one as well", async () => {
+test("finds added names by name", async () => {
   const tool = new Tool();
   tool.names.set("r/x:1", A).set("r/y:1", A).set("r/z:1", B);
   for (const name of ["r/x:1", "r/y:1", "r/z:1"]) tool.labels.set(name, `patchbay.io/added=${A}`);
@@ -193,7 +193,7 @@ test("added names are found one by one as well", async () => {
   expect(await listAdded(tool.deps, "r/z:1")).toEqual([]);
 });
 
-test("an image is as large as its manifest says, found by way of an index", async () => {
+test("an image's size is the size in its manifest, found through an index", async () => {
   const tool = new Tool();
   const manifests = [{ digest: B, platform: { os: "linux", architecture: "arm64" } }];
   tool.contents.set(A, JSON.stringify({ manifests }));
@@ -220,6 +220,6 @@ test.each([
   { name: "among others", labels: `a=b,patchbay.io/added=${DIGEST},c=d`, want: ["reg/a:1"] },
   { name: "not one without labels", labels: "-", want: [] },
   { name: "not one that names something else now", labels: `patchbay.io/added=${OTHER}`, want: [] },
-])("was added: $name", ({ labels, want }) => {
+])("marks user-added images: $name", ({ labels, want }) => {
   expect(parseMarkedNames(listing(labels))).toEqual(want);
 });

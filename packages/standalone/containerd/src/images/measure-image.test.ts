@@ -11,7 +11,7 @@ function indexOf(...platforms: readonly (readonly [string, string])[]): string {
   return JSON.stringify({ schemaVersion: 2, manifests });
 }
 
-describe("a manifest", () => {
+describe("size of a manifest", () => {
   test.each([
     {
       name: "of an image tells its size",
@@ -44,7 +44,7 @@ describe("the progress of a pull", () => {
   const table = (seconds: string, total: string): string =>
     `layer-sha256:78c8:    downloading    |++--|  1.0 MiB/1.9 MiB \nelapsed: ${seconds} s    total:  ${total} (1.2 MiB/s)   \n`;
 
-  test("is a line for each second", () => {
+  test("prints a line per second", () => {
     const lines: string[] = [];
     const progress = new PullProgress((line) => lines.push(line));
     const said = [

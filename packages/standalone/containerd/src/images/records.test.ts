@@ -13,7 +13,7 @@ ${B} application/vnd.oci.image.manifest.v1+json ${A} 1.9 MiB linux/amd64 io.cri-
 import-2026-11-22:latest       application/vnd.oci.image.index.v1+json    ${B} -       -           
 `;
 
-test("names and digests are read from what ctr prints", () => {
+test("parses names and digests from ctr's output", () => {
   expect(parseRecords(LISTING)).toEqual([
     { name: "docker.io/library/guest:latest", digest: A },
     { name: B, digest: A },
@@ -22,7 +22,7 @@ test("names and digests are read from what ctr prints", () => {
   expect(parseRecords("")).toEqual([]);
 });
 
-describe("of the names of an image", () => {
+describe("names of an image", () => {
   const tag = { name: "r.example/guest:v1", digest: A };
   const otherTag = { name: "r.example/guest:v2", digest: A };
   const pinned = { name: `r.example/guest@${A}`, digest: A };
@@ -60,7 +60,7 @@ describe("of the names of an image", () => {
     expect(namesToRemove(given, tag.name)).toEqual(want);
   });
 
-  test("a digest that is removed goes once", () => {
+  test("removes a digest once", () => {
     expect(namesToRemove([pinned, id], pinned.name)).toEqual([pinned.name]);
   });
 });
@@ -75,7 +75,7 @@ describe("a reference", () => {
     ["registry.example/a/b.c_d--e:1.0", "registry.example/a/b.c_d--e:1.0"],
     [`guest@${A}`, `docker.io/library/guest@${A}`],
     [`guest:v1@${A}`, `docker.io/library/guest@${A}`],
-  ])("%s is %s", (short, full) => {
+  ])("normalizes %s to %s", (short, full) => {
     expect(fullReference(short)).toBe(full);
     expect(fullReference(full)).toBe(full);
   });
@@ -90,7 +90,7 @@ describe("a reference", () => {
     "-guest",
     "guest@sha256:12",
     "a b",
-  ])("%j is refused", (reference) => {
+  ])("rejects %j", (reference) => {
     expect(() => fullReference(reference)).toThrow("not an image name");
   });
 
@@ -98,7 +98,7 @@ describe("a reference", () => {
     ["docker.io/library/guest:latest", "guest"],
     ["docker.io/team/guest:v1", "team/guest:v1"],
     ["localhost/patchbay/pause:dev", "localhost/patchbay/pause:dev"],
-  ])("%s is shown as %s", (full, short) => {
+  ])("shortens %s to %s", (full, short) => {
     expect(shortReference(full)).toBe(short);
   });
 });

@@ -28,6 +28,6 @@ test.each([
   },
   { name: "another fault", stderr: "qemu-img: bad magic\n", want: /^qemu-img: bad magic$/ },
   { name: "nothing", stderr: "\n", want: /^no reason was given$/ },
-])("$name is told with what to do", ({ stderr, want }) => {
+])("reports $name with the next step", ({ stderr, want }) => {
   expect(describeFailure(stderr)).toMatch(want);
 });

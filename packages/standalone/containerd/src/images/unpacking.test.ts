@@ -12,7 +12,7 @@ import {
 
 const KEY = "extract-209846897-6vD6 sha256:2d71";
 
-test("layers that are being unpacked are told from what containers have", () => {
+test("distinguishes layers being unpacked from layers of containers", () => {
   const listing = `KEY            PARENT KIND
 ${KEY}        Active
 0f35c1         sha256:77 Active
@@ -33,7 +33,7 @@ test.each<{ name: string; labels: unknown; want: string | undefined }>([
   expect(parseLayerImage(JSON.stringify({ Name: KEY, Labels: labels }))).toBe(want);
 });
 
-test("bytes are read beside a key that has a space in it", () => {
+test("parses a size next to a key that contains a space", () => {
   expect(parseLayerBytes(`KEY   SIZE      INODES\n${KEY} 294981632 2      \n`)).toBe(294981632);
   expect(parseLayerBytes("KEY SIZE INODES\n")).toBe(0);
 });
@@ -54,7 +54,7 @@ function listed(answers: Readonly<Record<string, Partial<CommandResult>>>) {
   return listUnpacking({ runner, layout: { socket: "/s" } }, "native");
 }
 
-test("each layer is listed with its image and size, unless it is done meanwhile", async () => {
+test("lists each layer with its image and size unless it is complete meanwhile", async () => {
   const layers = await listed({
     ls: { stdout: LISTING },
     [`info ${KEY}`]: { stdout: INFO },
@@ -64,7 +64,7 @@ test("each layer is listed with its image and size, unless it is done meanwhile"
   expect(layers).toEqual([{ key: KEY, reference: "r/a:1", bytes: 7 }]);
 });
 
-test("a tool that is missing or cannot list is reported", async () => {
+test("reports a tool that is missing or cannot list", async () => {
   await expect(listed({})).rejects.toMatchObject({ code: "CONTAINERD_FAILED" });
   const failing = createFakeProcessRunner({
     ctr: ({ argv }: Command) => {

@@ -7,7 +7,7 @@ import { mountsBelow } from "./mounts.ts";
 import { shimSocketPaths, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
 import { findContainerId, listProcesses, listShimDescendants, findShims } from "./shims.ts";
 
-test("mounts below a directory are listed, the innermost first", () => {
+test("lists mounts below a directory, innermost first", () => {
   const mountinfo = [
     "22 1 8:1 / / rw - ext4 /dev/sda1 rw",
     String.raw`40 22 0:30 / /var/lib/pb/a\040b rw - tmpfs tmpfs rw`,
@@ -20,7 +20,7 @@ test("mounts below a directory are listed, the innermost first", () => {
   ]);
 });
 
-test("hierarchies of control groups of both versions are found", () => {
+test("finds cgroup hierarchies of both versions", () => {
   const mountinfo = [
     "25 22 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw",
     "26 25 0:23 / /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids",
@@ -61,7 +61,7 @@ async function withProcesses(
 
 const SHIM = ["/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address"];
 
-test("the family of a containerd's shims is found, and no other's", async () => {
+test("finds the process tree of a containerd's shims, and no others", async () => {
   const files = await withProcesses(
     { pid: 10, parent: 1, argv: [...SHIM, SOCKET] },
     { pid: 11, parent: 10, argv: ["/pause"] },
@@ -77,7 +77,7 @@ test("the family of a containerd's shims is found, and no other's", async () => 
 test.each([
   { name: "in a pod", namespaces: "30\t7" },
   { name: "of another user than root", uid: 107 },
-])("a process $name is no shim, whatever it calls itself", async (it) => {
+])("does not treat a process $name as a shim, whatever its name", async (it) => {
   const files = await withProcesses({ pid: 30, parent: 12, argv: [...SHIM, SOCKET], ...it });
   expect(findShims(await listProcesses(files), SOCKET)).toEqual([]);
 });
@@ -88,7 +88,7 @@ test.each([
   { id: "..", want: undefined },
   { id: "a/../..", want: undefined },
   { id: "", want: undefined },
-])("the container of a shim with -id $id is $want", async ({ id, want }) => {
+])("finds the container $want of a shim with -id $id", async ({ id, want }) => {
   const files = await withProcesses({ pid: 10, parent: 1, argv: [...SHIM, SOCKET, "-id", id] });
   expect(findContainerId(await listProcesses(files), 10)).toBe(want);
 });
@@ -111,7 +111,7 @@ describe("sockets of shims", () => {
     return { files, deps: { files, layout, bootId: "this" } };
   }
 
-  test("have the names that containerd gives them", () => {
+  test("have containerd's names", () => {
     const other = buildLayout({
       directory: "/d",
       runDirectory: "/tmp/ctrdx/c/run",
@@ -123,7 +123,7 @@ describe("sockets of shims", () => {
     );
   });
 
-  test("go when their container has gone, and no others do", async () => {
+  test("are deleted with their container, without affecting others", async () => {
     const { files, deps } = await withContainers("a", "b");
     await files.writeAtomic("/run/containerd/s/another", "");
     await sweepShimSockets(deps);
@@ -134,7 +134,7 @@ describe("sockets of shims", () => {
     );
   });
 
-  test("go all when the machine stops, also those of containers that were noted only", async () => {
+  test("are all deleted when the machine stops, also those of recorded containers", async () => {
     const { files, deps } = await withContainers("a", "b");
     await sweepShimSockets(deps);
     await files.remove(`${bundles}/a`);
@@ -143,7 +143,7 @@ describe("sockets of shims", () => {
     expect(await files.exists(layout.shims)).toBe(false);
   });
 
-  test("that were noted in another start of the host are nobody's", async () => {
+  test("are not deleted if recorded before a reboot of the host", async () => {
     const { files, deps } = await withContainers("a");
     await sweepShimSockets({ ...deps, bootId: "another" });
     await files.remove(`${bundles}/a`);

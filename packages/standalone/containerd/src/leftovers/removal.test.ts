@@ -68,15 +68,15 @@ const removal = (path: string): string => `find ${path} -depth -type d -exec rmd
 const CGROUP = "/sys/fs/cgroup";
 const LIST = "ctr --address /run/d/containerd.sock --namespace k8s.io containers ls --quiet";
 
-describe("of a running containerd", () => {
-  test("nothing is asked where it has no shims and no groups", async () => {
+describe("leftovers of a running containerd", () => {
+  test("are not queried without shims and cgroups", async () => {
     await mountAll(mount(CGROUP, "cgroup2"));
     await write(`${CGROUP}/pb/memory.max`);
     expect(await removeOrphans(deps())).toEqual([]);
     expect(commands).toEqual([]);
   });
 
-  test("shims of containers that it does not know end, children first, with mounts and groups", async () => {
+  test("shims of unknown containers end, children first, with mounts and cgroups", async () => {
     await mountAll(mount(CGROUP, "cgroup2"), mount(`${BUNDLES}/gone/rootfs`, "overlay"));
     await write(`${CGROUP}/pb/gone/x`);
     await startShim(10, "gone");
@@ -93,7 +93,7 @@ describe("of a running containerd", () => {
     ]);
   });
 
-  test("groups of containers that it does not know are removed in each hierarchy", async () => {
+  test("cgroups of unknown containers are removed in each hierarchy", async () => {
     await mountAll(mount("/cg/pids", "cgroup"), mount("/cg/cpu", "cgroup"), mount("/x", "cgroupx"));
     for (const path of [`/cg/pids/pb/${ID}`, `/cg/cpu/pb/${OTHER}`, "/cg/cpu/pb/short"]) {
       await write(`${path}/tasks`);
@@ -104,7 +104,7 @@ describe("of a running containerd", () => {
     expect(commands).toEqual([LIST, removal(`/cg/pids/pb/${ID}`)]);
   });
 
-  test("nothing is ended where it cannot be asked", async () => {
+  test("no process is ended if containerd does not respond", async () => {
     await startShim(10, "gone");
     programs = { ctr: { exitCode: 1, stderr: "ctr: away" } };
     await expect(removeOrphans(deps())).rejects.toThrow("away");
@@ -112,8 +112,8 @@ describe("of a running containerd", () => {
   });
 });
 
-describe("of a containerd that has ended", () => {
-  test("shims, mounts, sockets, state and the run directory go, children first", async () => {
+describe("leftovers of a containerd that has ended", () => {
+  test("removes shims, mounts, sockets, state and the run directory, children first", async () => {
     await mountAll(
       mount("/d/state/a", "overlay"),
       mount("/d/state/a/b", "tmpfs"),
@@ -134,7 +134,7 @@ describe("of a containerd that has ended", () => {
   test.each([
     { name: "nothing else is in it", other: undefined, want: 1 },
     { name: "another containerd has something in it", other: "/run/containerd/x", want: 0 },
-  ])("the directory of sockets goes where $name", async ({ other, want }) => {
+  ])("removes the socket directory where $name", async ({ other, want }) => {
     await write("/run/containerd/s/another");
     if (other !== undefined) await write(other);
     await removeContainerdLeftovers(deps());
@@ -144,7 +144,7 @@ describe("of a containerd that has ended", () => {
 });
 
 describe("sockets of shims", () => {
-  test("are swept at once and at each change, also after a failure, until the end", async () => {
+  test("are removed at once and at each change, also after a failure, until the end", async () => {
     const stop = new AbortController();
     const log = createFakeLogger();
     await write(`${BUNDLES}/c1`);
@@ -175,7 +175,7 @@ describe("sockets of shims", () => {
     '{"bootId":"boot"}',
     '{"bootId":"x","ids":["c1"]}',
     '{"bootId":"boot","ids":[1]}',
-  ])("of a note %j are unknown", async (note) => {
+  ])("are unknown after a record %j", async (note) => {
     const [socket = ""] = shimSocketPaths(layout, "c1");
     await write(socket);
     await write(layout.shims, note);

@@ -67,15 +67,15 @@ async function putVolume(store: FakeStore, volume: PersistentVolume): Promise<Pe
   return found;
 }
 
-describe("for a claim", () => {
-  test("a note is recorded without what belongs to the plan", async () => {
+describe("actions for a claim", () => {
+  test("records an event without the fields of the plan", async () => {
     const { deps, notes } = bench();
     const note = { type: "Normal", reason: "Waiting", message: "for a pod" } as const;
     await actOnClaim(deps, aClaim(), { kind: "note", ...note });
     expect(notes).toEqual([note]);
   });
 
-  test("a volume is created once, and a second attempt finds it", async () => {
+  test("creates a volume once, and a second attempt finds it", async () => {
     const { deps, store, log } = bench();
     await actOnClaim(deps, aClaim(), { kind: "createVolume", volume: aVolume("Pending") });
     await actOnClaim(deps, aClaim(), { kind: "createVolume", volume: aVolume("Released") });
@@ -83,14 +83,14 @@ describe("for a claim", () => {
     expect(log.lines).toMatchObject([{ level: "info", fields: { object: HANDLE } }]);
   });
 
-  test("another failure to create a volume is passed on", async () => {
+  test("rethrows any other failure to create a volume", async () => {
     const { deps, store } = bench();
     store.create = () => Promise.reject(new Error("no quorum"));
     const action = { kind: "createVolume", volume: aVolume() } as const;
     await expect(actOnClaim(deps, aClaim(), action)).rejects.toThrow("no quorum");
   });
 
-  test("storage is made in a directory of root's", async () => {
+  test("creates storage in a directory that only root can access", async () => {
     const { deps, disk, modes } = bench();
     const size = { kind: "device", sizeBytes: 7 } as const;
     await actOnClaim(deps, aClaim(), { kind: "createStorage", handle: HANDLE, size });
@@ -98,7 +98,7 @@ describe("for a claim", () => {
     expect([...disk.files]).toEqual([[FILE, size]]);
   });
 
-  test("a free volume is claimed in its newest version only", async () => {
+  test("claims a free volume only in its newest version", async () => {
     const { deps, store } = bench();
     const volume = await putVolume(store, withoutClaim(aVolume("Available")));
     await actOnClaim(deps, aClaim(), { kind: "setClaimRef", volume });
@@ -112,7 +112,7 @@ describe("for a claim", () => {
     expect((await stored(store))?.spec.capacity).toEqual({ storage: "1Gi" });
   });
 
-  test("it is bound to its volume as Kubernetes marks it", async () => {
+  test("binds the claim to its volume with Kubernetes' annotations", async () => {
     const { deps, store } = bench();
     const claim = await putClaim(store);
     await actOnClaim(deps, claim, { kind: "bindClaim", volumeName: HANDLE });
@@ -126,25 +126,30 @@ describe("for a claim", () => {
     expect(bound?.status).toEqual({ phase: "Pending" });
   });
 
-  test.each(["bindClaim", "setClaimRef"] as const)("%s names the version read", async (kind) => {
-    const { deps, store } = bench();
-    const claim = await putClaim(store);
-    const volume = await putVolume(store, aVolume());
-    const versions: unknown[] = [];
-    const patch: FakeStore["patch"] = (_type, _key, { type, ...change }) => {
-      const fields: unknown = { type, ...change };
-      versions.push(fields);
-      return Promise.reject(new Error("conflict"));
-    };
-    store.patch = patch;
-    const action = kind === "bindClaim" ? { kind, volumeName: HANDLE } : { kind, volume };
-    await expect(actOnClaim(deps, claim, action)).rejects.toThrow("conflict");
-    const { resourceVersion } = (kind === "bindClaim" ? claim : volume).metadata;
-    expect(resourceVersion).toBeDefined();
-    expect(versions).toMatchObject([{ type: "merge", fields: { metadata: { resourceVersion } } }]);
-  });
+  test.each(["bindClaim", "setClaimRef"] as const)(
+    "%s sends the resource version that was read",
+    async (kind) => {
+      const { deps, store } = bench();
+      const claim = await putClaim(store);
+      const volume = await putVolume(store, aVolume());
+      const versions: unknown[] = [];
+      const patch: FakeStore["patch"] = (_type, _key, { type, ...change }) => {
+        const fields: unknown = { type, ...change };
+        versions.push(fields);
+        return Promise.reject(new Error("conflict"));
+      };
+      store.patch = patch;
+      const action = kind === "bindClaim" ? { kind, volumeName: HANDLE } : { kind, volume };
+      await expect(actOnClaim(deps, claim, action)).rejects.toThrow("conflict");
+      const { resourceVersion } = (kind === "bindClaim" ? claim : volume).metadata;
+      expect(resourceVersion).toBeDefined();
+      expect(versions).toMatchObject([
+        { type: "merge", fields: { metadata: { resourceVersion } } },
+      ]);
+    },
+  );
 
-  test("phases are written to the status of claim and volume", async () => {
+  test("writes the phases to the status of claim and volume", async () => {
     const { deps, store } = bench();
     const claim = await putClaim(store);
     await putVolume(store, aVolume("Pending"));
@@ -175,7 +180,7 @@ describe("the storage of a volume", () => {
     return machine;
   }
 
-  test("is released and removed with its claim", async () => {
+  test("is unmounted and removed with its claim", async () => {
     const { deps, store, disk, files, log } = await withStorage();
     store.put(PERSISTENT_VOLUMES, released);
     await actOnVolume(deps, remove);
@@ -184,7 +189,7 @@ describe("the storage of a volume", () => {
     expect(log.lines).toMatchObject([{ level: "info", fields: { object: HANDLE } }]);
   });
 
-  test("is removed although another claim has the name by now", async () => {
+  test("is removed although another claim now has the name", async () => {
     const { deps, store, files } = await withStorage();
     store.put(PERSISTENT_VOLUMES, released);
     const { metadata } = aClaim();
@@ -209,7 +214,7 @@ describe("the storage of a volume", () => {
       volume: aVolume("Released", { persistentVolumeReclaimPolicy: "Retain" }),
     },
     { name: "the claim exists", volume: released, claim: aClaim() },
-  ])("stays when $name", async ({ volume, claim }) => {
+  ])("is retained when $name", async ({ volume, claim }) => {
     const { deps, store, disk, files } = await withStorage();
     if (volume !== undefined) store.put(PERSISTENT_VOLUMES, volume);
     if (claim !== undefined) store.put(PERSISTENT_VOLUME_CLAIMS, claim);
@@ -222,7 +227,7 @@ describe("the storage of a volume", () => {
   });
 
   test.each([{ users: ["pod-1"] }, { users: ["pod-1", "pod-2"] }])(
-    "stays while $users use it",
+    "is retained while $users use it",
     async ({ users }) => {
       const { deps, store, disk, files } = await withStorage();
       store.put(PERSISTENT_VOLUMES, released);
@@ -247,21 +252,21 @@ describe("the object of a volume", () => {
     expect(await stored(store)).toBeUndefined();
   });
 
-  test("loses our finalizer and no other", async () => {
+  test("loses only our finalizer", async () => {
     const { deps, store } = bench();
     store.put(PERSISTENT_VOLUMES, { ...held, metadata });
     await actOnVolume(deps, { kind: "removeVolumeFinalizer", volume: held });
     expect((await stored(store))?.metadata.finalizers).toEqual(["example.com/x"]);
   });
 
-  test("of the same name but another uid keeps its finalizers", async () => {
+  test("retains its finalizers if it has the same name but another uid", async () => {
     const { deps, store } = bench();
     store.put(PERSISTENT_VOLUMES, { ...held, metadata: { ...metadata, uid: "another" } });
     await actOnVolume(deps, { kind: "removeVolumeFinalizer", volume: held });
     expect((await stored(store))?.metadata.finalizers).toEqual(metadata.finalizers);
   });
 
-  test("that is gone needs nothing", async () => {
+  test("needs no action if it is already deleted", async () => {
     const { deps, store } = bench();
     await actOnVolume(deps, { kind: "removeVolumeFinalizer", volume: held });
     expect(await stored(store)).toBeUndefined();

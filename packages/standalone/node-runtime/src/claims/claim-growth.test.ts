@@ -6,7 +6,7 @@ import { createClaimGrowth } from "./claim-growth.ts";
 
 const WORDS = `new data of claim volume "${HANDLE}"`;
 
-test("what a claim has grown by is that of the pods that use it, until one has gone for it", async () => {
+test("assigns the growth of a claim to its pods until the growth is reset", async () => {
   const files = createFakeFiles();
   await files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
   let bytes = 100;
@@ -23,7 +23,7 @@ test("what a claim has grown by is that of the pods that use it, until one has g
   expect(await growth.measure()).toEqual(new Map());
 });
 
-test("a claim that grows is that of each of its pods, and forgiven with each of them", async () => {
+test("assigns the growth of a claim to each of its pods, and resets it for each of them", async () => {
   const files = createFakeFiles();
   const other = HANDLE.replace("1111", "2222");
   for (const handle of [HANDLE, other])
@@ -54,7 +54,7 @@ test("a claim that grows is that of each of its pods, and forgiven with each of 
   expect(await growth.measure()).toEqual(new Map());
 });
 
-test("a claim whose file is not measured has not grown", async () => {
+test("an unmeasured claim has not grown", async () => {
   const files = createFakeFiles();
   await files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
   let used = new Map<string, number>();

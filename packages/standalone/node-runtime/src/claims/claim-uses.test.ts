@@ -31,8 +31,8 @@ function reason(text: string): object {
   return { code: "RUNTIME_VOLUME_FAILED", details: { reason: text } };
 }
 
-describe("a claim of files", () => {
-  test("is mounted for the pod's group, once for all its pods, and let go with the last", async () => {
+describe("a claim of mode Filesystem", () => {
+  test("is mounted for the pod's group, once for all pods, and unmounted with the last", async () => {
     const { disk, uses } = await node();
     expect(await uses.begin(pod("one"), VOLUME)).toBe(MOUNT);
     expect(disk.mounts.get(MOUNT)).toEqual({ file: FILE, group: 107 });
@@ -45,7 +45,7 @@ describe("a claim of files", () => {
     expect(disk.mounts.size).toBe(0);
   });
 
-  test("is let go by a process that has not seen its begin", async () => {
+  test("is unmounted by a process that did not mount the claim", async () => {
     const { disk, files, uses } = await node();
     await uses.begin(pod("one"), VOLUME);
     const store = createFakeStore();
@@ -54,7 +54,7 @@ describe("a claim of files", () => {
     expect(await files.list(`/claims/${HANDLE}/users`)).toEqual([]);
   });
 
-  test("keeps its group while another pod could move its files under root's hands", async () => {
+  test("is mounted without a group while another pod uses the claim", async () => {
     const { disk, uses } = await node();
     await uses.begin(pod("one"), VOLUME);
     await disk.release(FILE, MOUNT);
@@ -62,13 +62,13 @@ describe("a claim of files", () => {
     expect(disk.mounts.get(MOUNT)).toEqual({ file: FILE });
   });
 
-  test("goes as it is to a pod without a group", async () => {
+  test("is mounted without changes for a pod without a group", async () => {
     const { disk, uses } = await node();
     await uses.begin(pod("one", { securityContext: {} }), VOLUME);
     expect(disk.mounts.get(MOUNT)).toEqual({ file: FILE });
   });
 
-  test("is no device", async () => {
+  test("is rejected as a device", async () => {
     const { uses } = await node();
     const volumeDevices = [{ name: "v", devicePath: "/dev/v" }];
     const wrong = pod("one", { initContainers: [aContainer({ name: "first", volumeDevices })] });
@@ -77,7 +77,7 @@ describe("a claim of files", () => {
     );
   });
 
-  test("whose file is lost is not made anew", async () => {
+  test("is not recreated if its file is lost", async () => {
     const { disk, uses } = await node();
     disk.lose(FILE);
     await expect(uses.begin(pod("one"), VOLUME)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
@@ -87,7 +87,7 @@ describe("a claim of files", () => {
 describe("a claim of mode Block", () => {
   const block = aVolume("Bound", { volumeMode: "Block" });
 
-  test("is a device, the same for all pods", async () => {
+  test("is attached as one device for all pods", async () => {
     const { disk, uses } = await node(BOUND, block);
     const device = await uses.begin(pod("one"), VOLUME);
     expect(await uses.begin(pod("two"), VOLUME)).toBe(device);
@@ -97,7 +97,7 @@ describe("a claim of mode Block", () => {
     expect(disk.devices.size).toBe(0);
   });
 
-  test("is not mounted", async () => {
+  test("is rejected as a mount", async () => {
     const { uses } = await node(BOUND, block);
     const volumeMounts = [{ name: "v", mountPath: "/v" }];
     const wrong = pod("one", { containers: [aContainer({ volumeMounts })] });
@@ -140,14 +140,14 @@ describe("a pod does not get", () => {
     expect(disk.mounts.size).toBe(0);
   });
 
-  test("a claim that is not there", async () => {
+  test("a claim that does not exist", async () => {
     const { uses } = await node();
     await expect(uses.begin(pod("one"), { name: "v", claimName: "x" })).rejects.toMatchObject(
       reason("claim x does not exist"),
     );
   });
 
-  test("one for a single pod while another has it", async () => {
+  test("a ReadWriteOncePod claim while another pod uses it", async () => {
     const alone = aClaim(
       { volumeName: HANDLE, accessModes: ["ReadWriteOncePod"] },
       { status: { phase: "Bound" } },

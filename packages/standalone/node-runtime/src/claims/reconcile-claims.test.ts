@@ -127,13 +127,13 @@ const DEATHS = Array.from({ length: 7 }, (_, index) => index + 1).flatMap((effec
 );
 
 describe("a claim", () => {
-  test("comes to its volume and rests", async () => {
+  test("is bound to its volume without further actions", async () => {
     const world = await bound();
     await expectBound(world);
     expect(world.notes).toEqual([]);
   });
 
-  test.each(DEATHS)("comes to it over a death $when effect $effect", async ({ effect, when }) => {
+  test.each(DEATHS)("is bound despite a crash $when effect $effect", async ({ effect, when }) => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
     world.crashInjector.crashAt(effect, when);
@@ -141,7 +141,7 @@ describe("a claim", () => {
     await expectBound(world);
   });
 
-  test("is told why its storage cannot be made, and gets no phase before", async () => {
+  test("reports why its storage cannot be created, and gets no phase before", async () => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
     const full = { call: "make claim", path: FILE, reason: "no space left on device" };
@@ -164,7 +164,7 @@ describe("a claim", () => {
   });
 });
 
-describe("storage", () => {
+describe("storage of a volume", () => {
   async function withoutTheClaim(): Promise<World> {
     const world = await bound();
     await world.files.writeAtomic(FILE, "");
@@ -177,20 +177,20 @@ describe("storage", () => {
     expect(await world.volume()).toBeUndefined();
   }
 
-  test("goes with its claim", async () => {
+  test("is removed with its claim", async () => {
     const world = await withoutTheClaim();
     await world.run();
     await expectGone(world);
   });
 
-  test.each(DEATHS)("goes over a death $when effect $effect", async ({ effect, when }) => {
+  test.each(DEATHS)("is removed despite a crash $when effect $effect", async ({ effect, when }) => {
     const world = await withoutTheClaim();
     world.crashInjector.crashAt(effect, when);
     await world.run();
     await expectGone(world);
   });
 
-  test("stays while a pod has it, and says so", async () => {
+  test("is retained while a pod uses it, with an event", async () => {
     const world = await withoutTheClaim();
     await world.files.writeAtomic(`/claims/${HANDLE}/users/pod-1`, "");
     await world.run();
@@ -199,7 +199,7 @@ describe("storage", () => {
     expect(world.notes.at(-1)?.message).toContain("pod-1");
   });
 
-  test("stays where a watch is late: the API server knows the claim, or another policy", async () => {
+  test("is retained when a watch lags and the API server has the claim or another policy", async () => {
     const world = await bound();
     await world.files.writeAtomic(FILE, "");
     await world.watch();
@@ -216,7 +216,7 @@ describe("storage", () => {
     expect(await world.files.exists(FILE)).toBe(true);
   });
 
-  test("of no volume is kept, and told", async () => {
+  test("without a volume object is retained and logged", async () => {
     const world = new World();
     await world.files.ensureDirectory(`/claims/${HANDLE}`);
     const stop = new AbortController();
@@ -231,7 +231,7 @@ describe("storage", () => {
   });
 });
 
-test("a name that is no handle leads nowhere", async () => {
+test("rejects a name that is not a volume handle", async () => {
   const world = new World();
   const csi = { driver: "patchbay.io/local", volumeHandle: "../../etc" };
   world.store.put(PERSISTENT_VOLUMES, aVolume("Released", { csi }));
@@ -241,7 +241,7 @@ test("a name that is no handle leads nowhere", async () => {
   });
 });
 
-describe("claims that ask for room at once", () => {
+describe("claims that request space concurrently", () => {
   /** A disk of 6 GiB. */
   function smallDisk(): World {
     const world = new World();
@@ -255,7 +255,7 @@ describe("claims that ask for room at once", () => {
     return { ...claim, metadata: { ...claim.metadata, uid, name: `data-${String(index)}` } };
   }
 
-  test("are promised no more than there is, though no watch has told of the others", async () => {
+  test("get no more than the available space, even before watches report the others", async () => {
     const world = smallDisk();
     const keys = [1, 2, 3].map((index) => {
       world.store.put(PERSISTENT_VOLUME_CLAIMS, large(index));
@@ -269,7 +269,7 @@ describe("claims that ask for room at once", () => {
     expect(world.notes.map(({ reason }) => reason)).toEqual(Array(2).fill("ProvisioningFailed"));
   });
 
-  test("get it when another's volume is gone", async () => {
+  test("get space when another volume is deleted", async () => {
     const world = smallDisk();
     const first = aVolume("Bound", { capacity: { storage: "5Gi" } });
     world.store.put(PERSISTENT_VOLUMES, first);
@@ -292,7 +292,7 @@ describe("claims that ask for room at once", () => {
   });
 });
 
-test("claim, volume and class wake what rests on them", async () => {
+test("changes of claims, volumes and classes trigger dependent objects", async () => {
   const world = new World();
   const stop = new AbortController();
   const loop = runClaimController(world.deps, stop.signal);
@@ -306,7 +306,7 @@ test("claim, volume and class wake what rests on them", async () => {
   await expectBound(world);
 });
 
-describe("an error of one pass", () => {
+describe("the error of a pass", () => {
   const notFound = new AppError("KUBE_NOT_FOUND", { resource: "volumes", object: HANDLE });
   const conflict = new AppError("KUBE_CONFLICT", { resource: "volumes", object: HANDLE });
 
@@ -319,19 +319,19 @@ describe("an error of one pass", () => {
     return world;
   }
 
-  test("is none when the volume is gone meanwhile", async () => {
+  test("is ignored when the volume is deleted meanwhile", async () => {
     const world = await failing(notFound);
     expect(await reconcileVolume(world.deps, HANDLE)).toMatchObject({ kind: "done" });
     expect(world.notes).toEqual([]);
   });
 
-  test("is not recorded when the API server refuses a write for a volume", async () => {
+  test("is not recorded when the API server rejects a write for a volume", async () => {
     const world = await failing(conflict);
     await expect(reconcileVolume(world.deps, HANDLE)).rejects.toBe(conflict);
     expect(world.notes).toEqual([]);
   });
 
-  test("is recorded when the machine fails a volume", async () => {
+  test("is recorded when the operation on a volume fails", async () => {
     const world = await failing(new Error("disk is gone"));
     await expect(reconcileVolume(world.deps, HANDLE)).rejects.toThrow("disk is gone");
     expect(world.notes).toEqual([
@@ -349,7 +349,7 @@ describe("an error of one pass", () => {
     return world;
   }
 
-  test("is recorded when the storage of a claim cannot be made", async () => {
+  test("is recorded when the storage of a claim cannot be created", async () => {
     const world = await binding((one) => {
       one.disk.make = () => Promise.reject(new Error("disk is gone"));
     }, "Pending");
@@ -376,14 +376,14 @@ describe("an error of one pass", () => {
 });
 
 describe("one pass", () => {
-  test("over what is gone does nothing", async () => {
+  test("does nothing for deleted objects", async () => {
     const world = new World();
     expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({ kind: "done" });
     expect(await reconcileVolume(world.deps, HANDLE)).toMatchObject({ kind: "done" });
     expect(world.store.calls).toEqual([]);
   });
 
-  test("over a claim that has no room comes again in a minute", async () => {
+  test("is repeated in a minute for a claim without enough space", async () => {
     const world = new World();
     world.files.space = () => Promise.resolve({ sizeBytes: 2 ** 20, freeBytes: 2 ** 20 });
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
@@ -394,7 +394,7 @@ describe("one pass", () => {
     });
   });
 
-  test("over a claim without a class says so, and waits for a change", async () => {
+  test("reports a claim without a class and waits for a change", async () => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim({ storageClassName: "" }));
     world.classes.put(aClass({ metadata: { name: "" } }));
@@ -403,7 +403,7 @@ describe("one pass", () => {
     expect(world.notes).toMatchObject([{ reason: "FailedBinding" }]);
   });
 
-  test("over a volume that no claim names marks it available", async () => {
+  test("marks a volume without a claim reference as available", async () => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUMES, withoutClaim(aVolume("Pending")));
     await world.watch();
@@ -411,7 +411,7 @@ describe("one pass", () => {
     expect((await world.volume())?.status?.phase).toBe("Available");
   });
 
-  test("over a volume reads the claim of its namespace and name", async () => {
+  test("reads the claim of a volume by namespace and name", async () => {
     const world = await bound();
     await world.watch();
     const before = world.store.calls.length;
@@ -435,7 +435,7 @@ describe("the loop", () => {
     await loop;
   }
 
-  test("begins with what is there", async () => {
+  test("starts with existing objects", async () => {
     const world = new World();
     world.store.put(PERSISTENT_VOLUMES, withoutClaim(aVolume("Pending")));
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim({ storageClassName: "other" }));
@@ -477,7 +477,7 @@ describe("the loop", () => {
     expect(await world.volume()).toBeDefined();
   });
 
-  test("follows nothing once it has ended", async () => {
+  test("watches nothing after it ends", async () => {
     const world = new World();
     await running(world, () => undefined);
     const calls = world.store.calls.length;
@@ -486,7 +486,7 @@ describe("the loop", () => {
     expect(world.store.calls.slice(calls).filter((call) => !call.startsWith("get"))).toEqual([]);
   });
 
-  test("reports storage without a volume, and nothing else that is beside it", async () => {
+  test("reports storage without a volume, and ignores other files next to it", async () => {
     const world = await bound();
     const lost = HANDLE.replace("1111", "9999");
     for (const name of [HANDLE, lost, "lost+found"]) {

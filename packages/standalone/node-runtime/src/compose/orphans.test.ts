@@ -31,7 +31,7 @@ function aNode(sweep: () => Promise<void>): {
   };
 }
 
-test("after each connection is looked at once, soon, and once more", async () => {
+test("checks once soon after each connection, and once more later", async () => {
   let sweeps = 0;
   const node = aNode(() => {
     sweeps += 1;
@@ -55,7 +55,7 @@ test("after each connection is looked at once, soon, and once more", async () =>
   expect(sweeps).toBe(4);
 });
 
-test("a runtime that cannot be asked is asked again", async () => {
+test("retries a runtime that does not respond", async () => {
   let sweeps = 0;
   const node = aNode(() => {
     sweeps += 1;
@@ -79,14 +79,14 @@ describe("a sweep", () => {
     return { files, runner, log, sweep };
   };
 
-  test("looks at nothing where containerd is another program's", async () => {
+  test("checks nothing if containerd belongs to another program", async () => {
     const { files, runner, sweep } = machine();
     files.list = () => Promise.reject(new Error("not ours"));
     await sweep();
     expect(runner.commands).toEqual([]);
   });
 
-  test("removes nothing of a machine without shims", async () => {
+  test("removes nothing on a machine without shims", async () => {
     const { log, runner, sweep } = machine(
       buildLayout({ directory: "/c", runDirectory: "/run/c", cniConfDirectory: "/cni" }),
     );

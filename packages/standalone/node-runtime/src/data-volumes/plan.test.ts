@@ -69,7 +69,7 @@ function kindsOf(facts: Partial<DataVolumeFacts>): readonly string[] {
 const FAILED_RUN = { terminated: { exitCode: 1, message: "no such host\n" } };
 
 describe("a DataVolume", () => {
-  test("gets a claim first, by whose annotation a VM waits from its first moment on", () => {
+  test("creates a claim first, with an annotation that makes a VM wait from the start", () => {
     const [action] = plan({}).actions;
     expect(action).toMatchObject({
       kind: "createClaim",
@@ -131,7 +131,7 @@ describe("a DataVolume", () => {
     expect(kindsOf(facts)).toEqual(want);
   });
 
-  test("rests once all is reported", () => {
+  test("takes no action once its state is reported", () => {
     const claim = aClaim({ [PHASE]: "Succeeded" });
     const [action] = plan({ claim }).actions;
     const status = action?.kind === "reportStatus" ? action.status : undefined;
@@ -141,7 +141,7 @@ describe("a DataVolume", () => {
     );
   });
 
-  test("whose pod was evicted gets another one, after a pause", () => {
+  test("replaces an evicted pod after a pause", () => {
     const evicted = { phase: "Failed", reason: "Evicted", message: "the disk is full" } as const;
     const claim = aClaim({
       [PHASE]: "Pending",
@@ -156,7 +156,7 @@ describe("a DataVolume", () => {
   });
 });
 
-describe("a claim that is to be copied", () => {
+describe("the source claim of a copy", () => {
   const dataVolume = aDataVolume(CLONE);
   const gold = aClaim({}, { name: "gold" });
 
@@ -181,7 +181,7 @@ describe("a claim that is to be copied", () => {
       facts: { sourceClaim: aClaim({}, { name: "gold", deletionTimestamp: NOW }) },
       want: "the claim gold is being deleted",
     },
-  ])("$name: the copy waits, and says why", ({ facts, want }) => {
+  ])("$name, so the copy waits and reports the reason", ({ facts, want }) => {
     const { actions, requeueAfterMs } = plan({ dataVolume, claim: aClaim(), ...facts });
     expect(requeueAfterMs).toBeGreaterThan(0);
     expect(actions).toMatchObject([
@@ -190,7 +190,7 @@ describe("a claim that is to be copied", () => {
     ]);
   });
 
-  test("is mounted read-only beside the new one", () => {
+  test("is mounted read-only next to the target claim", () => {
     const { actions } = plan({ dataVolume, claim: aClaim(), sourceClaim: gold });
     expect(actions.at(-1)).toMatchObject({
       kind: "createPod",
@@ -218,7 +218,7 @@ describe("a claim that is to be copied", () => {
   });
 });
 
-test("a download has room for an image of the claim's size, and its URL is an argument as it is", () => {
+test("a download has scratch space for the claim's size, and its URL is escaped", () => {
   const { spec } = aPod({}, { http: { url: "https://a/$(B)/c" } });
   expect(spec.volumes?.[1]).toEqual({ name: "scratch", emptyDir: { sizeLimit: "10304Mi" } });
   expect(spec.containers[0]?.args?.slice(3)).toEqual([
@@ -277,7 +277,7 @@ describe("progress", () => {
       status: { phase: "Succeeded" } as const,
       want: { phase: "Succeeded", hasFailed: false, message: "" },
     },
-  ])("of $name", ({ status, want }) => {
+  ])("is read from $name", ({ status, want }) => {
     expect(parseProgress(aPod(status))).toEqual(want);
   });
 });
@@ -366,7 +366,7 @@ describe("the status of a DataVolume", () => {
     expect([phase, progress, ...contents]).toEqual(want);
   });
 
-  test("keeps the time of each condition that has not changed, and is not reported again", () => {
+  test("preserves transition times of unchanged conditions, and is not reported again", () => {
     const dataVolume = { ...aDataVolume(), status: { conditions: before } };
     const facts = { dataVolume, claim: aClaim(), pod: aPod(container({ state: { running: {} } })) };
     const action = plan(facts).actions.find(({ kind }) => kind === "reportStatus");
@@ -380,7 +380,7 @@ describe("the status of a DataVolume", () => {
     expect(again.actions.map(({ kind }) => kind)).not.toContain("reportStatus");
   });
 
-  test("reports a failure with its message, and nothing where there is none", () => {
+  test("contains a message only for a failure", () => {
     const message = (state: object): unknown => {
       const { actions } = plan({ claim: aClaim(), pod: aPod(container({ state })) });
       const action = actions.find(({ kind }) => kind === "reportStatus");
@@ -391,7 +391,7 @@ describe("the status of a DataVolume", () => {
     expect(message({ running: {} })).toEqual([false, false, false]);
   });
 
-  test("of one that is being deleted is not reported", () => {
+  test("is not reported for a DataVolume that is being deleted", () => {
     const { metadata } = aDataVolume();
     const dataVolume = { ...aDataVolume(), metadata: { ...metadata, deletionTimestamp: NOW } };
     expect(plan({ dataVolume, claim: aClaim() })).toEqual({ actions: [] });

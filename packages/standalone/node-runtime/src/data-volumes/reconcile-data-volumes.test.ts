@@ -108,7 +108,7 @@ class World {
 
 const FILLED_ONCE = { claim: "Succeeded", dataVolume: "Succeeded", pod: undefined, runs: 1 };
 
-test("a claim is filled by one pod, and reported", async () => {
+test("fills a claim with one pod, and reports the result", async () => {
   const world = new World();
   await world.run();
   expect(await world.outcome()).toEqual(FILLED_ONCE);
@@ -119,21 +119,21 @@ const DEATHS = Array.from({ length: 6 }, (_, index) => index + 1).flatMap((effec
   (["before", "after"] as const).map((when) => ({ effect, when })),
 );
 
-test.each(DEATHS)("it is filled once over a death $when effect $effect", async (death) => {
+test.each(DEATHS)("fills a claim once despite a crash $when effect $effect", async (death) => {
   const world = new World();
   world.crashInjector.crashAt(death.effect, death.when);
   await world.run();
   expect(await world.outcome()).toEqual(FILLED_ONCE);
 });
 
-test("the claim is not filled before the pod has succeeded", async () => {
+test("does not report a claim as filled before the pod has succeeded", async () => {
   const world = new World();
   for (let pass = 0; pass < PASSES_MAX; pass += 1) await world.pass();
   const claim = await world.store.find(PERSISTENT_VOLUME_CLAIMS, KEY);
   expect(claim?.metadata.annotations?.[PHASE]).toBe("Pending");
 });
 
-test("DataVolume, claim and pod wake the loop", async () => {
+test("changes of DataVolumes, claims and pods trigger the loop", async () => {
   const world = new World();
   const stop = new AbortController();
   const loop = runDataVolumeController(world.deps, stop.signal);

@@ -23,7 +23,7 @@ function accessWith(isMarkedAsAdded?: AccessDeps["isMarkedAsAdded"]) {
 
 const FETCHED = anImage(["reg.example/a:1"], [`reg.example/a@${DIGEST}`]);
 
-describe("a name was given on this machine", () => {
+describe("a name was added on this machine", () => {
   test.each<{
     name: string;
     reference: string;
@@ -78,16 +78,16 @@ describe("a name was given on this machine", () => {
   });
 });
 
-describe("an image may be used", () => {
+describe("permission to use an image", () => {
   const image = anImage(["docker.io/library/a:latest", "docker.io/library/b:latest"]);
   const named = { reference: "a", image };
   const nothing = () => Promise.resolve([]);
 
-  test("by nobody before a registry gave it", async () => {
+  test("is denied before a pull from a registry", async () => {
     expect(await accessWith().isGranted(named, () => Promise.resolve([ME]))).toBe(false);
   });
 
-  test("by everybody to whom it was given without credentials, which nobody reads then", async () => {
+  test("is granted to all pods after a pull without credentials, without reading secrets", async () => {
     const access = accessWith();
     await access.recordPull("a", image.id, undefined);
     const never = () => Promise.reject(new Error("not needed"));
@@ -95,14 +95,14 @@ describe("an image may be used", () => {
     expect(await access.isGranted({ ...named, reference: "b" }, nothing)).toBe(false);
   });
 
-  test("by those who have the credentials", async () => {
+  test("is granted to pods with the same credentials", async () => {
     const access = accessWith();
     await access.recordPull("docker.io/library/a:latest", image.id, ME);
     expect(await access.isGranted(named, nothing)).toBe(false);
     expect(await access.isGranted(named, () => Promise.resolve([ME]))).toBe(true);
   });
 
-  test("under a name that it has only", async () => {
+  test("is granted only for existing names of the image", async () => {
     const access = accessWith();
     await access.recordPull("c", image.id, undefined);
     expect(await access.isGranted({ reference: "c", image }, nothing)).toBe(false);

@@ -62,7 +62,7 @@ describe("the registry of an image", () => {
     );
   });
 
-  test("the most fitting is told first, each of them in turn", () => {
+  test("returns all matching credentials, most specific first", () => {
     const secrets = [
       withAuths({ "reg.example": { ...ME, username: "all" } }),
       withAuths({ "reg.example/team": ME }),
@@ -71,7 +71,7 @@ describe("the registry of an image", () => {
   });
 });
 
-describe("what is told", () => {
+describe("supported entries", () => {
   test.each([
     { name: "name and password", entry: ME, want: [ME] },
     { name: "both in one", entry: { auth: base64("me:p:w") }, want: [{ ...ME, password: "p:w" }] },
@@ -82,13 +82,13 @@ describe("what is told", () => {
     expect(credentialsFor("reg.example/x", [withAuths({ "reg.example": entry })])).toEqual(want);
   });
 
-  test("also from the older kind of secret", () => {
+  test("dockercfg secrets", () => {
     const secret = aSecret({ ".dockercfg": JSON.stringify({ "reg.example": ME }) });
     expect(credentialsFor("reg.example/x", [secret])).toEqual([ME]);
   });
 
   test.each(["", "{", "[]", '{"auths":[]}', '{"auths":{"reg.example":"x"}}'])(
-    "nothing of %j",
+    "nothing in %j",
     (text) => {
       expect(credentialsFor("reg.example/x", [aSecret({ ".dockerconfigjson": text })])).toEqual([]);
       expect(credentialsFor("reg.example/x", [aSecret({})])).toEqual([]);

@@ -43,7 +43,7 @@ function setUp(freeBytes = 1) {
   return { runtime, pods, clock, log, stop, kept, added, asked, run, removed };
 }
 
-test("a look removes what nobody uses and forgets who had what is gone, every five minutes", async () => {
+test("removes unused images and their grants every five minutes", async () => {
   const { clock, stop, kept, asked, run, removed, log } = setUp();
   const running = run();
   await clock.advance(0);
@@ -59,7 +59,7 @@ test("a look removes what nobody uses and forgets who had what is gone, every fi
   expect(clock.dueMs).toEqual([]);
 });
 
-test("images are spared that pods name, containers run from, or people added", async () => {
+test("retains images that pods name, containers use, or users added", async () => {
   const { runtime, pods, clock, stop, kept, added, run, removed } = setUp();
   for (const name of ["i", "m", "n"]) {
     const image = { id: `id-${name}`, tags: [`reg/${name}:1`], bytes: 1, username: "" };
@@ -81,7 +81,7 @@ test("images are spared that pods name, containers run from, or people added", a
   await running;
 });
 
-test("a look that fails is reported, and repeated at the next time", async () => {
+test("reports a failed pass and repeats it at the next interval", async () => {
   const { runtime, clock, stop, log, kept, run } = setUp(50);
   const list = runtime.listImages.bind(runtime);
   runtime.listImages = () => Promise.reject(new AppError("CRI_UNAVAILABLE", { reason: "away" }));
@@ -95,7 +95,7 @@ test("a look that fails is reported, and repeated at the next time", async () =>
   await running;
 });
 
-test("a pod asks registries by the secrets that it names, where they exist", async () => {
+test("a pod pulls with the secrets that it names, if they exist", async () => {
   const store = createFakeStore();
   const config = { auths: { "reg.example": { username: "me", password: "pw" } } };
   const data = { ".dockerconfigjson": btoa(JSON.stringify(config)) };

@@ -22,8 +22,8 @@ beforeEach(() => {
   restart();
 });
 
-describe("an image that a registry gave", () => {
-  test("to everybody is everybody's, also after a restart", async () => {
+describe("the grant for a pulled image", () => {
+  test("is public for an anonymous pull, also after a restart", async () => {
     expect(await grants.isPublic(IMAGE)).toBe(false);
     await grants.addGrant(IMAGE, undefined);
     expect(await grants.isPublic(IMAGE)).toBe(true);
@@ -47,7 +47,7 @@ describe("an image that a registry gave", () => {
         want: false,
       },
     ],
-  )("for credentials is given for $name: $want", async ({ shown, image, want }) => {
+  )("to credentials applies to $name: $want", async ({ shown, image, want }) => {
     await grants.addGrant(IMAGE, ME);
     expect(await grants.isPublic(IMAGE)).toBe(false);
     for (const run of [1, 2]) {
@@ -56,7 +56,7 @@ describe("an image that a registry gave", () => {
     }
   });
 
-  test("is remembered for every repository and for the latest 64 credentials", async () => {
+  test("is stored for every repository and for the latest 64 credentials", async () => {
     const user = (number: number): RegistryCredentials => ({ username: String(number) });
     await grants.addGrant({ ...IMAGE, repository: "reg/b" }, undefined);
     for (let number = 0; number < 64; number += 1) await grants.addGrant(IMAGE, user(number));
@@ -67,7 +67,7 @@ describe("an image that a registry gave", () => {
     expect(await grants.isPublic({ ...IMAGE, repository: "reg/b" })).toBe(true);
   });
 
-  test("is not forgotten while its file is read", async () => {
+  test("is not lost while its file is read", async () => {
     const read = Promise.withResolvers<string | undefined>();
     files.readText = () => read.promise;
     const early = grants.isPublic(IMAGE);
@@ -78,7 +78,7 @@ describe("an image that a registry gave", () => {
   });
 });
 
-describe("a file grants nothing to anybody when it holds", () => {
+describe("a file grants nothing when it contains", () => {
   test.each(["", "{", "[]", "null", '{"reg/a":"x"}', '{"reg/a":{"anyone":"yes"}}'])(
     "%j",
     async (text) => {
@@ -88,7 +88,7 @@ describe("a file grants nothing to anybody when it holds", () => {
     },
   );
 
-  test("credentials that are no hashes, which the next grant drops", async () => {
+  test("credentials that are not hashes, which the next grant drops", async () => {
     await files.writeAtomic(FILE, '{"reg/a":{"anyone":true,"credentials":[1,"hash"]}}');
     await grants.addGrant(IMAGE, ME);
     const kept = JSON.parse((await files.readText(FILE)) ?? "") as object;
@@ -97,14 +97,14 @@ describe("a file grants nothing to anybody when it holds", () => {
     });
   });
 
-  test("a list of credentials that is none", async () => {
+  test("an invalid list of credentials", async () => {
     await files.writeAtomic(FILE, '{"reg/a":{"anyone":true,"credentials":"x"}}');
     expect(await grants.isPublic(IMAGE)).toBe(true);
     expect(await grants.hasGrantFor(IMAGE, [ME])).toBe(false);
   });
 });
 
-test("images that are gone are forgotten, in the files and in memory", async () => {
+test("deletes grants of removed images, in the files and in memory", async () => {
   const other = { ...IMAGE, id: "sha256:2" };
   await grants.addGrant(IMAGE, undefined);
   await grants.addGrant(other, undefined);
@@ -114,7 +114,7 @@ test("images that are gone are forgotten, in the files and in memory", async () 
   expect(await grants.isPublic(other)).toBe(true);
 });
 
-test("a grant that cannot be written counts as long as the process lives", async () => {
+test("a grant that cannot be written applies until the process ends", async () => {
   const log = createFakeLogger();
   files.writeAtomic = () => Promise.reject(new Error("disk full"));
   grants = createGrants({ files, log, directory: "/images" });

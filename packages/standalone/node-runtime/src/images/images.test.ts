@@ -47,13 +47,13 @@ test.each<{
     images: [anImage("a"), anImage("b", { bytes: 20 })],
     want: ["id-b"],
   },
-])("goes: $name", ({ images, used, added = [], disk = FULL, want }) => {
+])("selects for removal: $name", ({ images, used, added = [], disk = FULL, want }) => {
   const usedNames = new Set(used === undefined ? [] : [used]);
   const use = { images, usedNames, addedNames: new Set(added) };
   expect(selectGarbage(use, disk).map(({ id }) => id)).toEqual(want);
 });
 
-test("the runtime is asked to remove it, and pods keep what they name", async () => {
+test("removes unused images from the runtime, and retains images that pods name", async () => {
   const runtime = createFakeContainerRuntime();
   const pods = createFakeCache<Pod>();
   runtime.putImage(anImage("a"));

@@ -63,7 +63,7 @@ function setUp() {
   return { clock, disk, finish, log, pull, stop, write, looks: () => looks, spaces: () => spaces };
 }
 
-test("layers are added up, those that are done too, and only their pull is stopped", async () => {
+test("adds up all layers of a pull, including complete ones, and stops only this pull", async () => {
   const { pull, write } = setUp();
   const ends: string[] = [];
   const large = pull("reg.example/large:1").catch((error: unknown) => String(error));
@@ -75,14 +75,14 @@ test("layers are added up, those that are done too, and only their pull is stopp
   expect(ends).toEqual([]);
 });
 
-test("a short name is the whole one that the layer has", async () => {
+test("resolves a short name to the layer's full name", async () => {
   const { pull, write } = setUp();
   const large = pull("zeros").catch((error: unknown) => String(error));
   await write("one", "docker.io/library/zeros:latest", 300);
   expect(await large).toContain("the pull was stopped");
 });
 
-test("nobody is asked while nothing is written", async () => {
+test("does not list layers while nothing is written", async () => {
   const { pull, write, looks } = setUp();
   void pull("reg.example/slow:1");
   await settle();
@@ -90,7 +90,7 @@ test("nobody is asked while nothing is written", async () => {
   expect(looks()).toBe(1);
 });
 
-test("how a pull fails by itself is told as it is", async () => {
+test("passes the original error of a failed pull through", async () => {
   const guard = createPullGuard({
     clock: createFakeClock(),
     log: createFakeLogger(),
@@ -103,7 +103,7 @@ test("how a pull fails by itself is told as it is", async () => {
   expect(await guard.run("a", () => Promise.resolve("id"))).toBe("id");
 });
 
-test("a pull whose name is none of an image is done all the same", async () => {
+test("runs a pull with an invalid image name", async () => {
   const { pull, write } = setUp();
   const ends: string[] = [];
   void pull("Not A Name").catch(() => ends.push("stopped"));
@@ -111,7 +111,7 @@ test("a pull whose name is none of an image is done all the same", async () => {
   expect(ends).toEqual([]);
 });
 
-test("layers of a pull that has ended count for no later one of that image", async () => {
+test("layers of a finished pull do not count for a later pull of the image", async () => {
   const { disk, finish, pull, write } = setUp();
   const ends: string[] = [];
   void pull("reg.example/other:1");
@@ -127,7 +127,7 @@ test("layers of a pull that has ended count for no later one of that image", asy
   expect(ends).toEqual([]);
 });
 
-test("every pull of an image that is too large is stopped, and its layers count no more", async () => {
+test("stops each pull of an image that is too large, and counts its layers no more", async () => {
   const { pull, write } = setUp();
   const ends: string[] = [];
   void pull("reg.example/large:1").catch(() => ends.push("one"));
@@ -140,7 +140,7 @@ test("every pull of an image that is too large is stopped, and its layers count 
   expect(ends).toEqual(["one", "two"]);
 });
 
-test("the disk is no longer asked when all pulls have ended, nor when the program ends", async () => {
+test("stops checking the disk when all pulls or the program have ended", async () => {
   const { clock, finish, spaces, stop } = setUp();
   const first = finish("reg.example/a:1");
   await settle();
@@ -160,7 +160,7 @@ test("the disk is no longer asked when all pulls have ended, nor when the progra
   expect([spaces(), clock.dueMs]).toEqual([3, []]);
 });
 
-test("two pulls at a time are watched once", async () => {
+test("checks once for two concurrent pulls", async () => {
   const { clock, finish, spaces } = setUp();
   finish("reg.example/a:1");
   finish("reg.example/b:1");
@@ -170,7 +170,7 @@ test("two pulls at a time are watched once", async () => {
   expect(spaces()).toBe(2);
 });
 
-test("a disk that cannot be asked is reported, and pulls go on", async () => {
+test("reports a disk that cannot be checked, and pulls continue", async () => {
   const { clock, disk, finish, log } = setUp();
   disk.fails = true;
   finish("reg.example/a:1");
@@ -186,7 +186,7 @@ test("a disk that cannot be asked is reported, and pulls go on", async () => {
   expect(log.lines).toHaveLength(2);
 });
 
-test("what is stopped is reported with its reason", async () => {
+test("reports a stopped pull with its reason", async () => {
   const { log, pull, write } = setUp();
   const large = pull("zeros").catch((error: unknown) => error);
   await write("one", "docker.io/library/zeros:latest", 300);
@@ -200,7 +200,7 @@ test("what is stopped is reported with its reason", async () => {
   ]);
 });
 
-test("layers are asked for when 32 MiB were written since the last time, and not before", async () => {
+test("lists layers only after another 32 MiB were written", async () => {
   const { pull, write, looks } = setUp();
   void pull("reg.example/slow:1");
   await settle();
@@ -213,7 +213,7 @@ test("layers are asked for when 32 MiB were written since the last time, and not
   expect(looks()).toBe(before + 2);
 });
 
-test("what somebody removes meanwhile is room that may be written again", async () => {
+test("space that is freed meanwhile may be written again", async () => {
   const { disk, pull, write, looks } = setUp();
   void pull("reg.example/slow:1");
   await settle();
@@ -270,7 +270,7 @@ test.each<Case>([
   expect(Object.fromEntries(selectPullsToStop(new Map(bytes), disk))).toEqual(want);
 });
 
-test("nothing is fetched long before a pod would have to go", () => {
+test("pulls stop well before the disk usage that causes evictions", () => {
   expect(isLowForImages({ sizeBytes: 10, freeBytes: 0.9 })).toBe(true);
   expect(isLowForImages({ sizeBytes: 10, freeBytes: 1.1 })).toBe(false);
 });

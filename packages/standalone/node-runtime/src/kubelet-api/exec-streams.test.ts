@@ -41,7 +41,7 @@ async function runSession({ clock, programs, sessions }: Bench, program?: string
   return { ...one, begun, pass: (ms: number) => clock.advance(ms) };
 }
 
-test("the program of a client that leaves is ended, and no other's", async () => {
+test("ends the program of a client that disconnects, and no other program", async () => {
   const bench = setUp();
   bench.programs.start("c", "a probe");
   const first = await runSession(bench, "one");
@@ -55,7 +55,7 @@ test("the program of a client that leaves is ended, and no other's", async () =>
   expect(await bench.programs.list("c")).toEqual(["a probe", "two"]);
 });
 
-test("a program that ends when its input does is left alone", async () => {
+test("does not kill a program that ends with its input", async () => {
   const bench = setUp();
   const kills: string[] = [];
   bench.programs.kill = (_, id) => Promise.resolve(void kills.push(id));
@@ -67,7 +67,7 @@ test("a program that ends when its input does is left alone", async () => {
   expect(kills).toEqual([]);
 });
 
-test("a program that begins when its client has left already is ended too", async () => {
+test("also ends a program that starts after its client disconnected", async () => {
   const bench = setUp();
   const session = await runSession(bench);
   session.end("left");
@@ -80,7 +80,7 @@ test("a program that begins when its client has left already is ended too", asyn
   expect(await bench.programs.list("c")).toEqual([]);
 });
 
-test("a client that asks for no streams holds up the others for seconds only", async () => {
+test("a client that opens no streams delays others only for seconds", async () => {
   const bench = setUp();
   const idle = await runSession(bench);
   let isOpen = false;
@@ -92,7 +92,7 @@ test("a client that asks for no streams holds up the others for seconds only", a
   expect([isOpen, idle.isClosed()]).toEqual([true, true]);
 });
 
-test("a program that is over at once holds up nobody", async () => {
+test("a program that ends at once delays no other session", async () => {
   const bench = setUp();
   const session = await runSession(bench);
   session.end("ended");
@@ -101,7 +101,7 @@ test("a program that is over at once holds up nobody", async () => {
   expect((await runSession(bench, "next")).isClosed()).toBe(false);
 });
 
-test("a container has no more sessions than it may have, until one ends", async () => {
+test("limits the sessions of a container until one ends", async () => {
   const bench = setUp();
   const first = await runSession(bench, "first");
   for (let index = 1; index < SESSIONS_MAX; index += 1)
@@ -112,7 +112,7 @@ test("a container has no more sessions than it may have, until one ends", async 
   expect(bench.sessions.isFull("c")).toBe(false);
 });
 
-test("what cannot be opened holds no place, and is told", async () => {
+test("a failure to open a session is rethrown and occupies no slot", async () => {
   const { sessions } = setUp();
   for (let index = 0; index <= SESSIONS_MAX; index += 1) {
     await expect(
@@ -122,7 +122,7 @@ test("what cannot be opened holds no place, and is told", async () => {
   expect(sessions.isFull("c")).toBe(false);
 });
 
-test("a runtime that tells of no programs has sessions all the same", async () => {
+test("runs sessions with a runtime that cannot list programs", async () => {
   const bench = setUp();
   const details = { call: "ListPids", status: "UNIMPLEMENTED", reason: "none" };
   bench.programs.list = () => Promise.reject(new AppError("CRI_FAILED", details));
@@ -132,7 +132,7 @@ test("a runtime that tells of no programs has sessions all the same", async () =
   expect(bench.sessions.isFull("c")).toBe(false);
 });
 
-test("what a process before this one has left is ended, what others have started is not", async () => {
+test("ends programs of a previous process, not those that other tools started", async () => {
   const bench = setUp();
   const id = await createRuns(bench.runtime, "/logs").run();
   bench.programs.start(id, LEFTOVER);
@@ -141,7 +141,7 @@ test("what a process before this one has left is ended, what others have started
   expect(await bench.programs.list(id)).toEqual(["by-hand"]);
 });
 
-test("programs of containers that have ended are not looked for", async () => {
+test("does not check containers that have ended", async () => {
   const bench = setUp();
   const runs = createRuns(bench.runtime, "/logs");
   const id = await runs.run();
@@ -152,7 +152,7 @@ test("programs of containers that have ended are not looked for", async () => {
 });
 
 test.each(["x".repeat(64), "a".repeat(63), "a".repeat(65), `${LEFTOVER}\n`])(
-  "%j is not a program of a session",
+  "does not treat %j as a program of a session",
   async (program) => {
     const bench = setUp();
     const id = await createRuns(bench.runtime, "/logs").run();
@@ -162,7 +162,7 @@ test.each(["x".repeat(64), "a".repeat(63), "a".repeat(65), `${LEFTOVER}\n`])(
   },
 );
 
-test("a runtime that is unavailable at the start delays nothing, and the log says so", async () => {
+test("an unavailable runtime at the start delays nothing and is logged", async () => {
   const bench = setUp();
   bench.runtime.stop();
   await bench.sessions.killOrphans();
@@ -171,7 +171,7 @@ test("a runtime that is unavailable at the start delays nothing, and the log say
   ]);
 });
 
-test("a runtime that lists no programs has none to end at the start", async () => {
+test("a runtime that cannot list programs has no orphans at the start", async () => {
   const bench = setUp();
   await createRuns(bench.runtime, "/logs").run();
   bench.programs.list = () => Promise.reject(new Error("unimplemented"));
@@ -195,7 +195,7 @@ async function stubborn(bench: Bench): Promise<string[]> {
   return kills;
 }
 
-test("a program that does not end is killed each second, twenty times, and then reported", async () => {
+test("kills a program once a second for twenty times, then reports it", async () => {
   const bench = setUp();
   const kills = await stubborn(bench);
   await bench.clock.advance(499);
@@ -215,7 +215,7 @@ test("a program that does not end is killed each second, twenty times, and then 
   });
 });
 
-test("a program is no longer reported once it has ended", async () => {
+test("does not report a program that has ended", async () => {
   const bench = setUp();
   await stubborn(bench);
   await bench.clock.advance(500);
@@ -226,7 +226,7 @@ test("a program is no longer reported once it has ended", async () => {
   ]);
 });
 
-test("a program is killed also while the runtime cannot list any", async () => {
+test("kills a program even if the runtime cannot list programs", async () => {
   const bench = setUp();
   const kills = await stubborn(bench);
   bench.programs.list = () => Promise.reject(new Error("away"));
@@ -234,7 +234,7 @@ test("a program is killed also while the runtime cannot list any", async () => {
   expect(kills).toEqual(["c one"]);
 });
 
-test("a program that cannot be killed is tried again", async () => {
+test("retries a failed kill", async () => {
   const bench = setUp();
   await stubborn(bench);
   let tries = 0;
@@ -253,7 +253,7 @@ test("a program that cannot be killed is tried again", async () => {
 });
 
 test.each([{ afterMs: 0 }, { afterMs: 500 }])(
-  "nothing is killed any more when the node stops $afterMs ms later",
+  "kills nothing after the node stops $afterMs ms later",
   async ({ afterMs }) => {
     const bench = setUp();
     const kills = await stubborn(bench);
@@ -266,7 +266,7 @@ test.each([{ afterMs: 0 }, { afterMs: 500 }])(
   },
 );
 
-test("a session that is waited for ends with the node", async () => {
+test("a waiting session ends with the node", async () => {
   const bench = setUp();
   const session = await runSession(bench);
   bench.stop.abort();
@@ -274,7 +274,7 @@ test("a session that is waited for ends with the node", async () => {
   expect(session.isClosed()).toBe(true);
 });
 
-test("a client that has left before its stream is opened starts no program", async () => {
+test("starts no program for a client that disconnects before its stream opens", async () => {
   const bench = setUp();
   await bench.sessions.runSession("c", () => Promise.resolve(undefined));
   await bench.clock.advance(10_000);
@@ -282,7 +282,7 @@ test("a client that has left before its stream is opened starts no program", asy
   expect(bench.clock.dueMs).toEqual([]);
 });
 
-test("programs are looked for ever later, at most 200 ms apart", async () => {
+test("polls for programs at increasing intervals of at most 200 ms", async () => {
   const bench = setUp();
   const looks: number[] = [];
   bench.programs.list = () => {
@@ -301,7 +301,7 @@ test.each([
   { name: "at once", leavesMs: 0, waitMs: 900 },
   { name: "near the end of its ten seconds", leavesMs: 9500, waitMs: 400 },
 ])(
-  "a program of a client that leaves $name may begin for a second, not beyond the ten",
+  "waits a second for the program of a client that disconnects $name, ten seconds in total",
   async ({ leavesMs, waitMs }) => {
     const bench = setUp();
     const session = await runSession(bench);
@@ -317,7 +317,7 @@ test.each([
   },
 );
 
-test("sessions of one container do not count for another", async () => {
+test("counts sessions per container", async () => {
   const bench = setUp();
   for (let index = 0; index < SESSIONS_MAX; index += 1)
     await runSession(bench, `p-${String(index)}`);

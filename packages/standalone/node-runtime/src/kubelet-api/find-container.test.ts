@@ -113,11 +113,11 @@ test.each([
     previous: false,
     want: [400, `container "c" in pod "p" is waiting to start: ${text}`],
   })),
-])("no log: $name", ({ given, of, previous, want: [code, message] }) => {
+])("finds no log: $name", ({ given, of, previous, want: [code, message] }) => {
   expect(findLogRun(given, of, previous)).toEqual({ kind: "refused", code, message });
 });
 
-test("programs are started in what runs, and nowhere else", () => {
+test("programs start only in a running container", () => {
   expect(findRunningRun(known(RUNNING, "EXITED", "RUNNING"), OF)).toEqual({
     kind: "found",
     id: "run-1",

@@ -34,7 +34,7 @@ function countLines(log: string): number {
   return counter.count;
 }
 
-describe("a log", () => {
+describe("printing of a log", () => {
   test.each([
     { name: "as it is", view: {}, want: "one\ntwerror\no\n\n\nlast\n" },
     { name: "no line at all", view: { skipLines: 6 }, want: "" },
@@ -59,7 +59,7 @@ describe("a log", () => {
     expect(show(view)).toBe(want);
   });
 
-  test("does not depend on where a chunk ends", () => {
+  test("does not depend on chunk boundaries", () => {
     const bytes = Buffer.from(LOG);
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: bytes.length })), (cuts) => {
@@ -72,18 +72,18 @@ describe("a log", () => {
     );
   });
 
-  test("keeps bytes that are no text", () => {
+  test("preserves bytes that are not valid text", () => {
     const bytes = Buffer.concat([Buffer.from(`${T0} stdout F `), Buffer.from([0xff, 0x00, 0x0a])]);
     expect(new LogPrinter(ALL).push(bytes)).toEqual(Buffer.from([0xff, 0x00, 0x0a]));
   });
 
-  test("shows a line only when it is written to its end", () => {
+  test("prints a line only when it is complete", () => {
     const printer = new LogPrinter(ALL);
     expect(printer.push(Buffer.from(`${T0} stdout F on`)).toString()).toBe("");
     expect(printer.push(Buffer.from("e\n")).toString()).toBe("one\n");
   });
 
-  test("passes over a line that never ends, and what is left of a file that was replaced", () => {
+  test("skips a line that never ends, and the incomplete end of a replaced file", () => {
     const printer = new LogPrinter(ALL);
     printer.push(Buffer.alloc(2 * 1024 * 1024, "x"));
     expect(printer.push(Buffer.from(`\n${T0} stdout F one\n${T0} stdo`)).toString()).toBe("one\n");
@@ -103,7 +103,7 @@ describe("the number of lines", () => {
 });
 
 describe("a record", () => {
-  test.each(["", "x", `${T0} stdin F x`, `${T0} stdout`])("is not %j", (line) => {
+  test.each(["", "x", `${T0} stdin F x`, `${T0} stdout`])("does not parse %j", (line) => {
     expect(parseRecord(Buffer.from(line))).toBeUndefined();
   });
 
@@ -111,7 +111,7 @@ describe("a record", () => {
     ["2026-11-22T09:00:00Z", "2026-11-22T09:00:00.000000000Z"],
     ["2026-11-22T09:00:00.12-08:00", "2026-11-22T09:00:00.120000000-08:00"],
     ["no time", "no time"],
-  ])("has its time shown in full: %s", (time, want) => {
+  ])("is printed with its full time: %s", (time, want) => {
     expect(printRecordTime(time)).toBe(want);
   });
 });

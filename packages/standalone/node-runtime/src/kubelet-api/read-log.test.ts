@@ -63,12 +63,12 @@ async function read(query: Partial<LogQuery>): Promise<string> {
   return reading.shown;
 }
 
-describe("what is there", () => {
-  test("is nothing without a file", async () => {
+describe("the existing log", () => {
+  test("is undefined without a file", async () => {
     expect(await open({})).toBeUndefined();
   });
 
-  test("is not kept open for somebody who has left", async () => {
+  test("is closed for a client that disconnected", async () => {
     await writeFile(path, lines("a"));
     stop.abort();
     expect(await open({})).toBeUndefined();
@@ -82,12 +82,12 @@ describe("what is there", () => {
     { tailLines: 2, want: "b\nc\n" },
     { tailLines: 0, want: "" },
     { tailLines: 9, want: "a\nb\nc\n" },
-  ])("ends with its last $tailLines lines", async ({ tailLines, want }) => {
+  ])("is limited to its last $tailLines lines", async ({ tailLines, want }) => {
     await writeFile(path, lines("a", "b", "c"));
     expect(await read(tailLines === undefined ? {} : { tailLines })).toBe(want);
   });
 
-  test("may be longer than what is read at once", async () => {
+  test("may be longer than a single read", async () => {
     const texts = Array.from({ length: 20_000 }, (_, index) => `line ${String(index)}`);
     await writeFile(path, lines(...texts));
     expect(await read({})).toBe(`${texts.join("\n")}\n`);
@@ -95,8 +95,8 @@ describe("what is there", () => {
   });
 });
 
-describe("what is followed", () => {
-  test("comes as it is written, and ends with the container, after its last words", async () => {
+describe("a followed log", () => {
+  test("is sent as it is written, and ends with the container after its last output", async () => {
     await writeFile(path, lines("a", "b"));
     const reading = await start({ follow: true, tailLines: 1 });
     await eventually(() => reading.shown === "b\n", WITHIN);
@@ -109,7 +109,7 @@ describe("what is followed", () => {
     expect(reading.shown).toBe("b\nc\nd\n");
   });
 
-  test("goes on in the file that takes the place of a rotated one", async () => {
+  test("continues in the new file after a rotation", async () => {
     await writeFile(path, lines("a"));
     const reading = await start({ follow: true });
     await eventually(() => reading.shown === "a\n", WITHIN);
@@ -125,7 +125,7 @@ describe("what is followed", () => {
     await reading.ended;
   });
 
-  test("ends when as many bytes were shown as were wanted", async () => {
+  test("ends after the requested number of bytes", async () => {
     await writeFile(path, lines("a"));
     const reading = await start({ follow: true, limitBytes: 3 });
     await appendFile(path, lines("bcd"));
@@ -133,7 +133,7 @@ describe("what is followed", () => {
     expect(reading.shown).toBe("a\nb");
   });
 
-  test("ends when nobody reads it any more", async () => {
+  test("ends when the client disconnects", async () => {
     await writeFile(path, lines("a"));
     const reading = await start({ follow: true });
     await eventually(() => reading.shown === "a\n", WITHIN);
@@ -141,7 +141,7 @@ describe("what is followed", () => {
     await reading.ended;
   });
 
-  test("ends at once where the container has ended before", async () => {
+  test("ends at once if the container has already ended", async () => {
     await writeFile(path, lines("a"));
     isRunning = false;
     expect(await read({ follow: true })).toBe("a\n");

@@ -47,27 +47,27 @@ async function get(path: string, more?: Parameters<KubeletBench["open"]>[1]) {
   return { code: answer.statusCode, text: await textOf(answer) };
 }
 
-describe("who is served", () => {
+describe("authorized clients", () => {
   test("the API server", async () => {
     expect(await get("/healthz")).toEqual({ code: 200, text: "ok\n" });
     bench.runtime.notReady = "no network";
     expect(await get("/healthz")).toEqual({ code: 500, text: "no network\n" });
   });
 
-  test.each(["/healthz", LOGS, EXEC])("nobody without a certificate: %s", async (path) => {
+  test.each(["/healthz", LOGS, EXEC])("not a client without a certificate: %s", async (path) => {
     const request = bench.open(path, { cert: "", key: "" });
     await expect(answerTo(request)).rejects.toThrow(
       /certificate required|ECONNRESET|socket hang up/,
     );
   });
 
-  test("nobody of another authority", async () => {
+  test("not a client with a certificate of another CA", async () => {
     const others = await createAuthority("clients-ca", createClock());
     const unauthorized = await bench.identity("kube-apiserver-kubelet-client", others);
     await expect(answerTo(bench.open("/healthz", unauthorized))).rejects.toThrow();
   });
 
-  test("nobody of another name, also not by an upgrade", async () => {
+  test("not a client of another name, not even with an upgrade request", async () => {
     const other = await bench.identity("front-proxy-client");
     await bench.run();
     expect((await get("/healthz", other)).code).toBe(401);
@@ -77,14 +77,14 @@ describe("who is served", () => {
   });
 });
 
-describe("a log", () => {
-  test("is sent, and its end", async () => {
+describe("container logs", () => {
+  test("are sent to their end", async () => {
     await bench.run();
     await bench.write("one", "two");
     expect(await get(`${LOGS}?tailLines=1`)).toEqual({ code: 200, text: "two\n" });
   });
 
-  test("is followed until the container ends", async () => {
+  test("are followed until the container ends", async () => {
     const id = await bench.run();
     await bench.write("one");
     const answer = await answerTo(bench.open(`${LOGS}?follow=true`));
@@ -97,7 +97,7 @@ describe("a log", () => {
     expect(text).toBe("one\ntwo\n");
   });
 
-  test("of the run before is another one", async () => {
+  test("of the previous run differ", async () => {
     const id = await bench.run();
     await bench.write("one");
     bench.runtime.endContainer(id, { exitCode: 1 });
@@ -107,7 +107,7 @@ describe("a log", () => {
     expect(await get(LOGS)).toEqual(disconnected);
   });
 
-  test("that is not there is refused, and a runtime that is away is told", async () => {
+  test("fail with an error if they do not exist or the runtime is unavailable", async () => {
     expect((await get("/containerLogs/ns/other/c")).code).toBe(404);
     expect((await get(LOGS)).code).toBe(400);
     expect((await get(LOGS, { method: "DELETE" })).code).toBe(405);
@@ -117,7 +117,7 @@ describe("a log", () => {
   });
 });
 
-describe("a program", () => {
+describe("exec and attach", () => {
   let streams: Server;
   let heard: string;
   let sockets: Socket[];
@@ -142,7 +142,7 @@ describe("a program", () => {
     streams.close();
   });
 
-  test("is joined with the runtime's stream: head, answer, and bytes both ways", async () => {
+  test("forward the runtime's stream: head, response, and bytes in both directions", async () => {
     await bench.run();
     const request = bench.open(EXEC, UPGRADE);
     request.end();
@@ -164,7 +164,7 @@ describe("a program", () => {
     expect(said).toBe("first last");
   });
 
-  test("ends at the runtime when the client leaves", async () => {
+  test("end at the runtime when the client disconnects", async () => {
     await bench.run();
     const request = bench.open(EXEC, UPGRADE);
     request.on("error", () => undefined);
@@ -177,7 +177,7 @@ describe("a program", () => {
     );
   });
 
-  test("is not begun for a client that has left meanwhile", async () => {
+  test("do not start for a client that disconnected meanwhile", async () => {
     await bench.run();
     const url = await bench.runtime.exec({ ...NO_STREAMS, containerId: "c", command: ["sh"] });
     const asked = Promise.withResolvers<undefined>();
@@ -199,7 +199,7 @@ describe("a program", () => {
     expect(sockets).toEqual([]);
   });
 
-  test("is refused by the runtime in its own words", async () => {
+  test("return the runtime's rejection", async () => {
     await bench.run();
     const asked = get(EXEC, UPGRADE);
     await eventually(() => heard !== "", WITHIN);
@@ -210,7 +210,7 @@ describe("a program", () => {
   test.each([
     { name: "a terminal has one output", tty: true, want: { tty: true, stderr: false } },
     { name: "others have two", tty: false, want: { tty: false, stderr: true } },
-  ])("is attached to as its container was made: $name", async ({ tty, want }) => {
+  ])("attach with the container's own settings: $name", async ({ tty, want }) => {
     const id = await bench.run();
     const other = { name: "other", image: "i", tty: !tty };
     bench.pods.put({ ...POD, spec: { containers: [other, { name: "c", image: "i", tty }] } });
@@ -263,11 +263,11 @@ describe("a program", () => {
       code: 404,
       text: "404 page not found\n",
     },
-  ])("is refused where $name", async ({ path, more, code, text }) => {
+  ])("are rejected where $name", async ({ path, more, code, text }) => {
     expect(await get(path, more)).toEqual({ code, text });
   });
 
-  test("is refused while nobody is at the runtime's stream", async () => {
+  test("fail if the runtime's stream has no listener", async () => {
     await bench.run();
     bench.runtime.exec = () => Promise.resolve("http://127.0.0.1:1/exec/token");
     expect((await get(EXEC, UPGRADE)).code).toBe(500);

@@ -83,7 +83,7 @@ function statusOf(node: KubeNode, type: string): string | undefined {
 }
 
 describe("the first heartbeat", () => {
-  test("registers the node with labels, resources, addresses and what it is", async () => {
+  test("registers the node with labels, resources, addresses and node info", async () => {
     await beatAfter(0);
     const { metadata, status } = await stored();
     expect(metadata.labels).toEqual({
@@ -118,7 +118,7 @@ describe("the first heartbeat", () => {
     ]);
   });
 
-  test("makes the lease, which goes with its node", async () => {
+  test("creates the lease, owned by the node", async () => {
     await beatAfter(0);
     const lease = await store.find(LEASES, { namespace: "kube-node-lease", ...NAME });
     expect(lease?.metadata.ownerReferences).toMatchObject([{ kind: "Node", name: "n" }]);
@@ -130,8 +130,8 @@ describe("the first heartbeat", () => {
   });
 });
 
-describe("at rest", () => {
-  test("only the lease is renewed, and the status every five minutes", async () => {
+describe("without changes", () => {
+  test("renews only the lease, and the status every five minutes", async () => {
     await beatAfter(0);
     const rest = ["patch leases kube-node-lease/n"];
     expect(await beatAfter(LEASE_RENEW_INTERVAL_MS)).toEqual(rest);
@@ -142,7 +142,7 @@ describe("at rest", () => {
     expect(await beatAfter(LEASE_RENEW_INTERVAL_MS)).toEqual(rest);
   });
 
-  test("what a server fills in and others say is left alone", async () => {
+  test("does not overwrite fields from the server or other writers", async () => {
     await beatAfter(0);
     const node = await stored();
     const imageOfOtherPods = { type: "KernelDeadlock", status: "False" } as const;
@@ -158,8 +158,8 @@ describe("at rest", () => {
   });
 });
 
-describe("a change is written at once", () => {
-  test("when memory is short, and not taken back before five minutes", async () => {
+describe("writes a change at once", () => {
+  test("when memory is short, and does not revert the condition for five minutes", async () => {
     await beatAfter(0);
     await files.writeAtomic("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1024 kB\n");
     await beatAfter(LEASE_RENEW_INTERVAL_MS);
@@ -171,7 +171,7 @@ describe("a change is written at once", () => {
     expect(statusOf(await stored(), "MemoryPressure")).toBe("False");
   });
 
-  test("when a control plane took the node for dead", async () => {
+  test("when a control plane marked the node as unknown", async () => {
     await beatAfter(0);
     const node = await stored();
     const conditions = (node.status?.conditions ?? []).map((one) => ({
@@ -183,14 +183,14 @@ describe("a change is written at once", () => {
     expect(statusOf(await stored(), "Ready")).toBe("True");
   });
 
-  test("when the default network's configuration is gone", async () => {
+  test("when the default network's configuration is deleted", async () => {
     await beatAfter(0);
     await files.remove("/cni/10-default.conflist");
     await beatAfter(LEASE_RENEW_INTERVAL_MS);
     expect(statusOf(await stored(), "NetworkUnavailable")).toBe("True");
   });
 
-  test("when a node of an older version lacks a label; others' labels stay", async () => {
+  test("when a node of an older version lacks a label, and retains other labels", async () => {
     store.put(NODES, {
       apiVersion: "v1",
       kind: "Node",
@@ -211,7 +211,7 @@ describe("a change is written at once", () => {
   });
 });
 
-test("a lease that somebody deleted is made again", async () => {
+test("recreates a deleted lease", async () => {
   await beatAfter(0);
   await store.delete(LEASES, { namespace: "kube-node-lease", ...NAME });
   await beatAfter(LEASE_RENEW_INTERVAL_MS);
@@ -222,8 +222,8 @@ test("a lease that somebody deleted is made again", async () => {
   expect(lease?.spec?.holderIdentity).toBe("n");
 });
 
-describe("the node is kept", () => {
-  test("by a beat every ten seconds, the first one after the registration", async () => {
+describe("the node is registered", () => {
+  test("with a heartbeat every ten seconds after the registration", async () => {
     const nodes = createFakeCache<KubeNode>();
     const stop = new AbortController();
     const clock = createFakeClock();
@@ -242,19 +242,22 @@ describe("the node is kept", () => {
     await kept;
   });
 
-  test("by the other process that registered it meanwhile", async () => {
+  test("by another process meanwhile", async () => {
     store.put(NODES, { apiVersion: "v1", kind: "Node", metadata: { ...NAME } });
     await sendHeartbeat(deps, undefined);
     expect(store.calls).toEqual(["create nodes /n"]);
   });
 
-  test.each(["create", "patch"] as const)("by another try, when %s is refused", async (verb) => {
-    if (verb === "patch") await beatAfter(0);
-    const refused = new AppError("KUBE_FORBIDDEN", { message: "no" });
-    const failing = { ...deps, store: { ...wrapped(), [verb]: () => Promise.reject(refused) } };
-    const before = await store.find(NODES, NAME);
-    await expect(sendHeartbeat(failing, before)).rejects.toBe(refused);
-  });
+  test.each(["create", "patch"] as const)(
+    "at the next attempt when %s is rejected",
+    async (verb) => {
+      if (verb === "patch") await beatAfter(0);
+      const refused = new AppError("KUBE_FORBIDDEN", { message: "no" });
+      const failing = { ...deps, store: { ...wrapped(), [verb]: () => Promise.reject(refused) } };
+      const before = await store.find(NODES, NAME);
+      await expect(sendHeartbeat(failing, before)).rejects.toBe(refused);
+    },
+  );
 });
 
 /** The store as a plain object, of which a test replaces members. */

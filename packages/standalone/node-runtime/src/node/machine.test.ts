@@ -45,7 +45,7 @@ test.each([
   expect(parseHostIp(JSON.stringify(links))).toBe(want);
 });
 
-test("a machine that says nothing has that of the loopback", () => {
+test("the address of a machine without links is the loopback address", () => {
   expect(parseHostIp("")).toBe("127.0.0.1");
 });
 
@@ -62,7 +62,7 @@ describe("a machine's identity", () => {
   const links = JSON.stringify([link("UP", ["192.0.2.7", "global"])]);
   const runner = createFakeProcessRunner({ ip: () => ({ stdout: links }) });
 
-  test("is what small files of the kernel and the distribution hold", async () => {
+  test("is read from small files of the kernel and the distribution", async () => {
     const files = await filesWith({
       ...bootId,
       "/etc/machine-id": "m\n",
@@ -85,7 +85,7 @@ describe("a machine's identity", () => {
     { name: "no quotation marks", text: "PRETTY_NAME=Alpine\nID=x\n", want: "Alpine" },
     { name: "another name that ends so", text: 'OLD_PRETTY_NAME="a"', want: "Linux" },
     { name: "words behind the quotation marks", text: 'PRETTY_NAME="a" b', want: "Linux" },
-  ])("names its distribution, with $name", async ({ text, want }) => {
+  ])("contains its distribution, with $name", async ({ text, want }) => {
     const files = await filesWith({
       ...bootId,
       ...(text !== undefined && { "/etc/os-release": text }),
@@ -186,13 +186,13 @@ describe("a machine's facts", () => {
   });
 });
 
-test("a program that succeeds answers its output, and has ten seconds for it", async () => {
+test("returns the output of a program, with a timeout of ten seconds", async () => {
   const runner = createFakeProcessRunner({ blkid: () => ({ stdout: "ext4\n" }) });
   expect(await runProgram(runner, "blkid", "-o", "value")).toBe("ext4\n");
   expect(runner.commands).toEqual([{ argv: ["blkid", "-o", "value"], timeoutMs: 10_000 }]);
 });
 
-test("a program that fails is an error with its first words, its code and its output", async () => {
+test("reports a failed program with its first arguments, exit code and output", async () => {
   const runner = createFakeProcessRunner({
     mount: () => ({ exitCode: 32, stdout: "half", stderr: " no such device\n" }),
   });

@@ -47,7 +47,7 @@ function condition(type: string, { conditions = [] }: NodeStatus): NodeCondition
   return conditions.find((one) => one.type === type);
 }
 
-test("a node reports how it is reached and what it is", () => {
+test("a node reports its addresses and its node info", () => {
   const { addresses, daemonEndpoints, nodeInfo } = statusOf();
   expect(addresses).toEqual([
     { type: "InternalIP", address: "192.0.2.1" },
@@ -64,11 +64,11 @@ test.each([
   { name: "mebibytes", kib: 3 * 1024, want: "3Mi" },
   { name: "gibibytes", kib: 2 * GI, want: "2Gi" },
   { name: "more than the largest unit", kib: 2 ** 40, want: "1024Ti" },
-])("an amount is printed in the largest unit that leaves it whole: $name", ({ kib, want }) => {
+])("prints an amount in the largest unit that keeps it an integer: $name", ({ kib, want }) => {
   expect(statusOf({ diskKiB: kib }).capacity?.["ephemeral-storage"]).toBe(want);
 });
 
-test("extended resources that an administrator added are allocatable, as on a kubelet's node", () => {
+test("extended resources that an administrator added are allocatable, as with a kubelet", () => {
   const before = aNode([]);
   const marker = { "bridge.network.kubevirt.io/br1": "1k" };
   const gone = { "devices.kubevirt.io/kvm": "1k", "vhost-user.patchbay.io/sockets": "1k" };
@@ -148,7 +148,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
   });
 });
 
-describe("a condition that was reported before", () => {
+describe("a previously reported condition", () => {
   const ago = (ms: number): string => new Date(NOW_MS - ms).toISOString();
   const pressed = (ms: number): NodeCondition => ({
     type: "DiskPressure",
@@ -203,7 +203,7 @@ describe("a condition that was reported before", () => {
     ]);
   });
 
-  test("changes at once where it is no pressure", () => {
+  test("changes at once if it is not a pressure condition", () => {
     const before = aNode([
       { type: "NetworkUnavailable", status: "True", lastTransitionTime: ago(1000) },
     ]);
@@ -219,11 +219,11 @@ test.each<{ name: string; before: KubeNode; want: boolean }>([
     before: { apiVersion: "v1", kind: "Node", metadata: { name: "n" } },
     want: true,
   },
-])("a status is written or not, where the server has $name", ({ before, want }) => {
+])("decides whether to write a status if the server has $name", ({ before, want }) => {
   expect(isStatusDue(before, statusOf(), NOW_MS)).toBe(want);
 });
 
-test("where nothing was ever reported, even an empty status is written", () => {
+test("writes even an empty status if no status was reported before", () => {
   const { apiVersion, kind, metadata } = aNode([]);
   expect(isStatusDue({ apiVersion, kind, metadata }, {}, NOW_MS)).toBe(true);
   expect(isStatusDue({ apiVersion, kind, metadata, status: {} }, {}, NOW_MS)).toBe(true);

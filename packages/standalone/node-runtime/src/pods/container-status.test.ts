@@ -109,7 +109,7 @@ describe("Initialized", () => {
   });
 });
 
-describe("the time of the last transition", () => {
+describe("the last transition time", () => {
   test.each<{
     name: string;
     given: Pick<Condition, "status" | "lastTransitionTime">;
@@ -139,7 +139,7 @@ describe("the time of the last transition", () => {
   });
 });
 
-test("conditions stay in their order, and those of other owners stay as they are", () => {
+test("conditions keep their order, and conditions of other owners stay unchanged", () => {
   const imageOfOtherPods: Condition = {
     type: "example.com/Gate",
     status: "False",
@@ -217,7 +217,7 @@ const ENDED = {
   containerID: "fake://c0",
 };
 
-test("a container that was never made waits, and has neither an id nor a last state", () => {
+test("a container that was never created waits, without an id and a last state", () => {
   expect(statusOf({})).toEqual({
     name: "compute",
     image: "localhost/launcher:dev",
@@ -229,7 +229,7 @@ test("a container that was never made waits, and has neither an id nor a last st
   });
 });
 
-describe("a container that runs", () => {
+describe("a running container", () => {
   test.each([
     { name: "without probes", health: new Map(), want: [true, true] },
     {
@@ -255,7 +255,7 @@ describe("a container that runs", () => {
     });
   });
 
-  test("has no start time while the runtime reports none", () => {
+  test("has no start time until the runtime reports a start", () => {
     const { state } = statusOf({ containers: [aRun({ startedAt: 0n })] });
     expect(state).toEqual({ running: {} });
   });
@@ -285,7 +285,7 @@ describe("a container that ended for good", () => {
   });
 });
 
-describe("a container that waits", () => {
+describe("a waiting container", () => {
   const mounts = (reference: string) => ({ name: reference, image: { reference } });
   const failed = (...references: readonly string[]) =>
     new Map(
@@ -363,9 +363,9 @@ describe("a container that waits", () => {
   });
 });
 
-describe("a container that the runtime has forgotten", () => {
+describe("a container that the runtime has removed", () => {
   const id = { containerID: "fake://c0" };
-  test("keeps the end that was reported", () => {
+  test("retains its reported termination", () => {
     const terminated = { exitCode: 4, reason: "Error" };
     expect(statusOf({ told: told({ ...id, restartCount: 2, state: { terminated } }) })).toEqual({
       name: "compute",
@@ -379,7 +379,7 @@ describe("a container that the runtime has forgotten", () => {
     });
   });
 
-  test("ended in an unknown way where no end was reported", () => {
+  test("has an unknown termination if no termination was reported", () => {
     const { state } = statusOf({ told: told({ ...id, state: { running: {} } }) });
     expect(state).toEqual({
       terminated: {
@@ -390,12 +390,12 @@ describe("a container that the runtime has forgotten", () => {
     });
   });
 
-  test("has no id where none was reported", () => {
+  test("has no id if no id was reported", () => {
     expect(statusOf({ told: told() })).not.toHaveProperty("containerID");
   });
 });
 
-describe("a container that is started again", () => {
+describe("a container that is restarted", () => {
   const late = { annotations: { [DELAY]: "10" } };
   const spec = { restartPolicy: "OnFailure" } as const;
   const backOff = {

@@ -21,7 +21,7 @@ function run(world: PodWorld, attempt: number, pod = aPod()): Promise<string> {
   return world.runtime.runSandbox(toSandboxConfig(pod, attempt, NODE));
 }
 
-test("sandboxes are ordered by their number, the newest first, and only one that runs has addresses", async () => {
+test("sorts sandboxes by attempt, newest first, and only running ones have addresses", async () => {
   const world = await aWorld();
   for (const attempt of [1, 3, 2]) await run(world, attempt);
   const [, , second] = (await observe(UID, world.deps)).sandboxes;
@@ -31,7 +31,7 @@ test("sandboxes are ordered by their number, the newest first, and only one that
   expect(sandboxes.map(({ ips }) => ips.length)).toEqual([1, 1, 0]);
 });
 
-test("sandboxes and containers of other pods are not the pod's", async () => {
+test("ignores sandboxes and containers of other pods", async () => {
   const world = await aWorld();
   await world.run();
   await run(world, 0, aPod({}, { uid: "other", name: "b" }));
@@ -40,7 +40,7 @@ test("sandboxes and containers of other pods are not the pod's", async () => {
   expect(facts.containers[0]?.sandboxId).toBe(facts.sandboxes[0]?.id);
 });
 
-test("what the runtime removes meanwhile is not observed", async () => {
+test("ignores what the runtime removes meanwhile", async () => {
   const world = await aWorld();
   await world.run();
   world.runtime.findContainer = () => Promise.resolve(undefined);
@@ -50,7 +50,7 @@ test("what the runtime removes meanwhile is not observed", async () => {
   expect(facts.sandboxes).toMatchObject([{ state: "READY", ips: [] }]);
 });
 
-test("ids become known with their pod", async () => {
+test("records the owner of container and sandbox ids", async () => {
   const world = await aWorld();
   await world.run();
   const { sandboxes, containers } = await observe(UID, world.deps);
@@ -59,7 +59,7 @@ test("ids become known with their pod", async () => {
   expect(await Promise.all(ids.map((id) => world.deps.owners.find(id)))).toEqual([UID, UID]);
 });
 
-test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", async ({ has }) => {
+test.each([{ has: true }, { has: false }])("finds leftovers of a pod: $has", async ({ has }) => {
   const world = new PodWorld();
   if (has) await world.files.ensureDirectory(`/p/${UID}`);
   const facts = await observe(UID, world.deps);
@@ -67,7 +67,7 @@ test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", a
   expect([facts.images.size, facts.pausedSteps.size]).toEqual([0, 0]);
 });
 
-test("a step that is held is known until the pod's specification changes", async () => {
+test("a paused step is reported until the pod's spec changes", async () => {
   const world = await aWorld();
   const { deps } = world;
   const summary = { reason: "r", message: "m" };
@@ -102,12 +102,12 @@ test.each<{ name: string; pod: Pod; want: boolean }>([
     want: true,
   },
   { name: "asks for nothing special", pod: aPod(), want: false },
-])("a pod that $name is refused: $want", async ({ pod, want }) => {
+])("rejects a pod that $name: $want", async ({ pod, want }) => {
   const world = await aWorld(pod);
   expect((await observe(UID, world.deps)).rejection !== undefined).toBe(want);
 });
 
-test("a pod that has a sandbox is admitted, whatever there is", async () => {
+test("admits a pod with a sandbox regardless of resources", async () => {
   const resources = { requests: { memory: "200Gi" } };
   const world = await aWorld(aPod({ containers: [aContainer({ resources })] }));
   await run(world, 0);
@@ -120,12 +120,12 @@ test.each<{ name: string; pod: Pod; want: number }>([
   { name: "to begin", pod: aPod(), want: 1 },
   { name: "to end", pod: aPod({}, { deletionTimestamp: "2026-11-28T10:00:00Z" }), want: 0 },
   { name: "and is over", pod: { ...aPod(), status: { phase: "Succeeded" } }, want: 0 },
-])("images are looked for where a pod is $name", async ({ pod, want }) => {
+])("looks up images if a pod is $name", async ({ pod, want }) => {
   const world = await aWorld(pod);
   expect((await observe(UID, world.deps)).images.size).toBe(want);
 });
 
-test("images that a running pod has mounted are not looked for", async () => {
+test("does not look up images that a running pod has mounted", async () => {
   const other = aContainer({ name: "other", image: "other", imagePullPolicy: "Never" });
   const world = await aWorld(aPod({ volumes: IMAGES, containers: [aContainer(), other] }));
   expect([...(await observe(UID, world.deps)).images.keys()]).toEqual([
@@ -136,7 +136,7 @@ test("images that a running pod has mounted are not looked for", async () => {
   expect([...(await observe(UID, world.deps)).images.keys()]).toEqual(["other"]);
 });
 
-test("a runtime that is unavailable is an error", async () => {
+test("throws if the runtime is unavailable", async () => {
   const world = await aWorld();
   world.runtime.stop();
   await expect(observe(UID, world.deps)).rejects.toBeInstanceOf(AppError);
@@ -148,25 +148,25 @@ function logOf(...lines: readonly string[]): Buffer {
   return Buffer.from(lines.map((line) => `${TIME} ${line}\n`).join(""));
 }
 
-describe("the last words of a log", () => {
-  test("are its lines, whichever stream they went to, with the parts of long ones joined", () => {
+describe("the tail of a log", () => {
+  test("contains lines of both streams, and joins the parts of long lines", () => {
     const log = logOf("stderr F first", "stdout P sec", "stdout F ond ü", "stderr F ");
     expect(parseLogTail(log)).toBe("first\nsecond ü");
   });
 
-  test("leave out a line whose beginning is not there", () => {
+  test("omits a line without its beginning", () => {
     const log = logOf("stderr F first words", "stderr F second");
     expect(parseLogTail(log.subarray(log.indexOf("words")))).toBe("second");
   });
 
-  test("are at most 80 lines and 2048 bytes", () => {
+  test("is limited to 80 lines and 2048 bytes", () => {
     const many = Array.from({ length: 100 }, (_, index) => `stderr F ${String(index)}`);
     const lines = parseLogTail(logOf(...many)).split("\n");
     expect([lines.length, lines[0]]).toEqual([80, "20"]);
     expect(parseLogTail(logOf(`stderr F ${"x".repeat(3000)}`))).toHaveLength(2048);
   });
 
-  test("are none of an empty log", () => {
+  test("is empty for an empty log", () => {
     expect(parseLogTail(Buffer.alloc(0))).toBe("");
   });
 });
@@ -203,7 +203,7 @@ describe("a container that has ended", () => {
     expect(await withMessages("FallbackToLogsOnError", change)).toBe(want);
   });
 
-  test("says nothing where it did not ask for that", async () => {
+  test("has no message without FallbackToLogsOnError", async () => {
     expect(await withMessages("File", {})).toBe("");
   });
 });

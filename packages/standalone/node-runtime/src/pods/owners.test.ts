@@ -12,7 +12,7 @@ beforeEach(() => {
   owners = createPodUidIndex(runtime);
 });
 
-test("the runtime knows whose container and sandbox an id is", async () => {
+test("finds the pod of a container or sandbox id in the runtime", async () => {
   const id = await createRuns(runtime, "/logs").run();
   const [sandbox] = await runtime.listSandboxes();
   expect(await owners.find(id)).toBe(RUN_UID);
@@ -20,13 +20,13 @@ test("the runtime knows whose container and sandbox an id is", async () => {
   expect(await owners.find("unknown")).toBeUndefined();
 });
 
-test("an id that was kept needs no runtime, and stays known when it is removed there", async () => {
+test("finds a stored id without the runtime, also after its removal there", async () => {
   owners.retain("pod-1", ["s1", "c1"]);
   runtime.stop();
   expect([await owners.find("s1"), await owners.find("c1")]).toEqual(["pod-1", "pod-1"]);
 });
 
-test("ids that a pod no longer has are forgotten, and other pods' are not", async () => {
+test("forgets the ids that a pod no longer has, but not those of other pods", async () => {
   owners.retain("pod-1", ["s1", "c1"]);
   owners.retain("pod-2", ["s2"]);
   owners.retain("pod-1", ["s1", "c2"]);
@@ -46,7 +46,7 @@ test("ids that a pod no longer has are forgotten, and other pods' are not", asyn
   ]);
 });
 
-test("an id that another pod has by now is not taken from it", async () => {
+test("does not reassign an id that another pod has now", async () => {
   owners.retain("pod-1", ["s1"]);
   owners.retain("pod-1", []);
   owners.retain("pod-2", ["s1"]);

@@ -173,7 +173,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   expect(kinds(facts)).toEqual(want);
 });
 
-test("the grace is what is left of it", () => {
+test("stops containers with the remaining grace period", () => {
   const facts = podFacts({ pod: deleted, sandboxes: [aSandbox()], containers: [aRun()] });
   expect(planPod(facts, NOW_MS + 15_000)[0]).toEqual({
     kind: "stopContainer",
@@ -185,7 +185,7 @@ test("the grace is what is left of it", () => {
   ).toEqual(["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"]);
 });
 
-test("containers wait for those before them", () => {
+test("containers wait for the init containers before them", () => {
   const pod = aPod({ initContainers: [aContainer({ name: "one" }), aContainer({ name: "two" })] });
   const facts = podFacts({ pod, sandboxes: [aSandbox()] });
   expect(planPod(facts, NOW_MS).at(-1)).toMatchObject({ container: "one" });
@@ -197,7 +197,7 @@ test("containers wait for those before them", () => {
   expect(kinds({ ...facts, containers: [two, one] })).toEqual([]);
 });
 
-describe("sandboxes that die at once are made ever later", () => {
+describe("delay of sandboxes that die at once", () => {
   test.each([
     { attempt: 0, want: "stopSandbox" },
     { attempt: 1, want: "wait" },
@@ -210,7 +210,7 @@ describe("sandboxes that die at once are made ever later", () => {
   });
 });
 
-test("no more than what --previous shows is kept of the dead", () => {
+test("retains only the ended container that --previous shows", () => {
   const dead = [3, 2, 1].map((attempt) =>
     aRun({ id: `c${String(attempt)}`, attempt, state: "EXITED" }),
   );
@@ -225,7 +225,7 @@ test("no more than what --previous shows is kept of the dead", () => {
   ]);
 });
 
-describe("a start is put off", () => {
+describe("delay of a restart", () => {
   const second = 1_000_000_000n;
 
   test.each([
@@ -505,7 +505,7 @@ describe("a plan", () => {
     );
   });
 
-  test("keeps two dead containers of a name, of which the newest may be one", () => {
+  test("retains two ended containers of a name, including the newest", () => {
     const dead = [3, 2, 1].map((attempt) =>
       aRun({ id: `c${String(attempt)}`, attempt, state: "EXITED", exitCode: 0 }),
     );

@@ -22,7 +22,7 @@ function buildCondition({ conditions = [] }: PodStatus, type: string) {
   return conditions.find((one) => one.type === type);
 }
 
-test("a new pod is pending since now, without addresses", () => {
+test("a new pod is pending from now on, without addresses", () => {
   const { conditions, containerStatuses, ...rest } = statusOf();
   expect(rest).toEqual({
     phase: "Pending",
@@ -33,7 +33,7 @@ test("a new pod is pending since now, without addresses", () => {
   expect([conditions?.length, containerStatuses?.length]).toEqual([4, 1]);
 });
 
-test("its start stays what it was", () => {
+test("retains its start time", () => {
   const startTime = "2026-11-28T09:00:00Z";
   expect(statusOf({ status: { startTime } }).startTime).toBe(startTime);
 });
@@ -69,7 +69,7 @@ describe("its addresses are", () => {
   });
 });
 
-test("init containers have statuses of their own, where there are some", () => {
+test("has separate statuses for init containers, if any", () => {
   expect(statusOf()).not.toHaveProperty("initContainerStatuses");
   const initContainers = [aContainer({ name: "init" })];
   const status = statusOf({ spec: { initContainers } });
@@ -78,7 +78,7 @@ test("init containers have statuses of their own, where there are some", () => {
   expect(buildCondition(status, "Initialized")).toMatchObject({ status: "False" });
 });
 
-test("a pod that never begins says why", () => {
+test("reports why a pod does not start", () => {
   const rejection = { reason: "OutOfcpu", message: "no processor is left" };
   expect(statusOf({ rejection })).toMatchObject({ phase: "Failed", ...rejection });
   const begun = statusOf({ rejection, sandboxes: [aSandbox()] });
@@ -88,13 +88,13 @@ test("a pod that never begins says why", () => {
 test.each([
   { exitCode: 0, want: ["Succeeded", "PodCompleted"] },
   { exitCode: 1, want: ["Failed", "PodFailed"] },
-])("a pod whose container ended with $exitCode is over", ({ exitCode, want }) => {
+])("a pod whose container ended with $exitCode is finished", ({ exitCode, want }) => {
   const containers = [aRun({ state: "EXITED", exitCode })];
   const status = statusOf({ sandboxes: [aSandbox()], containers });
   expect([status.phase, buildCondition(status, "Ready")?.reason]).toEqual(want);
 });
 
-test("a pod that runs is initialized and ready", () => {
+test("a running pod is initialized and ready", () => {
   const before = [{ type: "example.com/Gate", status: "True" } as const];
   const status = statusOf({
     sandboxes: [aSandbox()],

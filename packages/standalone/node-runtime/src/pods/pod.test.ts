@@ -15,7 +15,7 @@ async function aWorld(pod = aPod()): Promise<PodWorld> {
   return world;
 }
 
-test("a new pod runs, and its status says so", async () => {
+test("a new pod runs and reports it in its status", async () => {
   const world = await aWorld();
   expect(await world.remains()).toEqual(["sandbox 0 READY", "compute 0 RUNNING"]);
   const { status } = (await world.pod()) ?? {};
@@ -31,7 +31,7 @@ test("a new pod runs, and its status says so", async () => {
   expect(compute?.containerID).toMatch(/^fake:\/\/container-/);
 });
 
-test("at rest nothing is written and nothing is changed", async () => {
+test("a steady state causes no writes and no changes", async () => {
   const world = await aWorld();
   const before = [world.runtime.calls.length, world.writes.length];
   await world.run();
@@ -39,7 +39,7 @@ test("at rest nothing is written and nothing is changed", async () => {
 });
 
 test.each(["runSandbox", "startContainer"] as const)(
-  "a start whose %s fails may have left something, which is looked for",
+  "a start whose %s fails is followed by a check for leftovers",
   async (call) => {
     const world = new PodWorld();
     const error = new AppError("CRI_FAILED", { call, status: "UNKNOWN", reason: "ttrpc: closed" });
@@ -54,7 +54,7 @@ test.each(["runSandbox", "startContainer"] as const)(
   },
 );
 
-test("init containers run one after the other, before the others", async () => {
+test("init containers run one after the other, before the other containers", async () => {
   const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];
   const world = await aWorld(aPod({ initContainers }));
   expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 RUNNING"]);
@@ -69,7 +69,7 @@ test("init containers run one after the other, before the others", async () => {
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
 
-test("an init container that fails ends a pod that is never restarted", async () => {
+test("a failing init container fails a pod that is never restarted", async () => {
   const world = await aWorld(aPod({ initContainers: [aContainer({ name: "one" })] }));
   world.runtime.endContainer(await world.running("one"), { exitCode: 3 });
   await world.run();
@@ -93,7 +93,7 @@ test.each([
   },
 );
 
-test("who was killed for want of memory is told so", async () => {
+test("reports a container killed for lack of memory", async () => {
   const world = await aWorld();
   world.runtime.endContainer(await world.running(), { exitCode: 137, reason: "OOMKilled" });
   await world.run();
@@ -101,7 +101,7 @@ test("who was killed for want of memory is told so", async () => {
   expect(state?.terminated).toMatchObject({ exitCode: 137, reason: "OOMKilled" });
 });
 
-test("a container that keeps ending is started ever later", async () => {
+test("restarts a container that keeps ending with increasing delays", async () => {
   const world = await aWorld(aPod(ALWAYS));
   const waited: number[] = [];
   for (let round = 0; round < 8; round += 1) {
@@ -123,7 +123,7 @@ test("a container that keeps ending is started ever later", async () => {
   expect((await world.remains()).filter((one) => one.startsWith("compute"))).toHaveLength(2);
 });
 
-test("while it waits to be started again the status says why", async () => {
+test("reports why a container waits for its restart", async () => {
   const world = await aWorld(aPod(ALWAYS));
   world.runtime.endContainer(await world.running(), { exitCode: 1 });
   await world.run();
@@ -134,7 +134,7 @@ test("while it waits to be started again the status says why", async () => {
   expect(status?.lastState?.terminated?.exitCode).toBe(1);
 });
 
-test("a deleted pod is asked to end, ends, and nothing of it is left", async () => {
+test("a deleted pod is stopped, and nothing remains", async () => {
   const world = await aWorld();
   await world.requestDeletion(30);
   await world.run();
@@ -145,7 +145,7 @@ test("a deleted pod is asked to end, ends, and nothing of it is left", async () 
   expect(world.files.paths).toEqual([]);
 });
 
-test("how a deleted pod ended is told before it goes", async () => {
+test("reports the end of a deleted pod before the object is deleted", async () => {
   const world = await aWorld();
   await world.requestDeletion(30);
   await world.run();
@@ -153,7 +153,7 @@ test("how a deleted pod ended is told before it goes", async () => {
   expect(world.writes.slice(-2)).toEqual(["patch pods ns/a", "delete pods ns/a"]);
 });
 
-test("one that does not end is ended when its grace is over", async () => {
+test("kills a container that does not stop within the grace period", async () => {
   const world = await aWorld();
   world.runtime.ignoresStop = () => true;
   await world.requestDeletion(30);
@@ -164,7 +164,7 @@ test("one that does not end is ended when its grace is over", async () => {
   expect(await world.remains()).toEqual([]);
 });
 
-test("a shorter grace is passed on", async () => {
+test("forwards a shorter grace period", async () => {
   const world = await aWorld();
   world.runtime.ignoresStop = () => true;
   await world.requestDeletion(30);
@@ -174,7 +174,7 @@ test("a shorter grace is passed on", async () => {
   expect(world.runtime.calls).toContain("stopContainer container-2 5");
 });
 
-test("what is left of a pod whose object is gone is removed", async () => {
+test("removes the leftovers of a deleted pod", async () => {
   const world = await aWorld();
   await world.store.delete(
     { group: "", version: "v1", kind: "Pod", resource: "pods", namespaced: true },
@@ -196,7 +196,7 @@ test("a pod that is never restarted fails when its sandbox dies", async () => {
   expect(await world.remains()).toEqual(["sandbox 0 NOTREADY", "compute 0 EXITED"]);
 });
 
-test("another one gets a new sandbox, and its container counts on", async () => {
+test("a restartable pod gets a new sandbox and a higher restart count", async () => {
   const world = await aWorld(aPod(ALWAYS));
   world.runtime.reboot();
   await world.run();
@@ -205,7 +205,7 @@ test("another one gets a new sandbox, and its container counts on", async () => 
   expect(status?.restartCount).toBe(1);
 });
 
-test("init containers begin anew, from the first, when the sandbox dies between them", async () => {
+test("init containers run again from the first when the sandbox dies between them", async () => {
   const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];
   const world = await aWorld(aPod({ ...ALWAYS, initContainers }));
   world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
@@ -216,7 +216,7 @@ test("init containers begin anew, from the first, when the sandbox dies between 
   expect(await world.remains()).toEqual(["sandbox 1 READY", "one 1 RUNNING"]);
 });
 
-test("a pod that may not run fails, says why, and nothing is made", async () => {
+test("a forbidden pod fails with a reason, and nothing is created", async () => {
   const world = await aWorld(aPod({ hostNetwork: true, hostPID: true }));
   const { status } = (await world.pod()) ?? {};
   expect(status).toMatchObject({ phase: "Failed", reason: "PodForbidden" });
@@ -225,7 +225,7 @@ test("a pod that may not run fails, says why, and nothing is made", async () => 
   expect(world.runtime.calls).toEqual([]);
 });
 
-test("a container that would run as root is told of, and the pod waits", async () => {
+test("reports a container that would run as root, and the pod waits", async () => {
   const image = { ...IMAGE, id: "sha256:2", tags: ["localhost/root:dev"], uid: 0 };
   const world = new PodWorld();
   world.runtime.putImage(image);
@@ -238,7 +238,7 @@ test("a container that would run as root is told of, and the pod waits", async (
   expect(waiting?.message).toContain("securityContext.runAsUser");
 });
 
-test("an image is fetched, and the pod goes on when it is there", async () => {
+test("pulls an image, then starts the pod", async () => {
   const world = new PodWorld();
   world.runtime.putRemoteImage({ ...IMAGE, id: "sha256:3", tags: ["reg/x:1"] });
   await world.put(aPod({ containers: [aContainer({ image: "reg/x:1" })] }));
@@ -250,7 +250,7 @@ test("an image is fetched, and the pod goes on when it is there", async () => {
 test.each([
   { name: "by one of the pod's secrets", secrets: ["none", "wrong", "right"], state: "RUNNING" },
   { name: "by no other secret", secrets: ["wrong"], state: "absent" },
-])("an image that is not for everybody is fetched $name", async ({ secrets, state }) => {
+])("pulls a private image $name", async ({ secrets, state }) => {
   const world = new PodWorld();
   for (const [name, password] of [["wrong", "guess"] as const, ["right", "pw"] as const]) {
     const config = JSON.stringify({ auths: { "reg.example": { username: "me", password } } });
@@ -268,7 +268,7 @@ test.each([
   expect((await world.remains()).includes("compute 0 RUNNING")).toBe(state === "RUNNING");
 });
 
-test("an image that cannot be fetched is told of, and asked for ever later", async () => {
+test("reports a failed pull, and retries with increasing delays", async () => {
   const world = await aWorld(aPod({ containers: [aContainer({ image: "reg/none:1" })] }));
   const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
   expect(waiting?.reason).toBe("ImagePullBackOff");
@@ -285,7 +285,7 @@ test("an image that cannot be fetched is told of, and asked for ever later", asy
   expect(pulls()).toBe(2);
 });
 
-test("an image that is never fetched is waited for", async () => {
+test("waits for an image that is never pulled", async () => {
   const world = await aWorld(
     aPod({ containers: [aContainer({ image: "guest", imagePullPolicy: "Never" })] }),
   );
@@ -298,7 +298,7 @@ test("an image that is never fetched is waited for", async () => {
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
 
-test("an image that is mounted is waited for, and told of", async () => {
+test("waits for a mounted image, and reports it", async () => {
   const volumes = [{ name: "k", image: { reference: "guest", pullPolicy: "Never" as const } }];
   const world = await aWorld(aPod({ volumes }));
   const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
@@ -309,7 +309,7 @@ test("an image that is mounted is waited for, and told of", async () => {
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
 
-test("what a volume lacks is told, and the pod goes on when it is there", async () => {
+test("reports a missing volume object, and continues when it exists", async () => {
   const world = new PodWorld();
   world.volumeProblem = "ConfigMap x is not there";
   await world.put(aPod());
@@ -323,7 +323,7 @@ test("what a volume lacks is told, and the pod goes on when it is there", async 
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
 
-test("while the runtime is away nothing is told of the pod, and then it goes on", async () => {
+test("reports nothing while the runtime is unavailable, then continues", async () => {
   const world = await aWorld();
   const before = (await world.pod())?.status;
   world.runtime.stop();
@@ -334,7 +334,7 @@ test("while the runtime is away nothing is told of the pod, and then it goes on"
   expect((await world.pod())?.status).toEqual(before);
 });
 
-test("an unhealthy container is ended and started again", async () => {
+test("kills and restarts an unhealthy container", async () => {
   const world = await aWorld(aPod(ALWAYS));
   const id = await world.running();
   world.health.set(id, { isStarted: true, isReady: false, isUnhealthy: true });
@@ -342,7 +342,7 @@ test("an unhealthy container is ended and started again", async () => {
   expect(await world.running()).not.toBe(id);
 });
 
-test("one that is not ready yet makes the pod not ready", async () => {
+test("a container that is not ready makes the pod not ready", async () => {
   const world = await aWorld();
   world.health.set(await world.running(), { isStarted: true, isReady: false, isUnhealthy: false });
   await world.run();
@@ -357,30 +357,27 @@ test.each(
     { at, when: "before" as const },
     { at, when: "after" as const },
   ]),
-)(
-  "a process that dies $when effect $at makes nothing twice and leaves nothing",
-  async ({ at, when }) => {
-    const world = new PodWorld();
-    world.crashInjector.crashAt(at, when);
-    await world.put(aPod({ initContainers: [aContainer({ name: "one" })] }));
-    await world.run();
-    const init = (await world.remains()).some((one) => one === "one 0 RUNNING");
-    expect(init).toBe(true);
-    world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
-    await world.run();
-    await world.run();
-    expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 EXITED", "compute 0 RUNNING"]);
-    await world.requestDeletion(30);
-    await world.run();
-    await world.run();
-    expect(await world.remains()).toEqual([]);
-    expect(await world.pod()).toBeUndefined();
-    expect(world.runtime.calls.filter((call) => call.startsWith("runSandbox"))).toHaveLength(1);
-    expect(world.files.paths).toEqual([]);
-  },
-);
+)("a crash $when effect $at causes no duplicates and no leftovers", async ({ at, when }) => {
+  const world = new PodWorld();
+  world.crashInjector.crashAt(at, when);
+  await world.put(aPod({ initContainers: [aContainer({ name: "one" })] }));
+  await world.run();
+  const init = (await world.remains()).some((one) => one === "one 0 RUNNING");
+  expect(init).toBe(true);
+  world.runtime.endContainer(await world.running("one"), { exitCode: 0 });
+  await world.run();
+  await world.run();
+  expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 EXITED", "compute 0 RUNNING"]);
+  await world.requestDeletion(30);
+  await world.run();
+  await world.run();
+  expect(await world.remains()).toEqual([]);
+  expect(await world.pod()).toBeUndefined();
+  expect(world.runtime.calls.filter((call) => call.startsWith("runSandbox"))).toHaveLength(1);
+  expect(world.files.paths).toEqual([]);
+});
 
-test("a pod that asks for more than the node has is over before it begins, and says of what", async () => {
+test("rejects a pod that requests more than the node has, with the resource", async () => {
   const resources = { requests: { memory: "200Gi" } };
   const world = await aWorld(aPod({ containers: [aContainer({ resources })] }));
   expect(await world.remains()).toEqual([]);

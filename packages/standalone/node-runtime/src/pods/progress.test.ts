@@ -28,7 +28,7 @@ function aStatus(name: string, state: object, containerID = "fake://c0") {
   return { name, image: "i", imageID: "i", ready: false, restartCount: 0, containerID, state };
 }
 
-describe("a container's end", () => {
+describe("the end of a container", () => {
   test.each<{ name: string; pod?: Pod; containers?: PodFacts["containers"]; want: unknown }>([
     { name: "is none before it was made", want: undefined },
     { name: "is none while it runs", containers: [aRun()], want: undefined },
@@ -126,7 +126,7 @@ describe("the next init container", () => {
   });
 });
 
-describe("a pod", () => {
+describe("phase of a pod", () => {
   const two = aPod({ containers: [aContainer(), aContainer({ name: "other" })] });
   const always = aPod({ restartPolicy: "Always" });
   const dead = { sandboxes: [aSandbox({ state: "NOTREADY" })] };
@@ -248,7 +248,7 @@ test.each([
   },
 );
 
-describe("of a pod that is never restarted runs again", () => {
+describe("a container that is never restarted runs again after", () => {
   const message = "context canceled";
   const cut = { state: "EXITED", exitCode: 128, reason: "StartError", startedAt: 0n } as const;
   test.each([
@@ -272,11 +272,11 @@ describe("of a pod that is never restarted runs again", () => {
   });
 });
 
-test("nanoseconds are cut to milliseconds", () => {
+test("truncates nanoseconds to milliseconds", () => {
   expect(toMilliseconds(1_999_999n)).toBe(1);
 });
 
-describe("the next start is put off", () => {
+describe("delay of the next start", () => {
   test.each([
     { name: "not for a container of before", annotations: {}, ran: 1n, want: 0 },
     { name: "not by what is no number", annotations: { [KEY]: "x" }, ran: 1n, want: 0 },
@@ -291,7 +291,7 @@ describe("the next start is put off", () => {
     expect(parseRestartDelay(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
   });
 
-  test("also where the container never ran, however late it failed", () => {
+  test("also if the container never ran, however late it failed", () => {
     const times = { startedAt: 0n, finishedAt: 700n * SECOND };
     expect(parseRestartDelay(aRun({ annotations: { [KEY]: "20" }, ...times }))).toBe(40);
   });

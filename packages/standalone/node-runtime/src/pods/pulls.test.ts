@@ -60,7 +60,7 @@ async function pull(pulls: Pulls, use: ImageUse, password?: string): Promise<voi
   while ((await find(pulls, { ...use, uid: "onlooker" })) === "pulling") await Promise.resolve();
 }
 
-test("who is refused by the registry holds up nobody else", async () => {
+test("a rejected pull delays no other pod", async () => {
   const { pulls } = setUp();
   await pull(pulls, useOf("uid-1"), "wrong");
   expect(await find(pulls, useOf("uid-1"))).toBe("failed");
@@ -69,14 +69,14 @@ test("who is refused by the registry holds up nobody else", async () => {
   expect(await find(pulls, useOf("uid-2"))).toBe("present");
 });
 
-test("nothing is remembered of a pod that is gone", async () => {
+test("forgets the failure of a deleted pod", async () => {
   const { pulls } = setUp();
   await pull(pulls, useOf("uid-1"), "wrong");
   pulls.forget("uid-1");
   expect(await find(pulls, useOf("uid-1"))).toBe("absent");
 });
 
-test("what a secret has fetched is there for who shows the same, also after a start", async () => {
+test("an image pulled with a secret is available to the same credentials, also after a restart", async () => {
   const { pulls, start } = setUp();
   await pull(pulls, useOf("uid-1"), "right");
   for (const each of [pulls, start()]) {
@@ -91,14 +91,14 @@ test("what a secret has fetched is there for who shows the same, also after a st
 test.each([
   { name: "its id", reference: "id-a" },
   { name: "a part of its id", reference: "id" },
-])("what a secret has fetched is not to be had by $name", async ({ reference }) => {
+])("an image pulled with a secret is not available by $name", async ({ reference }) => {
   const { pulls, runtime } = setUp();
   await pull(pulls, useOf("uid-1"), "right");
   runtime.findImage = () => Promise.resolve(IMAGE);
   expect(await find(pulls, useOf("uid-2", "IfNotPresent", reference))).toBe("absent");
 });
 
-test("a registry that asks for nothing has given it to everybody, from that repository", async () => {
+test("an anonymous pull makes the image available to all pods under this repository", async () => {
   const { pulls, runtime } = setUp();
   const copy = { tags: ["evil.example/a:1"], digests: ["evil.example/a@sha256:0"] };
   runtime.putRemoteImage({ ...IMAGE, ...copy });
@@ -112,7 +112,7 @@ test("a registry that asks for nothing has given it to everybody, from that repo
   expect(await find(pulls, useOf("uid-2"))).toBe("absent");
 });
 
-test("a container that is given another image before its start has not fetched that", async () => {
+test("a container whose image changes before its start has not pulled the new image", async () => {
   const { pulls, runtime } = setUp();
   runtime.putRemoteImage({ ...IMAGE, id: "id-b", tags: ["reg.example/b:1"], digests: [] });
   await pull(pulls, useOf("uid-1"), "right");
@@ -120,7 +120,7 @@ test("a container that is given another image before its start has not fetched t
   expect(await find(pulls, useOf("uid-2"))).toBe("absent");
 });
 
-test("what nobody has asked a registry for is everybody's, and no registry's", async () => {
+test("an image without a registry is available to all pods, a registry's copy is not", async () => {
   const { marked, pulls, runtime } = setUp();
   runtime.putImage({ ...IMAGE, digests: [] });
   expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
@@ -131,7 +131,7 @@ test("what nobody has asked a registry for is everybody's, and no registry's", a
   expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
 });
 
-test("no registry is asked for names below localhost/", async () => {
+test("does not contact a registry for names below localhost/", async () => {
   const { pulls } = setUp();
   const facts = await pulls.find(useOf("uid-1", "Always", "localhost/x:1"), asMe(undefined));
   expect(facts).toMatchObject({
@@ -145,7 +145,7 @@ test("no registry is asked for names below localhost/", async () => {
   });
 });
 
-test("who may have an image is forgotten with it, and what is no such file grants nothing", async () => {
+test("grants are deleted with the image, and an invalid file grants nothing", async () => {
   const { files, pulls, start } = setUp();
   await pull(pulls, useOf("uid-1"), "right");
   await files.writeAtomic("/images/id-a", '{"reg.example/a":[1]}');

@@ -29,7 +29,7 @@ async function aWorld(pod: Pod) {
   return { world, patches, facts, current };
 }
 
-test("a status is patched once, and not again while it says so already", async () => {
+test("patches a status once, and not again while it is unchanged", async () => {
   const { world, patches, facts, current } = await aWorld(aPod());
   await reportStatus(facts(), world.deps);
   expect(patches).toMatchObject([
@@ -53,22 +53,25 @@ test.each<{ name: string; conditions: readonly Condition[]; isBound: boolean }>(
     conditions: [{ type: "kubevirt.io/virtual-machine-unpaused", status: "True" }],
     isBound: true,
   },
-])("a status with $name is bound to a version: $isBound", async ({ conditions, isBound }) => {
-  const { world, patches, facts, current } = await aWorld({ ...aPod(), status: { conditions } });
-  const { resourceVersion } = current().metadata;
-  await reportStatus(facts(), world.deps);
-  const [{ fields }] = patches as [{ fields: { metadata?: unknown } }];
-  expect(fields.metadata).toEqual(isBound ? { resourceVersion } : undefined);
-});
+])(
+  "a status with $name is sent with a resource version: $isBound",
+  async ({ conditions, isBound }) => {
+    const { world, patches, facts, current } = await aWorld({ ...aPod(), status: { conditions } });
+    const { resourceVersion } = current().metadata;
+    await reportStatus(facts(), world.deps);
+    const [{ fields }] = patches as [{ fields: { metadata?: unknown } }];
+    expect(fields.metadata).toEqual(isBound ? { resourceVersion } : undefined);
+  },
+);
 
-test("a pod that may not begin is reported once, with its reason", async () => {
+test("reports a rejected pod once, with the reason", async () => {
   const { world, facts } = await aWorld(aPod());
   const rejection = { reason: "PodForbidden", message: "spec.hostPID" };
   await reportStatus(facts({ sandboxes: [], containers: [], rejection }), world.deps);
   expect(world.notes).toEqual([{ type: "Warning", ...rejection }]);
 });
 
-test("a pod that has begun is not reported as refused", async () => {
+test("does not report a started pod as rejected", async () => {
   const { world, facts } = await aWorld(aPod());
   await reportStatus(facts({ rejection: { reason: "PodForbidden", message: "m" } }), world.deps);
   expect(world.notes).toEqual([]);
@@ -100,11 +103,11 @@ test.each([
     current: { ...POD, spec: { ...POD.spec, activeDeadlineSeconds: 1 } },
     want: true,
   },
-] as const)("$name is looked at: $want", ({ current, want }) => {
+] as const)("$name triggers a pass: $want", ({ current, want }) => {
   expect(needsPass({ kind: "updated", previous: POD, current })).toBe(want);
 });
 
-test("a pod that comes or goes is looked at", () => {
+test("an added or deleted pod triggers a pass", () => {
   expect(needsPass({ kind: "added", current: POD })).toBe(true);
   expect(needsPass({ kind: "deleted", previous: POD })).toBe(true);
 });

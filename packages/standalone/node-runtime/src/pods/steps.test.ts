@@ -49,7 +49,7 @@ async function putPod(pod: Pod = aPod()): Promise<void> {
 }
 
 describe("a sandbox", () => {
-  test("is made with directories for root only, and a hosts file that names the pod", async () => {
+  test("is created with root-only directories and a hosts file that names the pod", async () => {
     await putPod();
     const { sandboxContext } = await take({ kind: "runSandbox", attempt: 4 });
     expect(sandboxContext).toMatchObject({
@@ -61,13 +61,13 @@ describe("a sandbox", () => {
     expect(await world.files.readText(hosts)).toMatch(/^10\.244\.0\.2\ta$/m);
   });
 
-  test("that is gone at once is no home", async () => {
+  test("is not used if it disappears at once", async () => {
     await putPod();
     world.runtime.findSandbox = () => Promise.resolve(undefined);
     expect((await take({ kind: "runSandbox", attempt: 0 })).sandboxContext).toBeUndefined();
   });
 
-  test("that is stopped has given its network back, until it is removed", async () => {
+  test("is recorded as released from stop to removal", async () => {
     await putPod();
     const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
     const id = sandboxContext?.id ?? "";
@@ -80,7 +80,7 @@ describe("a sandbox", () => {
   test.each([
     { name: "by itself", kill: true, want: 1 },
     { name: "in order", kill: false, want: 0 },
-  ])("that ended $name is swept after: $want times", async ({ kill, want }) => {
+  ])("that ended $name is swept after removal: $want times", async ({ kill, want }) => {
     await putPod();
     const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
     if (kill) world.runtime.killSandbox(sandboxContext?.id ?? "");
@@ -90,13 +90,13 @@ describe("a sandbox", () => {
 });
 
 describe("volumes", () => {
-  test("are made when it is their turn", async () => {
+  test("are prepared when their step is due", async () => {
     await putPod(aPod({ volumes: [{ name: "v", emptyDir: {} }] }));
     const { volumes } = await take({ kind: "prepareVolumes" });
     expect(volumes).toEqual(new Map([["v", `/p/${UID}/v`]]));
   });
 
-  test("that were begun before are waited for, and not made twice", async () => {
+  test("that are already in preparation are awaited, not prepared twice", async () => {
     await putPod();
     const pendingVolumes = Promise.resolve(new Map([["v", "/early"]]));
     const { volumes } = await take({ kind: "prepareVolumes" }, aProgress({ pendingVolumes }));
@@ -104,7 +104,7 @@ describe("volumes", () => {
     expect(directories).toEqual([]);
   });
 
-  test("begin for a pod, and not for one whose object is gone", async () => {
+  test("are prepared for a pod, but not for a deleted one", async () => {
     const progress = aProgress();
     startVolumes(deps, await observe(UID, deps), progress);
     expect(progress.pendingVolumes).toBeUndefined();
@@ -117,7 +117,7 @@ describe("volumes", () => {
 describe("a container", () => {
   const start = { kind: "startContainer", container: "compute", attempt: 0 } as const;
 
-  test("starts in the sandbox that runs, whoever made it", async () => {
+  test("starts in the running sandbox, even if a previous process created it", async () => {
     await putPod();
     await take({ kind: "runSandbox", attempt: 0 });
     await take(start, aProgress({ volumes: new Map() }));
@@ -131,21 +131,21 @@ describe("a container", () => {
       action: { ...start, container: "other" },
       volumes: new Map<string, string>(),
     },
-  ])("is not made when $name", async ({ action, volumes }) => {
+  ])("is not created when $name", async ({ action, volumes }) => {
     await putPod();
     if (action !== start) await take({ kind: "runSandbox", attempt: 0 });
     await take(action, aProgress({ volumes }));
     expect(world.runtime.calls.filter((call) => /Container/.test(call))).toEqual([]);
   });
 
-  test("is not made before its volumes are", async () => {
+  test("is not created before its volumes", async () => {
     await putPod();
     await take({ kind: "runSandbox", attempt: 0 });
     await take(start);
     expect(world.runtime.calls.filter((call) => /Container/.test(call))).toEqual([]);
   });
 
-  test("is asked to end, and removed", async () => {
+  test("is stopped and removed", async () => {
     await putPod();
     await world.run();
     const id = await world.running();
@@ -156,7 +156,7 @@ describe("a container", () => {
   });
 });
 
-test("an image that the pod does not need is not pulled", async () => {
+test("does not pull an image that the pod does not need", async () => {
   await putPod(aPod({ containers: [aContainer({ image: "reg/x:1" })] }));
   await take({ kind: "pullImage", reference: "reg/other:1" });
   expect(world.runtime.calls).toEqual([]);
@@ -164,7 +164,7 @@ test("an image that the pod does not need is not pulled", async () => {
   expect(world.notes.map(({ about }) => about)).toContain("reg/x:1");
 });
 
-test("remains are logs of the pod and no others, its directory, and what is remembered of it", async () => {
+test("removes the pod's logs, its directory and its state, without affecting other pods", async () => {
   const kept: unknown[] = [];
   deps = {
     ...deps,
@@ -183,13 +183,13 @@ test("remains are logs of the pod and no others, its directory, and what is reme
   expect(deps.stepBackoff.findHeld({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
 });
 
-test("a step that needs the object does nothing once that is gone", async () => {
+test("a step that needs the object does nothing after its deletion", async () => {
   await take({ kind: "runSandbox", attempt: 0 });
   await take({ kind: "deleteObject" });
   expect([world.runtime.calls, world.writes]).toEqual([[], []]);
 });
 
-test("the object is deleted at once, and no other of its name", async () => {
+test("deletes the object at once, by its uid", async () => {
   await putPod();
   const options: unknown[] = [];
   world.store.delete = (_type, _key, given) => Promise.resolve(void options.push(given));
@@ -201,7 +201,7 @@ describe("one pass", () => {
   test.each([
     { code: "KUBE_NOT_FOUND", passes: true },
     { code: "KUBE_CONFLICT", passes: false },
-  ] as const)("goes on after $code of its report: $passes", async ({ code, passes }) => {
+  ] as const)("continues after $code from the status report: $passes", async ({ code, passes }) => {
     await putPod();
     const error = new AppError(code, { resource: "pods", object: "ns/a" });
     world.store.patch = () => Promise.reject(error);
@@ -212,7 +212,7 @@ describe("one pass", () => {
     expect(thrown).toBe(passes ? undefined : error);
   });
 
-  test("probes the containers that run, with the addresses of their pod", async () => {
+  test("probes running containers with the addresses of their pod", async () => {
     const probed: string[] = [];
     deps = {
       ...deps,
@@ -234,7 +234,7 @@ describe("one pass", () => {
     expect(probed).toHaveLength(1);
   });
 
-  test("of a pod that waits comes again when that is over", async () => {
+  test("of a waiting pod is repeated at the end of the wait", async () => {
     await putPod();
     await world.run();
     await world.requestDeletion(30);
@@ -256,7 +256,7 @@ async function aWorld(kind: "Directory" | "BlockDevice" | undefined): Promise<Po
   return world;
 }
 
-test("a device that is one is given to the container", async () => {
+test("passes a block device to the container", async () => {
   const world = await aWorld("BlockDevice");
   expect(await world.remains()).toContain("compute 0 RUNNING");
 });
@@ -264,15 +264,12 @@ test("a device that is one is given to the container", async () => {
 test.each([
   { kind: "Directory", words: "is Directory" },
   { kind: undefined, words: "is not there" },
-] as const)(
-  "a device that $words makes no container, and its pod says so",
-  async ({ kind, words }) => {
-    const world = await aWorld(kind);
-    expect(await world.remains()).toEqual(["sandbox 0 READY"]);
-    const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
-    expect(waiting?.message).toContain(`/p/${UID}/v must be a device, and ${words}`);
-  },
-);
+] as const)("reports a device that $words, and creates no container", async ({ kind, words }) => {
+  const world = await aWorld(kind);
+  expect(await world.remains()).toEqual(["sandbox 0 READY"]);
+  const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+  expect(waiting?.message).toContain(`/p/${UID}/v must be a device, and ${words}`);
+});
 
 /** The configuration with which the runtime made the pod's container. */
 async function madeOf(world: PodWorld) {
@@ -283,7 +280,7 @@ function withEnv(env: NonNullable<Pod["spec"]["containers"][number]["env"]>): Po
   return aPod({ containers: [aContainer({ env })] });
 }
 
-test("variables are read from ConfigMaps and Secrets of the pod's namespace", async () => {
+test("reads variables from ConfigMaps and Secrets of the pod's namespace", async () => {
   const world = new PodWorld();
   const meta = (name: string, namespace = "ns") => ({ metadata: { name, namespace } });
   world.store.put(CONFIG_MAPS, {
@@ -339,7 +336,7 @@ test.each(["ConfigMap", "Secret"])("an empty %s has no keys", async (kind) => {
   expect((await madeOf(world))?.env.map(([name]) => name)).not.toContain("MODE");
 });
 
-test("the directory of a container's log is made for root only, before the container", async () => {
+test("creates the root-only log directory before the container", async () => {
   const world = new PodWorld();
   const made: string[] = [];
   const ensureDirectory = world.files.ensureDirectory.bind(world.files);

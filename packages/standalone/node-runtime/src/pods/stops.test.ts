@@ -30,7 +30,7 @@ beforeEach(() => {
   stops = createStops({ runtime, clock, log, wake });
 });
 
-test("a pod is woken when its container has ended", async () => {
+test("triggers a pod when its container has ended", async () => {
   stops.begin("pod-1", "c1", 30);
   await settle();
   expect([requests, woken]).toEqual([["c1 30"], []]);
@@ -39,7 +39,7 @@ test("a pod is woken when its container has ended", async () => {
   expect([woken, log.lines]).toEqual([["pod-1 0"], []]);
 });
 
-test("a pod is woken in a second when its container could not be ended, and the log says why", async () => {
+test("triggers a pod after a second when its container cannot be stopped, and logs the reason", async () => {
   stops.begin("pod-1", "c1", 30);
   pending[0]?.reject(new Error("no such process"));
   await settle();
@@ -59,23 +59,20 @@ test.each([
   { name: "less than a second sooner", afterMs: 10_001, grace: 19, want: false },
   { name: "a second sooner", afterMs: 10_000, grace: 19, want: true },
   { name: "at once", afterMs: 0, grace: 0, want: true },
-])(
-  "a container that ends is asked again where it must end $name",
-  async ({ afterMs, grace, want }) => {
-    stops.begin("pod-1", "c1", 30);
-    await clock.advance(afterMs);
-    stops.begin("pod-1", "c1", grace);
-    expect(requests.slice(1)).toEqual(want ? [`c1 ${String(grace)}`] : []);
-  },
-);
+])("repeats the stop of a container that must end $name", async ({ afterMs, grace, want }) => {
+  stops.begin("pod-1", "c1", 30);
+  await clock.advance(afterMs);
+  stops.begin("pod-1", "c1", grace);
+  expect(requests.slice(1)).toEqual(want ? [`c1 ${String(grace)}`] : []);
+});
 
-test("containers are asked each for themselves", () => {
+test("stops each container separately", () => {
   stops.begin("pod-1", "c1", 30);
   stops.begin("pod-1", "c2", 30);
   expect(requests).toEqual(["c1 30", "c2 30"]);
 });
 
-test("a container is asked again once the call has ended", async () => {
+test("repeats a stop after the call has ended", async () => {
   stops.begin("pod-1", "c1", 30);
   pending[0]?.resolve(undefined);
   await settle();
@@ -83,7 +80,7 @@ test("a container is asked again once the call has ended", async () => {
   expect(requests).toEqual(["c1 30", "c1 30"]);
 });
 
-test("the end of an earlier call leaves a later one under way", async () => {
+test("the end of an earlier call does not affect a later one", async () => {
   stops.begin("pod-1", "c1", 30);
   stops.begin("pod-1", "c1", 10);
   pending[0]?.resolve(undefined);

@@ -34,7 +34,7 @@ test.each<{ name: string; volume: object; want: string }>([
     volume: { downwardAPI: { items: [{ path: "p", fieldRef, resourceFieldRef: {} }] } },
     want: "spec.volumes[v].downwardAPI must be one of fieldRef, resourceFieldRef",
   },
-])("no volume is $name, whoever's pod it is", ({ volume, want }) => {
+])("rejects a volume that is $name in any pod", ({ volume, want }) => {
   expect(problemsOf({ volumes: [{ name: "v", ...volume }] })).toEqual([want]);
 });
 
@@ -61,7 +61,7 @@ test.each<{ name: string; container: Partial<Container>; want: string }>([
     container: { readinessProbe: { periodSeconds: 1, exec: {}, tcpSocket: { port: 1 } } },
     want: "readinessProbe must be one of exec, tcpSocket",
   },
-])("no container has $name", ({ container, want }) => {
+])("rejects a container with $name", ({ container, want }) => {
   const initContainers = [aContainer({ ...container, name: "first" })];
   expect(problemsOf({ initContainers, containers: [aContainer(container)] })).toEqual([
     `spec.initContainers[first].${want}`,
@@ -69,7 +69,7 @@ test.each<{ name: string; container: Partial<Container>; want: string }>([
   ]);
 });
 
-test("what is given once is not refused, nor nulls that a server fills in", () => {
+test("accepts a single source, and nulls that a server adds", () => {
   const volumes = [{ name: "v", emptyDir: {}, image: null } as never];
   const env = [{ name: "E", valueFrom: { fieldRef } }];
   const containers = [aContainer({ env, envFrom: [{ prefix: "P", secretRef: {} }] })];

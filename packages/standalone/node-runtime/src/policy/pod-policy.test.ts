@@ -16,7 +16,7 @@ function withContext(securityContext: Container["securityContext"]): Pod {
   });
 }
 
-test("a launcher may run", () => {
+test("accepts a launcher", () => {
   expect(podProblems(aPod())).toEqual([]);
 });
 
@@ -41,7 +41,7 @@ test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>
     spec: { securityContext: { seccompProfile: { type: "Unconfined" } } },
     want: ["spec.securityContext.seccompProfile"],
   },
-])("refused to others than the product: $name", ({ spec, want }) => {
+])("rejects in pods other than Patchbay's: $name", ({ spec, want }) => {
   expect(fieldsOf(aPod(spec))).toEqual(want);
   const metadata = aPod(spec, PRODUCT);
   expect(
@@ -56,7 +56,7 @@ test.each([
     metadata: { namespace: "tenant" },
     serviceAccountName: "virt-handler",
   },
-])("neither is the product: $name", ({ metadata, serviceAccountName }) => {
+])("does not treat as Patchbay's pod: $name", ({ metadata, serviceAccountName }) => {
   expect(fieldsOf(aPod({ hostPID: true, serviceAccountName }, metadata))).toEqual(["spec.hostPID"]);
 });
 
@@ -64,12 +64,12 @@ describe("a directory of the node", () => {
   const volumes = [{ name: "disks", hostPath: { path: "/srv/disks", type: "Directory" } }];
   const refused = ["spec.volumes[disks].hostPath"];
 
-  test("may be asked for by what runs as launchers do, as a directory that is there", () => {
+  test("is allowed as an existing directory for pods that run like launchers", () => {
     expect(fieldsOf(aPod({ volumes }))).toEqual([]);
   });
 
   test.each(["", "DirectoryOrCreate", "File", "BlockDevice", undefined])(
-    "may not be asked for as a path of type %s",
+    "is not allowed as a path of type %s",
     (type) => {
       const hostPath = { path: "/srv/disks", ...(type === undefined ? {} : { type }) };
       expect(fieldsOf(aPod({ volumes: [{ name: "disks", hostPath }] }))).toEqual(refused);
@@ -98,7 +98,7 @@ describe("a directory of the node", () => {
         initContainers: [aContainer({ name: "first", securityContext: { runAsGroup: 1000 } })],
       },
     },
-  ])("may not be asked for with $name", ({ spec }) => {
+  ])("is not allowed with $name", ({ spec }) => {
     expect(fieldsOf(aPod({ ...spec, volumes }))).toEqual(expect.arrayContaining(refused));
   });
 });
@@ -132,11 +132,14 @@ describe("a container", () => {
     ]);
   });
 
-  test.each([107, 1000, 2 ** 31 - 1])("may have group %d: its own, or a free one", (runAsGroup) => {
-    expect(fieldsOf(withContext({ runAsGroup }))).toEqual([]);
-  });
+  test.each([107, 1000, 2 ** 31 - 1])(
+    "may have group %d, its own or an unreserved one",
+    (runAsGroup) => {
+      expect(fieldsOf(withContext({ runAsGroup }))).toEqual([]);
+    },
+  );
 
-  test("may not take a port of the node, nor mount back into it", () => {
+  test("may not use a host port or bidirectional mount propagation", () => {
     const ports = [{ containerPort: 80, hostPort: 80 }];
     const volumeMounts = [
       { name: "v", mountPath: "/v", mountPropagation: "Bidirectional" as const },
@@ -147,7 +150,7 @@ describe("a container", () => {
     ]);
   });
 
-  test("before the others is judged as they are", () => {
+  test("is also checked as an init container", () => {
     const initContainers = [aContainer({ name: "first", securityContext: { privileged: true } })];
     expect(fieldsOf(aPod({ initContainers }))).toEqual([
       "spec.initContainers[first].securityContext.privileged",
@@ -171,7 +174,7 @@ test.each([
 });
 
 test.each(["../x", "", "A", "a/b", "a".repeat(64)])(
-  "what becomes a directory's name is one: %j is none, whoever's pod it is",
+  "rejects %j as the name of a directory in any pod",
   (name) => {
     const spec = { containers: [aContainer({ name })], serviceAccountName: "virt-handler" };
     expect(fieldsOf(aPod(spec, PRODUCT))).toEqual([`spec.containers[${name}].name`]);
@@ -181,7 +184,7 @@ test.each(["../x", "", "A", "a/b", "a".repeat(64)])(
   },
 );
 
-test("two containers of one name are one too many", () => {
+test("rejects two containers of one name", () => {
   const pod = aPod({ initContainers: [aContainer()] });
   expect(fieldsOf(pod)).toEqual(["spec.containers[compute].name"]);
 });

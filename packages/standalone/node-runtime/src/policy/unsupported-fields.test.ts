@@ -33,7 +33,7 @@ test.each<{ name: string; container: Partial<Container>; want: readonly string[]
     want: ["lifecycle.postStart", "lifecycle.preStop"],
   },
   { name: "a sidecar", container: { restartPolicy: "Always" }, want: ["restartPolicy"] },
-])("refused to all, by name: $name", ({ container, want }) => {
+])("rejects in any pod: $name", ({ container, want }) => {
   const initContainers = [aContainer({ ...container, name: "first" })];
   const pod = aPod({ initContainers, containers: [aContainer(container)] }, PRODUCT);
   expect(podProblems(pod).map(({ field }) => field)).toEqual([
@@ -70,7 +70,7 @@ test.each([
     isAdmitted: false,
   },
 ])(
-  "of a volume a mount may have one key of a ConfigMap: $name",
+  "subPath is only supported for one key of a ConfigMap: $name",
   ({ volume, subPath, isAdmitted }) => {
     const container = aContainer({ volumeMounts: [{ name: "v", mountPath: "/v", subPath }] });
     const problems = podProblems(

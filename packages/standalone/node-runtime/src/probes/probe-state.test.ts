@@ -52,7 +52,7 @@ test.each<Row>([
   expect(after(given).isSuccess).toBe(want);
 });
 
-test("settings have Kubernetes' defaults, and nothing is asked without a pause", () => {
+test("applies Kubernetes' defaults, and at least a pause between probes", () => {
   expect(parseProbeSettings({})).toEqual({
     initialDelayMs: 0,
     periodMs: 10_000,
@@ -128,7 +128,7 @@ describe("a container", () => {
       given: { liveness: false, readiness: true },
       want: [],
     },
-  ])("is asked $name", ({ given, want }) => {
+  ])("is probed $name", ({ given, want }) => {
     const all = states(given);
     expect([...all.keys()].filter((kind) => isProbeDue(kind, all))).toEqual(want);
   });

@@ -82,12 +82,12 @@ function health(id = ID) {
 }
 
 describe("probes", () => {
-  test("are none where the container has none", () => {
+  test("do not exist without a spec", () => {
     retain(podOf({}));
     expect(probes.findHealth(UID).size).toBe(0);
   });
 
-  test("are asked after their delay and in their period, and tell when it is news", async () => {
+  test("run after their delay and in their period, and report changes", async () => {
     retain(
       podOf({ readinessProbe: probe("ready", { initialDelaySeconds: 2, failureThreshold: 2 }) }),
     );
@@ -107,7 +107,7 @@ describe("probes", () => {
     expect(events).toEqual(["Readiness probe failed: said"]);
   });
 
-  test("of one pod are asked ten at a time", async () => {
+  test("run at most ten at a time per pod", async () => {
     const end = Promise.withResolvers<undefined>();
     ended = end.promise;
     const ids = Array.from({ length: 25 }, (_, index) => `c${String(index)}`);
@@ -120,7 +120,7 @@ describe("probes", () => {
     expect(asked).toHaveLength(25);
   });
 
-  test("leave a container alone that does not live, until it was started again", async () => {
+  test("skip an unhealthy container until it is restarted", async () => {
     answers.set("live", 1);
     const pod = podOf({ livenessProbe: probe("live", { failureThreshold: 1 }) });
     retain(pod);
@@ -136,7 +136,7 @@ describe("probes", () => {
     expect(asked).toEqual(["0 live", "10 live"]);
   });
 
-  test("begin when it has started, and its start is no longer asked for", async () => {
+  test("begin after the startup probe succeeded, which then ends", async () => {
     answers.set("start", 1);
     retain(
       podOf({
@@ -155,7 +155,7 @@ describe("probes", () => {
     expect(health()).toEqual({ isStarted: true, isReady: true, isUnhealthy: false });
   });
 
-  test("go on with what an earlier process has reported of the same run", () => {
+  test("continue with the reported state of the same run", () => {
     const status = {
       name: "compute",
       image: "i",
@@ -174,7 +174,7 @@ describe("probes", () => {
     expect(health("c2")).toMatchObject({ isReady: false, isStarted: false });
   });
 
-  test("end with their container, and with the process", async () => {
+  test("end with their container and with the process", async () => {
     const pod = podOf({ readinessProbe: probe("ready") });
     retain(pod);
     await clock.advance(0);
@@ -187,7 +187,7 @@ describe("probes", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("ask the container itself, for as long as they say", async () => {
+  test("run in the right container with the specified timeout", async () => {
     const pod = podOf({ readinessProbe: probe("ready", { timeoutSeconds: 3 }) });
     const other = aContainer({ name: "other", readinessProbe: probe("wrong") });
     const containers = [other, ...pod.spec.containers];
@@ -196,7 +196,7 @@ describe("probes", () => {
     expect([asked, calls]).toEqual([["0 ready"], [{ id: ID, timeoutSeconds: 3 }]]);
   });
 
-  test("of the pod's other containers go on when one ends", async () => {
+  test("of other containers continue when one ends", async () => {
     const pod = podOf({ readinessProbe: probe("ready") });
     retain(pod, ["c1", "c2"]);
     await clock.advance(0);
@@ -205,7 +205,7 @@ describe("probes", () => {
     expect(calls.map(({ id }) => id)).toEqual(["c1", "c2", "c2"]);
   });
 
-  test("come in their period, whatever the program takes", async () => {
+  test("run in their period, however long the program takes", async () => {
     const end = Promise.withResolvers<undefined>();
     ended = end.promise;
     retain(podOf({ readinessProbe: probe("ready") }));
@@ -230,7 +230,7 @@ describe("probes", () => {
     expect(events).toHaveLength(2);
   });
 
-  test("begin anew where the same run was reported not to have started", () => {
+  test("start over if the same run was reported as not started", () => {
     const status = {
       name: "compute",
       image: "i",
@@ -245,7 +245,7 @@ describe("probes", () => {
     expect(health()).toMatchObject({ isStarted: false, isUnhealthy: false });
   });
 
-  test("whose container ended meanwhile count for nothing", async () => {
+  test("are ignored if their container ended meanwhile", async () => {
     const end = Promise.withResolvers<undefined>();
     ended = end.promise;
     answers.set("ready", 1);
@@ -258,7 +258,7 @@ describe("probes", () => {
     expect([asked, events, woken]).toEqual([["0 ready"], [], 0]);
   });
 
-  test("of a container without a specification are none", () => {
+  test("do not exist for an unknown container", () => {
     const container = aRun({ id: ID, name: "unknown" });
     probes.retain(UID, [{ pod: podOf({ readinessProbe: probe("r") }), container, podIps: [] }]);
     expect(probes.findHealth(UID).size).toBe(0);

@@ -112,7 +112,7 @@ test.each<{ name: string; probe: Probe; addresses?: typeof POD; want: object }>(
   expect(toProbeRequest(probe, CONTAINER, addresses)).toMatchObject(want);
 });
 
-test("a name is no port where the container has none", () => {
+test("rejects an unknown port name", () => {
   const container = { name: "c", image: "i" };
   const probe = { tcpSocket: { port: "web" } };
   expect(toProbeRequest(probe, container, POD)).toMatchObject({ kind: "none" });
@@ -137,7 +137,7 @@ async function resolvePort(given: Server): Promise<number> {
   return typeof address === "object" ? (address?.port ?? 0) : 0;
 }
 
-describe("a program", () => {
+describe("an exec probe", () => {
   const exec = { kind: "exec", command: ["check"] } as const;
   const ended = (exitCode: number, stderr = "") => ({
     execSync: () => Promise.resolve({ exitCode, stdout: "", stderr }),
@@ -178,7 +178,7 @@ describe("a program", () => {
   });
 });
 
-test("a port is open or closed", async () => {
+test("a TCP probe detects open and closed ports", async () => {
   const port = await resolvePort(createServer());
   const action = { kind: "tcp", host: "127.0.0.1", port } as const;
   expect((await runProbe(SAYS_NOTHING, action, ASKING)).outcome).toBe("success");
@@ -189,7 +189,7 @@ test("a port is open or closed", async () => {
   });
 });
 
-test("a server says yes, no, or nothing in time", async () => {
+test("an HTTP probe succeeds, fails, or times out", async () => {
   const seen: unknown[] = [];
   const http = createHttp((request, response) => {
     seen.push(request.headers["x-a"]);
@@ -216,7 +216,7 @@ test("a server says yes, no, or nothing in time", async () => {
   expect(seen).toEqual(["b", "b", "b", "b"]);
 });
 
-test("what cannot be asked has failed, with the reason", async () => {
+test("fails with the reason if the probe cannot run", async () => {
   const invalid = { kind: "none", reason: "there is no port" } as const;
   expect(await runProbe(SAYS_NOTHING, invalid, ASKING)).toEqual({
     outcome: "failure",

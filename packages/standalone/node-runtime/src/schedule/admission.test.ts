@@ -31,7 +31,7 @@ function put(name: string, memory: string, status: NonNullable<Pod["status"]> = 
 const said = (pod: Pod, hasStarted = false): string | undefined =>
   admission.admit(pod, hasStarted)?.message;
 
-test("who came first has the memory, however often it is asked", () => {
+test("assigns memory in the order of requests, also after repeated checks", () => {
   const first = put("first", "3Gi");
   const second = put("second", "2Gi");
   expect(said(first)).toBeUndefined();
@@ -43,7 +43,7 @@ test("who came first has the memory, however often it is asked", () => {
   expect(said(first)).toBeUndefined();
 });
 
-test("there are so many places and no more", () => {
+test("limits the number of pods", () => {
   const all = ["a", "b", "c", "d"].map((name) => put(name, "1Mi"));
   expect(all.map((pod) => admission.admit(pod, false)?.reason)).toEqual([
     undefined,
@@ -53,7 +53,7 @@ test("there are so many places and no more", () => {
   ]);
 });
 
-test("a pod that is over, or gone, has given back what it held", () => {
+test("a finished or deleted pod releases its resources", () => {
   said(put("first", "3Gi"));
   put("first", "3Gi", { phase: "Succeeded" });
   expect(said(put("second", "3Gi"))).toBeUndefined();
@@ -61,14 +61,14 @@ test("a pod that is over, or gone, has given back what it held", () => {
   expect(said(put("third", "3Gi"))).toBeUndefined();
 });
 
-test("what has begun goes on, and holds what it asks for, after a start of the process", () => {
+test("a started pod continues and holds its resources after a process restart", () => {
   const old = put("old", "3Gi", { startTime: "2026-01-01T00:00:00Z" });
   const begun = put("begun", "4Gi");
   expect(said(put("new", "2Gi"))).toMatch(/memory/);
   expect([said(old), said(begun, true)]).toEqual([undefined, undefined]);
 });
 
-test("a node whose object was taken away is as large as before", () => {
+test("a node whose object was deleted retains its size", () => {
   said(put("first", "3Gi"));
   node = undefined;
   expect(said(put("second", "2Gi"))).toMatch(/memory/);

@@ -137,7 +137,7 @@ afterEach(() => world.end());
 const bound = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
 
 describe("a pod without a node", () => {
-  test("is bound to the one that suits it", async () => {
+  test("is bound to a suitable node", async () => {
     await world.list([aNode("b"), aNode("a")], [waiting("x y")]);
     expect(world.requests).toEqual([
       {
@@ -168,7 +168,7 @@ describe("a pod without a node", () => {
     expect([world.requests, world.events]).toEqual([[], []]);
   });
 
-  test("keeps its other conditions, and the time since which it waits, when the reason changes", async () => {
+  test("retains other conditions and its waiting time when the reason changes", async () => {
     const since = "2026-11-28T09:00:00Z";
     const gate = { type: "example.com/gate", status: "True" } as const;
     const waits = { type: "PodScheduled", status: "False", lastTransitionTime: since } as const;
@@ -178,7 +178,7 @@ describe("a pod without a node", () => {
     expect(stored?.status?.conditions).toMatchObject([gate, { ...waits, reason: "Unschedulable" }]);
   });
 
-  test("reports why it gets none, once", async () => {
+  test("reports once why it gets no node", async () => {
     const pod = waiting("x", {}, { nodeSelector: { zone: "north" } });
     await world.list([aNode("a")], [pod]);
     const message =
@@ -205,14 +205,14 @@ describe("a pod without a node", () => {
   });
 });
 
-describe("a place on a node", () => {
+describe("a pod slot on a node", () => {
   const [first, second] = [
     waiting("z", { creationTimestamp: "2026-11-28T09:00:00Z" }),
     waiting("a", { creationTimestamp: "2026-11-28T10:00:00Z" }),
   ];
   const full = /^a Warning FailedScheduling .*Too many pods/;
 
-  test("is held by a pod whose binding no watch has reported yet", async () => {
+  test("is occupied by a pod whose binding no watch has reported yet", async () => {
     await world.list([aNode("n", {}, "1")], [first, second]);
     expect([world.bindings, world.events]).toEqual([["z n"], [expect.stringMatching(full)]]);
     await world.apply(bound(first, "n"));
@@ -256,18 +256,21 @@ describe("a place on a node", () => {
   });
 });
 
-describe("a binding that the API server refuses", () => {
+describe("a binding that the API server rejects", () => {
   const details = { resource: "pods", object: "ns/x" };
-  test.each(["KUBE_CONFLICT", "KUBE_NOT_FOUND"] as const)("with %s is left", async (code) => {
-    world.refusals.push(new AppError(code, details));
-    await world.list([aNode("n", {}, "1")], [waiting("x")]);
-    await world.later(60_000);
-    expect(world.requests).toHaveLength(1);
-    await world.apply(waiting("y"));
-    expect(world.bindings).toEqual(["y n"]);
-  });
+  test.each(["KUBE_CONFLICT", "KUBE_NOT_FOUND"] as const)(
+    "with %s is not retried",
+    async (code) => {
+      world.refusals.push(new AppError(code, details));
+      await world.list([aNode("n", {}, "1")], [waiting("x")]);
+      await world.later(60_000);
+      expect(world.requests).toHaveLength(1);
+      await world.apply(waiting("y"));
+      expect(world.bindings).toEqual(["y n"]);
+    },
+  );
 
-  test("for another reason is tried again", async () => {
+  test("for another reason is retried", async () => {
     const details = { server: "test", message: "cut off" };
     world.refusals.push(new AppError("KUBE_UNREACHABLE", details));
     await world.list([aNode("n", {}, "1")], [waiting("x")]);
@@ -291,7 +294,7 @@ describe("a pod with a claim", () => {
     return { ...claim, metadata: { name: "data", namespace: "ns", uid: "claim" } };
   };
 
-  test("selects the node that has the disk, and is bound when the claim is", async () => {
+  test("selects the node with the storage, and is bound when the claim is bound", async () => {
     world.classes.put(aClass());
     world.store.put(PERSISTENT_VOLUME_CLAIMS, fresh());
     const key = { namespace: "ns", name: "data" };
@@ -320,7 +323,7 @@ describe("a pod with a claim", () => {
     ]);
   });
 
-  test("reports what its claim needs, until the class exists", async () => {
+  test("reports a missing class until it exists", async () => {
     world.claims.put(fresh());
     world.store.put(PERSISTENT_VOLUME_CLAIMS, fresh());
     await world.list(nodes, [pod]);
@@ -333,7 +336,7 @@ describe("a pod with a claim", () => {
   });
 });
 
-test("a taint ends a pod that does not tolerate it", async () => {
+test("a taint evicts a pod that does not tolerate it", async () => {
   const taints: readonly Taint[] = [{ key: "maintenance", effect: "NoExecute" }];
   await world.list([aNode("n", { spec: { taints } })], [bound(waiting("x"), "n")]);
   expect(world.store.calls).toEqual(["delete pods ns/x"]);

@@ -101,7 +101,7 @@ const pod = onNode("x", "n");
 const patient = onNode("p", "n", tolerant(60));
 const deletions = (): readonly string[] => store.calls.filter((call) => call.startsWith("delete"));
 
-test("a taint ends a pod that does not tolerate it", async () => {
+test("a taint evicts a pod that does not tolerate it", async () => {
   await list([tainted(taint)], [pod, onNode("elsewhere", "m")]);
   expect(deletions()).toEqual(["delete pods ns/x"]);
   expect(events).toEqual([
@@ -115,12 +115,12 @@ test.each<{ name: string; change: Partial<Pod> }>([
     name: "is being deleted",
     change: { metadata: { ...pod.metadata, deletionTimestamp: "2026-11-28T10:00:00Z" } },
   },
-])("a taint leaves a pod that $name", async ({ change }) => {
+])("a taint does not evict a pod that $name", async ({ change }) => {
   await list([tainted(taint)], [{ ...pod, ...change }]);
   expect(deletions()).toEqual([]);
 });
 
-test("a taint ends a pod after the time that it tolerates, whatever changes meanwhile", async () => {
+test("a taint evicts a pod after its toleration time, despite changes meanwhile", async () => {
   await list([tainted()], [patient]);
   await later(60_000);
   expect(deletions()).toEqual([]);
@@ -153,7 +153,7 @@ test.each<{ name: string; act: () => Promise<void> }>([
       await apply(patient);
     },
   },
-])("the time of a pod begins anew when $name", async ({ act }) => {
+])("the toleration time starts over when $name", async ({ act }) => {
   await list([tainted(taint)], [patient]);
   await later(30_000);
   await act();
@@ -163,7 +163,7 @@ test.each<{ name: string; act: () => Promise<void> }>([
   expect(deletions()).toHaveLength(1);
 });
 
-test("a taint is noticed when its node is new", async () => {
+test("a taint on a new node takes effect", async () => {
   await list([aNode("n")], [pod]);
   expect(deletions()).toEqual([]);
   await remove(aNode("n", []));

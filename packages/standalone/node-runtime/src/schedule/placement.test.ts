@@ -68,11 +68,11 @@ test.each([
     spec: onlyNodes({ matchFields: [{ key: "metadata.name", operator: "In", values: ["b"] }] }),
     want: "b",
   },
-])("$name decides", ({ spec, want }) => {
+])("$name determines the node", ({ spec, want }) => {
   expect(placed(aPod(spec))).toEqual({ nodeName: want });
 });
 
-describe("of nodes that can have it, a pod gets", () => {
+describe("preferred node among several", () => {
   const soft = [{ key: "old", effect: "PreferNoSchedule" }] as const;
   const preference = (weight: number, value: string) => ({
     weight,
@@ -112,7 +112,7 @@ describe("of nodes that can have it, a pod gets", () => {
   });
 });
 
-describe("neighbours", () => {
+describe("pod affinity", () => {
   const aloof = { affinity: { podAntiAffinity: required(near("web")) } };
   const clingy = { affinity: { podAffinity: required(near("web")) } };
   const web = labelled("web");
@@ -162,11 +162,11 @@ describe("neighbours", () => {
       cluster: { nodes: [aNode("a2", { zone: "north" }), B, A] },
       want: "b",
     },
-  ])("decide: $name", ({ pod, there, cluster = {}, want }) => {
+  ])("determines the node: $name", ({ pod, there, cluster = {}, want }) => {
     expect(placed(pod, { placed: there, ...cluster })).toEqual({ nodeName: want });
   });
 
-  test("of namespaces that labels select, nothing is guessed", () => {
+  test("rejects terms with a namespaceSelector by labels", () => {
     const namespaceSelector = { matchLabels: { team: "x" } };
     const term = near("web", { namespaceSelector });
     const { problem } = placed(aPod({ affinity: { podAffinity: required(term) } })) as {
@@ -176,7 +176,7 @@ describe("neighbours", () => {
   });
 });
 
-describe("a pod that no node can have is told why", () => {
+describe("the reason for a pod that fits no node", () => {
   const cordoned = aNode("b", {}, { unschedulable: true });
   const tainted = aNode("b", {}, { taints: [{ key: "rack", value: "7", effect: "NoExecute" }] });
   const nodes = [A];
@@ -239,14 +239,14 @@ describe("a pod that no node can have is told why", () => {
   });
 });
 
-test("a pod that tolerates everything goes where others do not", () => {
+test("a pod that tolerates everything can use a tainted node", () => {
   const taints = [{ key: "rack", effect: "NoExecute" }] as const;
   const nodes = [aNode("a", {}, { taints, unschedulable: true })];
   const tolerations = [{ operator: "Exists" }];
   expect(placed(aPod({ tolerations }), { nodes })).toEqual({ nodeName: "a" });
 });
 
-test("a node that has not told what it has gets no pod", () => {
+test("a node without reported resources gets no pod", () => {
   const { apiVersion, kind, metadata } = A;
   const nodes = [{ apiVersion, kind, metadata }];
   expect(placed(aPod(), { nodes })).toEqual({
@@ -283,7 +283,7 @@ test.each([
   { name: "a volume of all nodes", claim: claim("v"), volume: volume(), want: ["a", "b"] },
   { name: "a claim that gets its volume yet", claim: claim(), want: ["a"] },
   { name: "a claim that is not there", want: ["a"] },
-])("$name: the pod can be on $want", ({ spec = { volumes }, want, ...there }) => {
+])("$name: the pod fits $want", ({ spec = { volumes }, want, ...there }) => {
   const lookup = {
     findClaim: () => there.claim,
     findClass: () => undefined,

@@ -29,7 +29,7 @@ function nodeOf(allocatable: Readonly<Record<string, string>>) {
   return parseAllocatable(node) ?? new Map<string, number>();
 }
 
-describe("a pod asks for", () => {
+describe("resources that a pod requests", () => {
   test.each([
     {
       name: "what its containers ask for together",
@@ -52,7 +52,7 @@ describe("a pod asks for", () => {
   });
 });
 
-describe("of a node with 2 processors, 4 GiB and 3 places", () => {
+describe("admission to a node with 2 processors, 4 GiB and 3 pods", () => {
   const node = nodeOf({ cpu: "2", memory: "4Gi", pods: "3" });
   test.each([
     { name: "all of it is enough", pod: [asks({ cpu: "2", memory: "4Gi" })], others: [], want: [] },
@@ -97,7 +97,7 @@ describe("of a node with 2 processors, 4 GiB and 3 places", () => {
   });
 });
 
-test("a refusal is said in a kubelet's words, with all numbers", () => {
+test("a rejection contains all numbers, like a kubelet's", () => {
   const [shortage] = findShortages(
     podOf([asks({ cpu: "3" })]),
     [podOf([asks({ cpu: "500m" })])],

@@ -11,7 +11,7 @@ import {
 
 const TAINT: Taint = { key: "rack", value: "7", effect: "NoSchedule" };
 
-describe("a pod is kept away", () => {
+describe("a pod is repelled", () => {
   test.each<{
     name: string;
     tolerations: readonly Toleration[];
@@ -49,14 +49,14 @@ describe("a pod is kept away", () => {
     expect(found !== undefined).toBe(want);
   });
 
-  test("by a cordon, unless it says otherwise", () => {
+  test("by a cordon unless it tolerates the cordon", () => {
     const key = "node.kubernetes.io/unschedulable";
     expect(toleratesCordon(aPod())).toBe(false);
     expect(toleratesCordon(aPod({ tolerations: [{ key, operator: "Exists" }] }))).toBe(true);
   });
 });
 
-describe("a pod that is on the node goes", () => {
+describe("a pod on the node is evicted", () => {
   const key = "maintenance";
   const taints: readonly Taint[] = [{ key, effect: "NoExecute" }];
   test.each<{ name: string; tolerations: readonly Toleration[]; want: number | undefined }>([
@@ -81,7 +81,7 @@ describe("a pod that is on the node goes", () => {
     expect(findTaintEviction(aPod({ tolerations }), taints)?.afterSeconds).toBe(want);
   });
 
-  test("by no taint that only keeps others away", () => {
+  test("never by a NoSchedule taint", () => {
     expect(findTaintEviction(aPod(), [TAINT])).toBeUndefined();
   });
 });
@@ -89,7 +89,7 @@ describe("a pod that is on the node goes", () => {
 test.each([
   { name: "first", keys: ["soon", "late"] },
   { name: "last", keys: ["late", "soon"] },
-])("the taint that ends a pod soonest counts, also where it is $name", ({ keys }) => {
+])("the taint with the earliest eviction applies, also if it is $name", ({ keys }) => {
   const tolerations = [
     { key: "soon", operator: "Exists", tolerationSeconds: 5 },
     { key: "late", operator: "Exists", tolerationSeconds: 60 },
@@ -99,7 +99,7 @@ test.each([
   expect([eviction?.taint.key, eviction?.afterSeconds]).toEqual(["soon", 5]);
 });
 
-test("a pod would rather be elsewhere for the preferences that it does not tolerate", () => {
+test("lists PreferNoSchedule taints that a pod does not tolerate", () => {
   const preferred: Taint = { ...TAINT, effect: "PreferNoSchedule" };
   const other: Taint = { key: "zone", effect: "PreferNoSchedule" };
   const tolerant = aPod({ tolerations: [{ key: "rack", operator: "Exists" }] });

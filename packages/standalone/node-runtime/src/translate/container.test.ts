@@ -35,7 +35,7 @@ function configOf({ container: change, spec, metadata, more }: Given): Container
   });
 }
 
-test("a container has what its specification says", () => {
+test("a container has the fields of its spec", () => {
   const container = {
     command: ["a"],
     args: ["b"],
@@ -117,11 +117,11 @@ describe("a mount", () => {
     { mountPropagation: "None", want: "PRIVATE" },
     { mountPropagation: "HostToContainer", want: "HOST_TO_CONTAINER" },
     { mountPropagation: "Bidirectional", want: "BIDIRECTIONAL" },
-  ] as const)("propagates as $mountPropagation", ({ mountPropagation, want }) => {
+  ] as const)("has propagation $mountPropagation", ({ mountPropagation, want }) => {
     expect(toMount({ mountPropagation }, { emptyDir: {} })?.propagation).toBe(want);
   });
 
-  test("of a volume that does not exist is refused", () => {
+  test("of a missing volume is rejected", () => {
     const volumeMounts = [{ name: "no", mountPath: "/m" }];
     expect(() => configOf({ container: { volumeMounts } })).toThrow(
       "volumeMounts: volume no does not exist",
@@ -129,7 +129,7 @@ describe("a mount", () => {
   });
 });
 
-describe("its /etc/hosts is", () => {
+describe("the /etc/hosts of a container is", () => {
   const hosts = {
     containerPath: "/etc/hosts",
     hostPath: `/p/${UID}/etc-hosts`,
@@ -152,7 +152,7 @@ describe("its /etc/hosts is", () => {
   });
 });
 
-describe("a variable", () => {
+describe("an environment variable", () => {
   const from = (valueFrom: object): Given => ({ container: { env: [{ name: "X", valueFrom }] } });
   const field = (fieldPath: string): Given => from({ fieldRef: { fieldPath } });
   const resource = (name: string, more: object = {}): Partial<Container> => ({
@@ -277,7 +277,7 @@ describe("a variable", () => {
       container: { envFrom: [{ secretRef: { name: "s" } }], env: [{ name: "key", value: "own" }] },
       want: [["key", "own"]],
     },
-  ])("is there $name", ({ container, want }) => {
+  ])("exists $name", ({ container, want }) => {
     expect(configOf({ container }).env).toEqual(want);
   });
 
@@ -307,7 +307,7 @@ describe("a variable", () => {
       want: '"a=b" is not a valid variable name',
     },
     { given: { container: { env: [{ name: "" }] } }, want: '"" is not a valid variable name' },
-  ])("refuses the container: $want", ({ given, want }) => {
+  ])("rejects the container: $want", ({ given, want }) => {
     expect(() => configOf(given)).toThrow(want);
   });
 
@@ -315,7 +315,7 @@ describe("a variable", () => {
     { apiServer: { host: "192.0.2.9" }, want: 0 },
     { apiServer: { port: "6443" }, want: 0 },
     { apiServer: { host: "192.0.2.9", port: "6443" }, want: 3 },
-  ])("names the API server only as a whole: $apiServer", ({ apiServer, want }) => {
+  ])("exists for the API server only with host and port: $apiServer", ({ apiServer, want }) => {
     // One member may be missing here.
     const node = { ...NODE, apiServer } as typeof NODE;
     expect(configOf({ more: { node } }).env).toHaveLength(want);

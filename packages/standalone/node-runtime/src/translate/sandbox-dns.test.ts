@@ -42,10 +42,10 @@ test.each([
       options: ["ndots:2", "edns0"],
     },
   },
-])("a pod asks for names $name", ({ spec, want }) => {
+])("a pod resolves names $name", ({ spec, want }) => {
   expect(toSandboxConfig(aPod(spec), 0, { ...NODE, dns: DNS }).dns).toEqual(want);
 });
 
-test("where nobody answers for Services, a pod asks whom the node asks", () => {
+test("a pod uses the node's resolvers if there is no cluster DNS", () => {
   expect(toSandboxConfig(aPod({}), 0, NODE).dns).toBeUndefined();
 });

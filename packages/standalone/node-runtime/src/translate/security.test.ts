@@ -28,7 +28,7 @@ function securityOf({ spec, shared = {}, own, image, isProduct = false }: Given)
 const named = { id: "sha256:1", tags: [], digests: [], bytes: 1, username: "daemon" };
 const uid = (number: number) => ({ ...IMAGE, uid: number }) as never;
 
-describe("a container of the product runs as", () => {
+describe("a container of Patchbay runs as", () => {
   test.each<{ name: string; given: Given; want: object }>([
     { name: "root by its image", given: { image: uid(0) }, want: { runAsUser: 0, runAsGroup: 0 } },
     { name: "its image's user", given: {}, want: { runAsUser: 107, runAsGroup: 107 } },
@@ -41,7 +41,7 @@ describe("a container of the product runs as", () => {
     expect(securityOf({ ...given, isProduct: true })).toMatchObject(want);
   });
 
-  test("the user whom its image names", () => {
+  test("the named user of its image", () => {
     const container = aContainer();
     const spec = { securityContext: {}, containers: [container], serviceAccountName: "virt-api" };
     const pod = aPod(spec, { namespace: "patchbay" });
@@ -52,7 +52,7 @@ describe("a container of the product runs as", () => {
   });
 });
 
-describe("a container is refused that would run as", () => {
+describe("a container is rejected if it would run as", () => {
   const isProduct = true;
   test.each<{ name: string; given: Given; want: string }>([
     { name: "root by its image", given: { image: uid(0) }, want: "its image runs as root" },
@@ -88,7 +88,7 @@ describe("a container is refused that would run as", () => {
   });
 });
 
-describe("what a container says counts before what its pod says", () => {
+describe("the container's securityContext overrides the pod's", () => {
   test.each<{ name: string; own: SecurityContext; want: object }>([
     { name: "its user", own: { runAsUser: 9 }, want: { runAsUser: 9, runAsGroup: 6 } },
     { name: "its group", own: { runAsGroup: 9 }, want: { runAsUser: 5, runAsGroup: 9 } },
@@ -103,7 +103,7 @@ describe("what a container says counts before what its pod says", () => {
   });
 });
 
-describe("rights", () => {
+describe("security settings", () => {
   const requested: SecurityContext = {
     privileged: true,
     allowPrivilegeEscalation: true,
@@ -163,7 +163,7 @@ describe("rights", () => {
     expect(security.readonlyPaths.length).toBe(security.privileged ? 0 : 5);
   });
 
-  test("on files are the pod's groups, each once", () => {
+  test("contain the pod's supplemental groups, each once", () => {
     const shared = { supplementalGroups: [2000, 3000], fsGroup: 3000 };
     expect(securityOf({ shared }).supplementalGroups).toEqual([2000, 3000]);
   });
@@ -222,7 +222,7 @@ describe("a sandbox", () => {
     expect(security).toMatchObject(want);
   });
 
-  test("has no user where its pod names none", () => {
+  test("has no user if its pod sets no user", () => {
     const security = toSandboxSecurity(aPod({ securityContext: { runAsGroup: 6 } }));
     expect(security).not.toHaveProperty("runAsUser");
     expect(security).not.toHaveProperty("runAsGroup");
@@ -239,7 +239,7 @@ describe("a sandbox", () => {
     { name: "a", hostname: undefined, want: "a" },
     { name: `${"a".repeat(61)}.-b`, hostname: undefined, want: "a".repeat(61) },
     { name: "b".repeat(70), hostname: undefined, want: "b".repeat(63) },
-  ])("is called $want", ({ name, hostname, want }) => {
+  ])("has the host name $want", ({ name, hostname, want }) => {
     const pod = aPod(hostname === undefined ? {} : { hostname }, { name });
     expect(toSandboxConfig(pod, 0, NODE).hostname).toBe(want);
   });

@@ -31,7 +31,7 @@ function productPod(spec: Partial<Pod["spec"]>): Pod {
 }
 
 describe("a sandbox", () => {
-  test("has the pod's names, one control group above it and nothing of the node", () => {
+  test("has the pod's names and one parent cgroup, and no access to the node", () => {
     expect(toSandboxConfig(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
       metadata: { name: "a", namespace: "ns", uid: UID, attempt: 2 },
       hostname: "a",
@@ -57,19 +57,19 @@ describe("a sandbox", () => {
     });
   });
 
-  test("is found by labels that a pod's own do not hide", () => {
+  test("has labels that pod labels cannot override", () => {
     const labels = { "io.kubernetes.pod.uid": "another" };
     expect(toSandboxConfig(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
       "io.kubernetes.pod.uid": UID,
     });
   });
 
-  test("has a host's name that a kernel takes", () => {
+  test("has a host name that the kernel accepts", () => {
     const config = toSandboxConfig(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
     expect(config.hostname).toBe("a".repeat(62));
   });
 
-  test("asks the name servers that the pod names", () => {
+  test("uses the name servers of the pod", () => {
     const dnsConfig = { nameservers: ["192.0.2.53"], options: [{ name: "ndots", value: "2" }] };
     expect(toSandboxConfig(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
       servers: ["192.0.2.53"],
@@ -78,7 +78,7 @@ describe("a sandbox", () => {
     });
   });
 
-  test("of the product is in the node's namespaces when it says so", () => {
+  test("of Patchbay is in the node's namespaces on request", () => {
     const spec = { hostNetwork: true, hostPID: true, hostIPC: true };
     const config = toSandboxConfig(productPod(spec), 0, NODE);
     expect(config.security.namespaces).toEqual({ network: "NODE", pid: "NODE", ipc: "NODE" });
@@ -87,7 +87,7 @@ describe("a sandbox", () => {
 });
 
 describe("a container", () => {
-  test("has nothing that nobody gave it", () => {
+  test("has no field that the spec does not set", () => {
     const { security, mounts, devices, labels, logPath } = toContainerConfig(make(aContainer()));
     expect(security).toMatchObject({
       capabilities: { add: [], drop: ["ALL"] },
@@ -106,7 +106,7 @@ describe("a container", () => {
     expect(logPath).toBe("compute/0.log");
   });
 
-  test("gets the devices whose resources it asks for", () => {
+  test("gets the devices of the resources that it requests", () => {
     const limits = {
       "devices.kubevirt.io/tun": "1",
       "devices.kubevirt.io/kvm": "1",
@@ -133,7 +133,7 @@ describe("a container", () => {
     });
   });
 
-  test("gets the pod's directory of sockets where it asks for some, for reading", () => {
+  test("gets the pod's socket directory read-only on request", () => {
     const limits = { "vhost-user.patchbay.io/sockets": "2" };
     const pod = aPod({ containers: [] });
     const uid = pod.metadata.uid ?? "";
@@ -146,7 +146,7 @@ describe("a container", () => {
     });
   });
 
-  test("mounts volumes, read-only what only shows something", () => {
+  test("mounts volumes, and generated contents read-only", () => {
     const volumes = [
       { name: "data", emptyDir: {} },
       { name: "kernel", image: { reference: "guest" } },
@@ -169,7 +169,7 @@ describe("a container", () => {
     ]);
   });
 
-  test("has its claims as files or as devices, and may change none that is for reading", () => {
+  test("has its claims as mounts or devices, with read-only claims unchangeable", () => {
     const names = ["files", "fixed", "bytes", "locked"];
     const readOnly = new Set(["fixed", "locked"]);
     const volumes = names.map((name) => ({
@@ -225,7 +225,7 @@ describe("a container", () => {
     { name: "its image's user", context: {}, want: [107, 107] },
     { name: "the pod's user", context: { runAsUser: 1000 }, want: [1000, 1000] },
     { name: "a group of its own", context: { runAsGroup: 2000 }, want: [107, 2000] },
-  ])("has one group, and never the image's, with $name", ({ context, want }) => {
+  ])("has exactly one group, never the image's, with $name", ({ context, want }) => {
     const container = aContainer();
     const pod = aPod({ containers: [container], securityContext: context ?? {} });
     const { security } = toContainerConfig(make(container, { pod }));
@@ -233,7 +233,7 @@ describe("a container", () => {
     expect(security.supplementalGroups).toEqual([]);
   });
 
-  test("of the product has what it asks for", () => {
+  test("of Patchbay has the requested settings", () => {
     const container = aContainer({
       securityContext: { privileged: true, capabilities: { add: ["SYS_ADMIN"] } },
     });
@@ -251,19 +251,19 @@ describe("a container", () => {
     });
   });
 
-  test("remembers how long its start was put off", () => {
+  test("records how long its start was delayed", () => {
     const { annotations } = toContainerConfig(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
     expect(annotations).toEqual({ "patchbay.io/restart-delay-seconds": "20" });
   });
 });
 
-describe("its variables", () => {
+describe("environment variables", () => {
   const sources = {
     configMaps: new Map([["c", { key: "of map" }]]),
     secrets: new Map([["s", { key: "of secret" }]]),
   };
 
-  test("are what they refer to, in their order, the API server's address first", () => {
+  test("have the referenced values in order, the API server's address first", () => {
     const container = aContainer({
       envFrom: [{ prefix: "P_", configMapRef: { name: "c" } }],
       env: [
@@ -314,7 +314,7 @@ describe("its variables", () => {
     },
     { name: "no such field", env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } } },
     { name: "no name", env: { name: "A=B", value: "" } },
-  ])("that cannot be made are told of: $name", ({ env }) => {
+  ])("that cannot be resolved are reported: $name", ({ env }) => {
     expect(() => toContainerConfig(make(aContainer({ env: [env] }), { sources }))).toThrow(
       AppError,
     );
@@ -328,7 +328,7 @@ describe("its variables", () => {
   test.each([
     { letters: 131_069, fits: true },
     { letters: 131_070, fits: false },
-  ])("are as long as the kernel takes them: $letters letters and two: $fits", (row) => {
+  ])("fit the kernel's limit with $letters letters and two: $fits", (row) => {
     const variables = new Map([["A", "a".repeat(row.letters)]]);
     expect(expand("-$(A)-", variables) !== undefined).toBe(row.fits);
   });
@@ -356,7 +356,7 @@ describe("its variables", () => {
       command: ["$(V)$(V)"],
       says: "its command exceeds",
     },
-  ])("that are too long are refused: $name", ({ env, command, says }) => {
+  ])("that are too long are rejected: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
     expect(() => toContainerConfig(make(container, { sources }))).toThrow(says);
   });
@@ -389,7 +389,7 @@ describe("resources", () => {
     });
   });
 
-  test("a limit of CPU is a quota", () => {
+  test("a CPU limit is a quota", () => {
     const container = aContainer({ resources: { limits: { cpu: "250m" } } });
     const pod = aPod({ containers: [container] });
     expect(toContainerResources(pod, container, 1)).toMatchObject({
@@ -406,12 +406,12 @@ describe("resources", () => {
       resources: { requests: { memory: "2Gi" } },
       want: 2 ** 31,
     },
-  ])("no container is without a limit of memory: $name", ({ resources, want }) => {
+  ])("each container has a memory limit: $name", ({ resources, want }) => {
     expect(findMemoryLimit(aContainer({ resources }))).toBe(want);
   });
 });
 
-test("a pod's hosts are its own", () => {
+test("a pod has its own hosts file", () => {
   expect(printHosts("a", ["10.0.0.2"])).toBe(
     "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.2\ta\n",
   );

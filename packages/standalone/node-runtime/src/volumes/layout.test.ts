@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import { checkedPodDirectory } from "./layout.ts";
 
-test.each(["0f1e2d3c", "A", "a-1", "9".repeat(128)])("%s is a pod's directory", (uid) => {
+test.each(["0f1e2d3c", "A", "a-1", "9".repeat(128)])("%s is a valid pod directory", (uid) => {
   expect(checkedPodDirectory(uid, "/pods")).toBe(`/pods/${uid}`);
 });
 
 test.each(["", "-a", "..", "a/b", "/a", "a.b", "a\n", "\na", "9".repeat(129)])(
-  "%j is not a directory's name",
+  "%j is not a valid directory name",
   (uid) => {
     expect(() => checkedPodDirectory(uid, "/pods")).toThrow(
       expect.objectContaining({

@@ -22,7 +22,7 @@ function hostDiskBench() {
 }
 
 describe("an emptyDir", () => {
-  test("on the disk has a wall at its limit, and the pod's group", async () => {
+  test("on disk has a hard limit and the pod's group", async () => {
     const { deps, disk } = createVolumeBench();
     const securityContext = { fsGroup: 108 };
     const pod = aPodWith([{ name: "v", emptyDir: { sizeLimit: "10Mi" } }], { securityContext });
@@ -36,14 +36,14 @@ describe("an emptyDir", () => {
   test.each([
     { name: "that of the containers", limits: { "ephemeral-storage": "5Mi" }, want: 5 * MI },
     { name: "the default", limits: {}, want: 2 ** 31 },
-  ])("without a limit has a wall at $name", async ({ limits, want }) => {
+  ])("without a size limit has a hard limit of $name", async ({ limits, want }) => {
     const { deps, disk } = createVolumeBench();
     const containers = [{ name: "main", image: "i", resources: { limits } }];
     await prepareVolumes(deps, aPodWith([{ name: "v", emptyDir: {} }], { containers }));
     expect(disk.mounts.get(DISK)?.sizeBytes).toBe(want);
   });
 
-  test("is a directory where the kernel has no loop devices, and stays one", async () => {
+  test("is a plain directory on a kernel without loop devices, and remains one", async () => {
     const { deps, disk, log } = createVolumeBench();
     disk.refuseImages();
     const pod = aPodWith([{ name: "v", emptyDir: { sizeLimit: "10Mi" } }]);
@@ -56,7 +56,7 @@ describe("an emptyDir", () => {
     ]);
   });
 
-  test("whose files are still mounted elsewhere is waited for, and they are kept", async () => {
+  test("waits while its files are mounted elsewhere, without deleting the files", async () => {
     const { deps, disk, files } = createVolumeBench();
     const image = `/pods/${UID}/disks/v.ext4`;
     await files.writeAtomic(image, "of the pod");
@@ -74,7 +74,7 @@ describe("an emptyDir", () => {
   test.each([
     { name: "its own limit", sizeLimit: "10Mi", want: 10 * MI },
     { name: "its containers' memory, which is less", sizeLimit: "10Gi", want: 512 * MI },
-  ])("in memory ends at $name", async ({ sizeLimit, want }) => {
+  ])("in memory is limited to $name", async ({ sizeLimit, want }) => {
     const { deps, disk } = createVolumeBench();
     await prepareVolumes(
       deps,
@@ -86,14 +86,14 @@ describe("an emptyDir", () => {
   test.each([
     { emptyDir: { sizeLimit: "much" }, want: "sizeLimit much is not a quantity" },
     { emptyDir: { medium: "HugePages" }, want: "medium HugePages is not supported" },
-  ])("is refused: $want", async ({ emptyDir, want }) => {
+  ])("is rejected: $want", async ({ emptyDir, want }) => {
     const { deps } = createVolumeBench();
     const make = { pod: aPodWith([]), name: "v", emptyDir, path: DISK };
     await expect(makeEmptyDir(deps, make)).rejects.toMatchObject({ details: { reason: want } });
   });
 });
 
-test("a claim is begun with the pod and ended with it", async () => {
+test("the use of a claim begins and ends with the pod", async () => {
   const { claims, deps } = createVolumeBench();
   const pod = aPodWith([{ name: "v", persistentVolumeClaim: { claimName: "data" } }]);
   expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", "/claims/data"]]));
@@ -102,8 +102,8 @@ test("a claim is begun with the pod and ended with it", async () => {
   expect([...claims]).toEqual([]);
 });
 
-describe("volumes that show something", () => {
-  test("are in memory, but for a ConfigMap; the pod's paths are told by name", async () => {
+describe("volumes with generated contents", () => {
+  test("are in memory except for a ConfigMap, with paths by volume name", async () => {
     const bench = createVolumeBench();
     const { deps, disk } = bench;
     bench.put(aConfigMap("c", { key: "1" }), aSecret("s", { key: "2" }));
@@ -136,7 +136,7 @@ describe("volumes that show something", () => {
     expect([...disk.mounts.keys()]).toEqual([hidden, about, all]);
   });
 
-  test("wait for what is not there, and say for what", async () => {
+  test("wait for a missing object, and report its name", async () => {
     const bench = createVolumeBench();
     const { deps } = bench;
     const pod = aPodWith([{ name: "hidden", secret: { secretName: "s" } }]);
@@ -150,14 +150,14 @@ describe("volumes that show something", () => {
   });
 });
 
-describe("a path of the node", () => {
+describe("a hostPath of Patchbay's pods", () => {
   const product = { metadata: { name: "a", namespace: "patchbay", uid: UID } };
   const podWith = (hostPath: { path: string; type?: string }) => ({
     ...aPodWith([{ name: "v", hostPath }]),
     ...product,
   });
 
-  test("is what it says it is, and made where it may be", async () => {
+  test("is used as declared, and created if its type allows", async () => {
     const { deps, disk, files } = createVolumeBench();
     disk.setKind("/run/x.sock", "Socket");
     for (const [path, type] of [
@@ -184,7 +184,7 @@ describe("a path of the node", () => {
     { path: "/run/../etc", type: "", want: "hostPath /run/../etc must be absolute and without .." },
     { path: "etc", type: "", want: "hostPath etc must be absolute and without .." },
     { path: "/none", type: "Pipe", want: "hostPath has no type Pipe" },
-  ])("$path of type $type is refused", async ({ path, type, want }) => {
+  ])("rejects $path of type $type", async ({ path, type, want }) => {
     const { deps, disk } = createVolumeBench();
     disk.setKind("/run/x.sock", "Socket");
     await expect(prepareVolumes(deps, podWith({ path, type }))).rejects.toMatchObject({
@@ -193,12 +193,12 @@ describe("a path of the node", () => {
   });
 });
 
-describe("a directory of the node", () => {
+describe("a host disk directory", () => {
   const hostPath = { path: "/srv/disks", type: "Directory" };
   const pod = aPodWith([{ name: "v", hostPath }]);
   const place = `${VOLUMES}/kubernetes.io~host-path/v`;
 
-  test("with disks of VMs is shown where the administrator has named it, and goes with the pod", async () => {
+  test("is mounted if the administrator allows it, and unmounted with the pod", async () => {
     const { deps, disk, setHostDisks } = hostDiskBench();
     setHostDisks(["/srv/disks"]);
     expect(await prepareVolumes(deps, pod)).toEqual(new Map([["v", place]]));
@@ -222,7 +222,7 @@ describe("a directory of the node", () => {
       directories: ["/srv", "/srv/disks/more", "/srv/disks/"],
       want: "hostPath /srv/disks is not one of configuration.hostDiskDirectories of the KubeVirt object (/srv, /srv/disks/more, /srv/disks/)",
     },
-  ])("is refused where $directories are named", async ({ directories, want }) => {
+  ])("is rejected if $directories are allowed", async ({ directories, want }) => {
     const { deps, disk, setHostDisks } = hostDiskBench();
     setHostDisks(directories);
     await expect(prepareVolumes(deps, pod)).rejects.toMatchObject({ details: { reason: want } });
@@ -232,7 +232,7 @@ describe("a directory of the node", () => {
   test.each([
     { name: "has the feature gate and directories", gates: ["HostDisk"], want: ["/srv/disks"] },
     { name: "has no feature gate", gates: [], want: undefined },
-  ])("is asked for each time: the configuration $name", async ({ gates, want }) => {
+  ])("reads the configuration each time: the configuration $name", async ({ gates, want }) => {
     const store = createFakeStore();
     const find = createHostDiskFinder(store);
     expect(await find()).toBeUndefined();
@@ -248,7 +248,7 @@ describe("a directory of the node", () => {
   });
 });
 
-test("an image's files are shown, and a volume of another kind is refused", async () => {
+test("mounts an image's files, and rejects volumes of unknown type", async () => {
   const { deps, views } = createVolumeBench();
   const path = `${VOLUMES}/kubernetes.io~image/v`;
   await prepareVolumes(deps, aPodWith([{ name: "v", image: { reference: "guest" } }]));
@@ -258,7 +258,7 @@ test("an image's files are shown, and a volume of another kind is refused", asyn
   });
 });
 
-test("a pod that asks for sockets has a directory of them until it goes", async () => {
+test("a pod that requests sockets has a socket directory until its removal", async () => {
   const { deps, sockets } = createVolumeBench();
   await prepareVolumes(deps, aPodWith([]));
   expect(sockets.listFiles(UID)).toBeUndefined();
@@ -273,7 +273,7 @@ test("a pod that asks for sockets has a directory of them until it goes", async 
   expect(sockets.listFiles(UID)).toBeUndefined();
 });
 
-test("removal gives back images, watches, tokens and mounts, and the directory; again without complaint", async () => {
+test("removal releases images, watches, tokens, mounts and the directory, and can be repeated", async () => {
   const bench = createVolumeBench();
   const { deps, disk, files, views, watches } = bench;
   bench.put(aSecret("s", { key: "2" }));

@@ -50,7 +50,7 @@ async function wait(): Promise<void> {
 }
 
 describe("a volume of a running pod", () => {
-  test("follows its ConfigMap, and stays as it was when that is taken away", async () => {
+  test("follows its ConfigMap, and stays unchanged after the ConfigMap's deletion", async () => {
     const bench = await running();
     bench.put(aConfigMap("c", { key: "2" }));
     await wait();
@@ -69,7 +69,7 @@ describe("a volume of a running pod", () => {
     expect(bench.text("labels")).toBe('app="y"');
   });
 
-  test("gets a new token after four fifths of the old one's life, and keeps it where none is given out", async () => {
+  test("gets a new token after four fifths of its lifetime, and retains the old token on failure", async () => {
     const bench = await running();
     expect(bench.requests).toEqual([" 1000"]);
     await bench.clock.advance(799_999);
@@ -85,7 +85,7 @@ describe("a volume of a running pod", () => {
     expect(bench.log.lines.at(-1)).toMatchObject({ message: "token not replaced" });
   });
 
-  test("is not followed any more when the pod has ended", async () => {
+  test("is not updated after the pod has ended", async () => {
     const bench = await running();
     bench.pods.put({ ...POD, status: { phase: "Succeeded" } });
     await wait();
@@ -94,7 +94,7 @@ describe("a volume of a running pod", () => {
   });
 });
 
-test("an evicted pod's volumes go at once, those of one that has ended by itself stay", async () => {
+test("removes the volumes of an evicted pod at once, but not those of other failed pods", async () => {
   const bench = await running();
   bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Error" } });
   await wait();
@@ -105,7 +105,7 @@ test("an evicted pod's volumes go at once, those of one that has ended by itself
   expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
 });
 
-test("volumes that are being refreshed when they are removed do not come again", async () => {
+test("volumes that are removed during a refresh do not reappear", async () => {
   const bench = await running();
   const disk = Promise.withResolvers<undefined>();
   const mountMemory = bench.disk.mountMemory.bind(bench.disk);
@@ -124,7 +124,7 @@ test("volumes that are being refreshed when they are removed do not come again",
   expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
 });
 
-test("a pod whose volumes are not made yet is left to whoever makes them", async () => {
+test("skips a pod whose volumes are not prepared yet", async () => {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
   pods.put(POD);
@@ -134,7 +134,7 @@ test("a pod whose volumes are not made yet is left to whoever makes them", async
   expect(bench.requests).toEqual([]);
 });
 
-test("a pod without volumes is left alone, though its directory is there", async () => {
+test("skips a pod without volumes, although its directory exists", async () => {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
   pods.put(aPod({}, { uid: UID }));
@@ -144,7 +144,7 @@ test("a pod without volumes is left alone, though its directory is there", async
   expect([bench.watches.size, bench.requests, bench.log.lines]).toEqual([0, [], []]);
 });
 
-test("what a change did is logged, and an unchanged volume is not", async () => {
+test("logs changed volumes, not unchanged ones", async () => {
   const bench = await running();
   const before = bench.log.lines.length;
   bench.pods.put({ ...POD, metadata: { ...POD.metadata, annotations: { x: "y" } } });
@@ -157,7 +157,7 @@ test("what a change did is logged, and an unchanged volume is not", async () => 
   ]);
 });
 
-test("an unexpected error is tried again", async () => {
+test("retries after an unexpected error", async () => {
   const bench = await running();
   bench.disk.publish = () => Promise.reject(new Error("disk is gone"));
   const before = bench.log.lines.length;
@@ -169,7 +169,7 @@ test("an unexpected error is tried again", async () => {
   expect(bench.clock.dueMs.length).toBeGreaterThan(0);
 });
 
-test("nothing is followed once it has ended", async () => {
+test("does nothing after its end", async () => {
   const bench = await running();
   stop.current.abort();
   await wait();
@@ -179,7 +179,7 @@ test("nothing is followed once it has ended", async () => {
   expect([bench.text("labels"), bench.requests.length]).toEqual(['app="x"', before]);
 });
 
-test("a loop that is watched has worked after its first pass", async () => {
+test("a watched loop counts as started after its first pass", async () => {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
   const watch = new LoopWatch("volumes", bench.clock);

@@ -91,7 +91,7 @@ test.each([
   expect(await said(ask({ name, qtype }))).toEqual(want);
 });
 
-test("the answer is for the question, and says how long it may be kept", async () => {
+test("the response contains the question and a TTL", async () => {
   const packet = await answered(ask({ name: "WEB.blue.svc.cluster.local" }));
   expect(packet).toMatchObject({ id: 4711, type: "response" });
   expect(packet?.questions?.[0]?.name).toBe("WEB.blue.svc.cluster.local");
@@ -100,7 +100,7 @@ test("the answer is for the question, and says how long it may be kept", async (
   expect(missing?.authorities?.[0]).toMatchObject({ type: "SOA", name: "cluster.local" });
 });
 
-test("others are asked for what is not ours, and behind a name of ours", async () => {
+test("forwards queries of other zones and CNAME targets", async () => {
   const forwardQuery = OTHERS;
   const packet = await answered(ask({ name: "example.org" }), { forwardQuery });
   expect([packet?.id, packet?.answers?.length]).toEqual([4711, 1]);
@@ -117,7 +117,7 @@ test.each([
   { name: "example.org", forwardQuery: NOBODY, want: ["others failed"] },
   { name: "out.blue.svc.cluster.local", forwardQuery: OTHERS, want: ["others done"] },
   { name: "out.blue.svc.cluster.local", forwardQuery: NOBODY, want: ["others failed"] },
-])("$name is counted as $want", async ({ name, forwardQuery, want }) => {
+])("counts $name as $want", async ({ name, forwardQuery, want }) => {
   const counts: string[] = [];
   await answered(ask({ name }), { forwardQuery, counts });
   expect(counts).toEqual(want);
@@ -126,13 +126,13 @@ test.each([
 test.each([
   { what: "nothing", answer: undefined },
   { what: "no packet", answer: Buffer.from("text") },
-])("a server failure is reported where other servers answer $what", async ({ answer }) => {
+])("reports a server failure if upstream servers return $what", async ({ answer }) => {
   const forwardQuery: ForwardQuery = () => Promise.resolve(answer);
   const name = "out.blue.svc.cluster.local";
   expect(await said(ask({ name }), { forwardQuery })).toEqual(["SERVFAIL", []]);
 });
 
-test("other servers are queried for the client, by TCP behind a name of this zone", async () => {
+test("forwards queries on behalf of the client, by TCP for CNAME targets", async () => {
   const hows: unknown[] = [];
   const forwardQuery: ForwardQuery = (question, how) => {
     hows.push(how);
@@ -144,7 +144,7 @@ test("other servers are queried for the client, by TCP behind a name of this zon
   expect(hows).toEqual([false, true].map((isTcp) => ({ isTcp, client: "10.88.0.9" })));
 });
 
-test("several addresses come in another order each time", async () => {
+test("rotates the order of several addresses", async () => {
   const bytes = ask({ name: "many.blue.svc.cluster.local" });
   const first = await said(bytes, { isTcp: true, nextRotation: 0 });
   const second = await said(bytes, { isTcp: true, nextRotation: 1 });
@@ -152,7 +152,7 @@ test("several addresses come in another order each time", async () => {
   expect(first[1].length).toBe(60);
 });
 
-test("what is too long for UDP is cut, as long as the client says; TCP has all", async () => {
+test("truncates UDP responses at the client's limit, and sends all by TCP", async () => {
   const name = "many.blue.svc.cluster.local";
   const short = await answered(ask({ name }));
   expect([short?.flag_tc, short?.answers]).toEqual([true, []]);
@@ -175,7 +175,7 @@ test.each([
   { what: "half a header", bytes: ask({}).subarray(0, 11) },
   { what: "half a question", bytes: ask({}).subarray(0, 20) },
   { what: "no question", bytes: ask({ questions: [] }) },
-])("$what gets no answer", async ({ bytes }) => {
+])("$what gets no response", async ({ bytes }) => {
   expect(await answered(bytes, { forwardQuery: OTHERS })).toBeUndefined();
 });
 
@@ -186,12 +186,12 @@ test.each([
   },
   { what: "another class", packet: { questions: [{ type: "A", name: "a", class: "CH" }] } },
   { what: "an update", packet: { flags: 5 << 11 } },
-] as const)("$what is not done", async ({ packet }) => {
+] as const)("$what is not implemented", async ({ packet }) => {
   const { questions = [{ type: "A", name: "a" } as const], ...rest } = packet as dns.Packet;
   expect((await said(ask({ questions, ...rest }), { forwardQuery: OTHERS }))[0]).toBe("NOTIMP");
 });
 
-test("whatever comes is answered or not, and ends nothing", async () => {
+test("arbitrary packets cause no crash", async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
       await answered(Buffer.from(bytes), { forwardQuery: OTHERS });

@@ -118,7 +118,7 @@ async function others(port: number, ...servers: readonly string[]) {
 const UDP = { isTcp: false, client: "10.88.0.9" };
 const TCP = { ...UDP, isTcp: true };
 
-test("a query has an id of its own, and its answer is returned", async () => {
+test("a query has a new id, and its answer is returned", async () => {
   const { port, received } = await udpServer("127.0.0.1", 0, (query) => [answerQuery(query)]);
   const { send, clock } = await others(port, "127.0.0.1");
   const answer = await send(QUERY, UDP);
@@ -133,7 +133,7 @@ test("an IPv6 server is queried too", async () => {
   expect(await send(QUERY, UDP)).toBeDefined();
 });
 
-test("datagrams that are no answer to the query are ignored", async () => {
+test("ignores datagrams that do not answer the query", async () => {
   const other = { type: "A", name: "example.com" } as const;
   const { port } = await udpServer("127.0.0.1", 0, (query) => [
     answerQuery(query, { id: ID + 9 }),
@@ -147,13 +147,13 @@ test("datagrams that are no answer to the query are ignored", async () => {
   expect(answer).toMatchObject({ id: ID, type: "response", questions: [{ name: "example.org" }] });
 });
 
-test("the next server is queried where nothing listens at one", async () => {
+test("queries the next server when a server has no listener", async () => {
   const { port } = await udpServer("127.0.0.2", 0, (query) => [answerQuery(query)]);
   const { send } = await others(port, "127.0.0.1", "127.0.0.2");
   expect(dns.decode((await send(QUERY, UDP)) ?? Buffer.alloc(0)).id).toBe(ID + 1);
 });
 
-test("the next server is queried after 2 s of silence, and none after the last", async () => {
+test("queries the next server after 2 s of silence, and stops after the last", async () => {
   const { port, received: first } = await udpServer("127.0.0.1", 0, () => []);
   const { received: second } = await udpServer("127.0.0.2", port, () => []);
   const { send, clock } = await others(port, "127.0.0.1", "127.0.0.2");
@@ -167,7 +167,7 @@ test("the next server is queried after 2 s of silence, and none after the last",
   expect([first.queries.length, second.queries.length]).toEqual([1, 1]);
 });
 
-test("the answer by TCP may arrive in pieces", async () => {
+test("accepts a TCP answer in several chunks", async () => {
   const { port, received } = await tcpServer((query, socket) => {
     const bytes = framed(answerQuery(query));
     socket.setNoDelay(true);
@@ -192,13 +192,13 @@ test.each([
     name: "breaks the connection",
     reply: (_query: Buffer, socket: Socket) => socket.resetAndDestroy(),
   },
-])("a TCP server that $name gives no answer", async ({ reply }) => {
+])("returns no answer from a TCP server that $name", async ({ reply }) => {
   const { port } = await tcpServer(reply);
   const { send } = await others(port, "127.0.0.1");
   expect(await send(QUERY, TCP)).toBeUndefined();
 });
 
-test("the query of a silent TCP server ends after 2 s", async () => {
+test("ends the query of a silent TCP server after 2 s", async () => {
   const { port, received } = await tcpServer(() => undefined);
   const { send, clock } = await others(port, "127.0.0.1");
   const answer = send(QUERY, TCP);
@@ -207,7 +207,7 @@ test("the query of a silent TCP server ends after 2 s", async () => {
   expect(await answer).toBeUndefined();
 });
 
-test("without servers, or for what is no query, there is no answer", async () => {
+test("returns no answer without servers or for an invalid query", async () => {
   const { send } = await others(53);
   expect(await send(QUERY, UDP)).toBeUndefined();
   expect(await send(Buffer.from("no packet"), UDP)).toBeUndefined();
@@ -233,7 +233,7 @@ function openQueries() {
   return { send, countReads: () => reads, end };
 }
 
-test("one client has 64 queries open at most, and may send more when one has ended", async () => {
+test("limits a client to 64 open queries until one ends", async () => {
   const { send, countReads, end } = openQueries();
   const open = Array.from({ length: 65 }, () => send(QUERY, UDP));
   await settle();
@@ -248,7 +248,7 @@ test("one client has 64 queries open at most, and may send more when one has end
   expect(countReads()).toBe(129);
 });
 
-test("all clients together have 512 queries open at most", async () => {
+test("limits all clients together to 512 open queries", async () => {
   const { send, countReads, end } = openQueries();
   const sendFrom = (client: number) => send(QUERY, { ...UDP, client: String(client) });
   const open = Array.from({ length: 513 }, (_none, index) => sendFrom(index));

@@ -62,7 +62,7 @@ describe("a query", () => {
     expect(readQuery(packet(change))).toMatchObject({ ...want, id: 7, name: "Web.example" });
   });
 
-  test("is none where a header alone arrives", () => {
+  test("is invalid if only a header arrives", () => {
     expect(readQuery(packet().subarray(0, 12))).toBeUndefined();
     expect(readQuery(packet({ questions: [] }))).toBeUndefined();
     expect(readQuery(Buffer.from("text"))).toBeUndefined();
@@ -84,7 +84,7 @@ describe("a reply", () => {
   const written = (reply: Reply, change: Partial<Query> = {}, isTcp = false) =>
     dns.decode(writeReply({ ...query, ...change }, reply, isTcp));
 
-  test("carries each kind of record", () => {
+  test("contains each type of record", () => {
     const srv = { type: "SRV", target: "pod.web", port: 80 } as const;
     const records = [
       { name: "_http._tcp.web", record: srv },
@@ -99,14 +99,14 @@ describe("a reply", () => {
     ]);
   });
 
-  test("is authoritative for the zone, and repeats the flag for recursion", () => {
+  test("is authoritative for the zone, and copies the recursion flag", () => {
     const own = written({ rcode: 0, records: [address], domain: "example" });
     expect(own).toMatchObject({ flag_aa: true, flag_rd: true, flag_ra: true, authorities: [] });
     const foreign = written({ rcode: 2, records: [] }, { isRecursive: false });
     expect(foreign).toMatchObject({ flag_aa: false, flag_rd: false, authorities: [] });
   });
 
-  test("without records has the SOA, which limits how long clients cache it", () => {
+  test("without records has the SOA, which limits caching", () => {
     expect(written({ rcode: 3, records: [], domain: "example" }).authorities).toMatchObject([
       {
         type: "SOA",
@@ -125,14 +125,14 @@ describe("a reply", () => {
     ]);
   });
 
-  test("has the extension where the query has it", () => {
+  test("has the EDNS option if the query has it", () => {
     expect(written({ rcode: 0, records: [] }).additionals).toEqual([]);
     expect(written({ rcode: 0, records: [] }, { hasEdns: true }).additionals).toMatchObject([
       { type: "OPT", udpPayloadSize: 1232 },
     ]);
   });
 
-  test("is cut by UDP where it is longer than the limit, not at it, and never by TCP", () => {
+  test("is truncated over UDP beyond the limit, never over TCP", () => {
     const reply = { rcode: 0, records: [address, address] };
     const { length } = writeReply(query, reply, true);
     const cut = (udpMax: number, isTcp: boolean) => {
@@ -145,7 +145,7 @@ describe("a reply", () => {
   });
 });
 
-describe("another server's answer", () => {
+describe("an upstream server's answer", () => {
   const query = { name: "web.EXAMPLE", type: "A" };
   const answer = { type: "response" } as const;
   test.each([
@@ -159,18 +159,18 @@ describe("another server's answer", () => {
       want: false,
     },
     { name: "unreadable", bytes: Buffer.from("text"), want: false },
-  ])("$name counts: $want", ({ bytes, want }) => {
+  ])("$name is accepted: $want", ({ bytes, want }) => {
     expect(isAnswerTo(bytes, query, 7)).toBe(want);
   });
 
-  test("is read where it can be", () => {
+  test("is parsed if it is valid", () => {
     expect(readAnswers(packet({ ...answer, answers: [OTHER] }))).toMatchObject([OTHER]);
     expect(readAnswers(packet(answer))).toEqual([]);
     expect(readAnswers(Buffer.from("text"))).toBeUndefined();
   });
 });
 
-test("an id is replaced in a copy", () => {
+test("replaces an id in a copy", () => {
   const bytes = writeQuestion("a", "A", 1);
   expect(withId(bytes, 0xabcd)).toEqual(writeQuestion("a", "A", 0xabcd));
   expect(bytes).toEqual(writeQuestion("a", "A", 1));

@@ -53,7 +53,7 @@ function framed(text: string): Buffer {
   return Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
 }
 
-test("UDP clients get answers; a query without one, or one that fails, is dropped", async () => {
+test("UDP clients get answers, and failed queries are dropped", async () => {
   const { port, log } = await serve();
   const client = udpClient();
   for (const query of ["quiet", "bad", "a"]) client.send(query, port, ADDRESS);
@@ -62,7 +62,7 @@ test("UDP clients get answers; a query without one, or one that fails, is droppe
   expect(log.lines).toMatchObject([{ level: "error", fields: { reason: "broken zone" } }]);
 });
 
-test("TCP clients get an answer to each query, in order, however the bytes arrive", async () => {
+test("TCP clients get an answer to each query in order, independent of chunks", async () => {
   const { port } = await serve();
   const client = tcpClient(port);
   const bytes = Buffer.concat([framed("one"), framed("two"), framed("three")]);
@@ -85,7 +85,7 @@ test("TCP clients get an answer to each query, in order, however the bytes arriv
   expect(Buffer.concat(received)).toEqual(all);
 });
 
-test.each(["quiet", "bad"])("a TCP client's connection ends at %j", async (query) => {
+test.each(["quiet", "bad"])("closes a TCP client's connection at %j", async (query) => {
   const { port } = await serve();
   const client = tcpClient(port);
   client.write(Buffer.concat([framed(query), framed("next")]));
@@ -95,7 +95,7 @@ test.each(["quiet", "bad"])("a TCP client's connection ends at %j", async (query
   expect(received).toBe("");
 });
 
-test("the abort frees the port", async () => {
+test("an abort releases the port", async () => {
   const { port } = await serve();
   const client = tcpClient(port);
   await once(client, "connect");
@@ -106,7 +106,7 @@ test("the abort frees the port", async () => {
   expect(await serve(port)).toMatchObject({ port });
 });
 
-test("a port in use is reported with the address", async () => {
+test("reports a port in use with the address", async () => {
   const { port } = await serve();
   await expect(serve(port)).rejects.toMatchObject({
     code: "SERVICE_NAMES_FAILED",

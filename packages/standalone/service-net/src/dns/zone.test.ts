@@ -59,7 +59,7 @@ test.each([
   { name: "cluster.local", want: [] },
   { name: "svc.cluster.local", want: [] },
   { name: "blue.svc.cluster.local", want: [] },
-])("$name is found", ({ name, want }) => {
+])("finds $name", ({ name, want }) => {
   expect(lookUp(name, ZONE)).toEqual({ kind: "found", records: want });
 });
 
@@ -79,12 +79,12 @@ test.each([
   "_other._tcp.db.blue.svc.cluster.local",
   "a.b.c.web.blue.svc.cluster.local",
   "pod.cluster.local",
-])("%s is missing, and nobody else is asked", (name) => {
+])("%s does not exist, and is not forwarded", (name) => {
   expect(lookUp(name, ZONE)).toEqual({ kind: "missing" });
 });
 
 test.each(["example.org", "", ".", "local", "cluster.local.example.org", "xcluster.local"])(
-  "%j is another zone's",
+  "%j belongs to another zone",
   (name) => {
     expect(lookUp(name, ZONE)).toEqual({ kind: "foreign" });
   },

@@ -57,7 +57,7 @@ test.each([
     texts: [WHOLE, CHANGE],
     counts: ["whole", "changed"],
   },
-])("nft gets $name", async ({ given, texts, counts }) => {
+])("nft receives $name", async ({ given, texts, counts }) => {
   const seen = keeper();
   expect(seen.made.count).toBe(0);
   for (const forwards of given) {
@@ -68,7 +68,7 @@ test.each([
   expect(seen.counts).toEqual(counts);
 });
 
-test("the whole table is written again where the kernel refuses a change", async () => {
+test("writes the whole table again if the kernel rejects a change", async () => {
   const seen = keeper({}, UNSUPPORTED_KINDS);
   await seen.made.write(ONE);
   await seen.made.write(TWO);
@@ -76,7 +76,7 @@ test("the whole table is written again where the kernel refuses a change", async
   expect(seen.counts).toEqual(["whole", "failed", "whole"]);
 });
 
-test("a table that the kernel refuses is unknown, and written whole the next time", async () => {
+test("writes the whole table the next time after the kernel rejects it", async () => {
   const seen = keeper({}, UNSUPPORTED_KINDS, UNSUPPORTED_KINDS);
   await seen.made.write(ONE);
   await expect(seen.made.write(TWO)).rejects.toMatchObject({

@@ -142,7 +142,7 @@ test.each([
   "10.88.0.5 . 80, 1 : 192.0.2.1",
   "fd00::1",
   "",
-])("nothing is forwarded to %j, whoever wrote it", (address) => {
+])("never forwards to %j", (address) => {
   expect(forwards({}, aSlice([{ addresses: [address] }]))).toEqual([]);
 });
 
@@ -152,7 +152,7 @@ test.each([
   { name: "for another protocol", change: { ports: [{ name: "", port: 8080, protocol: "UDP" }] } },
   { name: "with a port that is none", change: { ports: [{ name: "", port: 70_000 }] } },
   { name: "without ports", change: { ports: [] } },
-])("a slice $name is not meant", ({ change }) => {
+])("ignores a slice $name", ({ change }) => {
   expect(forwards({}, aSlice([ONE], change))).toEqual([]);
 });
 
@@ -170,19 +170,19 @@ test("UDP is forwarded to the endpoints' UDP port", () => {
   ]);
 });
 
-test("a slice without endpoints or without ports forwards nothing", () => {
+test("a slice without endpoints or ports forwards nothing", () => {
   expect(forwards({}, aSlice([], { endpoints: undefined }))).toEqual([]);
   expect(forwards({}, aSlice([ONE], { ports: undefined }))).toEqual([]);
 });
 
-test("slices of one Service are taken together, each address once", () => {
+test("merges the slices of a Service, with each address once", () => {
   const other = aSlice([ONE, { addresses: ["10.88.0.4"] }]);
   expect(forwards({}, aSlice([ONE]), other)).toMatchObject([
     { endpoints: ["10.88.0.4 . 8080", "10.88.0.5 . 8080"] },
   ]);
 });
 
-test("what two have is the first one's", () => {
+test("the first Service wins a duplicate address and port", () => {
   const [first] = forwards({}, aSlice([ONE]));
   const second = { ...FORWARD, name: "red/web:80/tcp", protocol: "tcp" } as const;
   expect(dropDuplicates([second, ...(first === undefined ? [] : [first])])).toEqual([first]);
@@ -194,7 +194,7 @@ test.each([
   { name: "the same one for UDP", change: { nodePort: 30_080, protocol: "udp" }, isKept: true },
   { name: "the same address and port", change: { address: FORWARD.address }, isKept: false },
   { name: "none", change: {}, isKept: true },
-] as const)("a second Service with $name is kept: $isKept", ({ change, isKept }) => {
+] as const)("a second Service with $name is forwarded: $isKept", ({ change, isKept }) => {
   const first: Forward = { ...FORWARD, protocol: "tcp", nodePort: 30_080 };
   const second: Forward = {
     ...FORWARD,
@@ -208,7 +208,7 @@ test.each([
   expect(kept).toEqual(isKept ? [first, second, third] : [first, third]);
 });
 
-test("a deleted Service leads nowhere", () => {
+test("a deleted Service forwards nothing", () => {
   const service = aService({}, { deletionTimestamp: "2026-01-01T00:00:00Z" });
   expect(listForwards(service, [aSlice([ONE])], RANGES)).toEqual([]);
 });
@@ -233,10 +233,10 @@ test.each([
   "10.0.0.0/07",
   "a/16",
   "10.96.0.0/16 ",
-])("%j is no network", (text) => {
+])("%j is not a network", (text) => {
   expect(parseNetwork(text)).toBeUndefined();
 });
 
-test("what is no address is in no network", () => {
+test("an invalid address is in no network", () => {
   expect(containsAddress(RANGES.services, "text")).toBe(false);
 });

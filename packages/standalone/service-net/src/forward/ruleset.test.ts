@@ -38,7 +38,7 @@ function lines(text: string): readonly string[] {
     .filter((line) => line !== "");
 }
 
-test("a table has a way in for each address and port, and chooses among endpoints", () => {
+test("a table has an entry for each address and port, and selects among endpoints", () => {
   const text = lines(tableText(SETTINGS, [WEB, DNS]));
   expect(text.slice(0, 3)).toEqual(["table ip t", "delete table ip t", "table ip t {"]);
   expect(text).toContain(
@@ -53,7 +53,7 @@ test("a table has a way in for each address and port, and chooses among endpoint
   );
 });
 
-test("a table without Services refuses what is sent to their addresses", () => {
+test("a table without Services rejects traffic to their addresses", () => {
   expect(lines(tableText(SETTINGS, []))).toEqual([
     "table ip t",
     "delete table ip t",
@@ -105,11 +105,11 @@ test("a table without Services refuses what is sent to their addresses", () => {
   ]);
 });
 
-test("nothing changes where nothing has changed", () => {
+test("generates no change if nothing has changed", () => {
   expect(changeText(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
 });
 
-test("another endpoint changes one chain, and no other way in", () => {
+test("another endpoint changes one chain, and no other entry", () => {
   const after = { ...WEB, endpoints: ["10.88.0.6 . 8080"] };
   expect(lines(changeText(SETTINGS, [WEB, DNS], [after, DNS]))).toEqual([
     "add chain ip t CHAIN",
@@ -119,7 +119,7 @@ test("another endpoint changes one chain, and no other way in", () => {
   ]);
 });
 
-test("another port of the node changes its ways in, and no chain", () => {
+test("another node port changes its entries, and no chain", () => {
   expect(lines(changeText(SETTINGS, [WEB], [{ ...WEB, nodePort: 30_081 }]))).toEqual([
     "delete element ip t addresses { 10.96.0.5 . tcp . 80 }",
     "delete element ip t node-ports { tcp . 30080 }",
@@ -128,14 +128,14 @@ test("another port of the node changes its ways in, and no chain", () => {
   ]);
 });
 
-test("another address changes its ways in, and no chain", () => {
+test("another address changes its entries, and no chain", () => {
   expect(lines(changeText(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "add element ip t addresses { 10.96.0.7 . udp . 53 : goto CHAIN }",
   ]);
 });
 
-test("what goes, goes with its ways in first", () => {
+test("deletes the entries of a chain before the chain", () => {
   expect(lines(changeText(SETTINGS, [WEB, DNS], [WEB]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "flush chain ip t CHAIN",
@@ -143,7 +143,7 @@ test("what goes, goes with its ways in first", () => {
   ]);
 });
 
-test("a table that is not there can be removed", () => {
+test("a missing table can be removed", () => {
   expect(removalText("t")).toBe("table ip t\ndelete table ip t\n");
 });
 
@@ -160,7 +160,7 @@ const forwards = fc.uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 6 }
   ),
 );
 
-test("what a change takes away was there, and what it adds was not", () => {
+test("a change deletes only existing elements, and adds only new elements", () => {
   fc.assert(
     fc.property(forwards, forwards, (before, after) => {
       const text = changeText(SETTINGS, before, after);

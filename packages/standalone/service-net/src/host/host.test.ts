@@ -19,7 +19,7 @@ function host(exitCode = 0) {
   return { runner, lines: () => runner.commands.map(toLine) };
 }
 
-test("the tenth address of the network is the name server's", () => {
+test("the tenth address of the network is the DNS server's", () => {
   expect(findDnsAddress(NETWORK)).toBe("10.96.0.10");
   expect(findDnsAddress("no network")).toBe("");
   expect(buildTableName(NETWORK)).toBe("patchbay-services-10.96.0.0");
@@ -28,13 +28,13 @@ test("the tenth address of the network is the name server's", () => {
 test.each([
   { name: "free", exitCode: 0, want: true },
   { name: "in use", exitCode: 2, want: false },
-])("a network that is $name is claimed: $want", async ({ exitCode, want }) => {
+])("a network that is $name can be claimed: $want", async ({ exitCode, want }) => {
   const { runner, lines } = host(exitCode);
   expect(await claimServices(runner, NETWORK)).toBe(want);
   expect(lines()).toEqual(["ip -4 route add 10.96.0.0/16 dev lo"]);
 });
 
-test("the host gets the address and the route", async () => {
+test("adds the address and the route to the host", async () => {
   const { runner, lines } = host();
   await prepareHost(runner, NETWORK);
   expect(lines()).toEqual([
@@ -43,7 +43,7 @@ test("the host gets the address and the route", async () => {
   ]);
 });
 
-test.each([0, 1])("all of it is removed, also where programs exit with %d", async (exitCode) => {
+test.each([0, 1])("removes address and route, even if programs exit with %d", async (exitCode) => {
   const { runner, lines } = host(exitCode);
   await removeServices(runner, NETWORK);
   expect(lines()).toEqual([
@@ -54,7 +54,7 @@ test.each([0, 1])("all of it is removed, also where programs exit with %d", asyn
   expect(runner.commands.at(-1)?.stdin).toContain("delete table ip patchbay-services-10.96.0.0");
 });
 
-test("nothing is removed without a network", async () => {
+test("removes nothing without a network", async () => {
   const { runner, lines } = host();
   await removeServices(runner, "");
   expect(lines()).toEqual([]);

@@ -12,7 +12,7 @@ function madeFor(service: Service, ...pods: readonly Pod[]): Endpoints | undefin
 }
 
 describe("Endpoints", () => {
-  test("say what a cluster's say: who is ready, who is not, and nobody who goes", () => {
+  test("match those of a cluster: ready and not ready pods, without terminating pods", () => {
     const service = aService({}, { labels: { team: "a" } });
     const pods = [
       aPod("c", "10.88.0.7", { status: NOT_READY }),
@@ -45,12 +45,12 @@ describe("Endpoints", () => {
     });
   });
 
-  test("of a Service that nothing stands behind are there, and empty", () => {
+  test("of a Service without pods exist and are empty", () => {
     for (const pods of [[], [aPod("a", "10.88.0.5", { metadata: GOING })]])
       expect(madeFor(aService(), ...pods)).not.toHaveProperty("subsets");
   });
 
-  test("of a Service that only pods stand behind that are not ready have these", () => {
+  test("of a Service with only unready pods contain these pods", () => {
     const pod = aPod("a", "10.88.0.5", { spec: { nodeName: undefined }, status: NOT_READY });
     expect(madeFor(aService(), pod)?.subsets).toEqual([
       {
@@ -65,7 +65,7 @@ describe("Endpoints", () => {
     ]);
   });
 
-  test("have addresses in order, and only the fields that endpoints have", () => {
+  test("have sorted addresses, and only the fields of the Endpoints type", () => {
     const endpoints = ["10.88.0.6", "10.88.0.5", "10.88.0.7"].map((address) => ({
       addresses: [address],
       conditions: { ready: true },
@@ -77,13 +77,13 @@ describe("Endpoints", () => {
     );
   });
 
-  test("tell that a Service is headless, and of one without ports only addresses", () => {
+  test("mark a Service as headless, and have only addresses without ports", () => {
     const made = madeFor(aService({ clusterIP: "None", ports: [] }), aPod("a", "10.88.0.5"));
     expect(made?.metadata.labels).toEqual({ "service.kubernetes.io/headless": "" });
     expect(made?.subsets?.map((subset) => Object.keys(subset))).toEqual([["addresses"]]);
   });
 
-  test("have a subset for each set of ports, which have the Service's names", () => {
+  test("have a subset for each set of ports, with the Service's port names", () => {
     const withPort = (containerPort: number) => ({
       containers: [{ name: "c", image: "i", ports: [{ name: "http", containerPort }] }],
     });
@@ -99,14 +99,14 @@ describe("Endpoints", () => {
   });
 });
 
-describe("what is done about those that are there", () => {
+describe("update of existing Endpoints", () => {
   const service = aService();
   const slices = buildSlices(service, [aPod("a", "10.88.0.5")]);
   const made = planEndpoints(service, slices, undefined)?.object;
   const metadata = { name: "web", ...made?.metadata, resourceVersion: "7" };
   const known: Endpoints = { apiVersion: "v1", kind: "Endpoints", ...made, metadata };
 
-  test("is nothing where they say so", () => {
+  test("writes nothing if they are correct", () => {
     expect(planEndpoints(service, slices, known)).toBeUndefined();
   });
 
@@ -117,7 +117,7 @@ describe("what is done about those that are there", () => {
       name: "a Service before",
       other: { ...known, metadata: { ...metadata, ownerReferences: [] } },
     },
-  ])("is one write where they have other $name, at the version that was seen", ({ other }) => {
+  ])("is one write if they have other $name, at the observed version", ({ other }) => {
     expect(planEndpoints(service, slices, other)).toEqual({ kind: "update", object: known });
   });
 });

@@ -15,7 +15,7 @@ function addressesOf(service: Service, ...pods: readonly ReturnType<typeof aPod>
 }
 
 describe("slices", () => {
-  test("say what a cluster's say", () => {
+  test("match those of a cluster", () => {
     const pod = aPod("p", "10.88.0.5", { spec: { hostname: "vm1", subdomain: "web" } });
     expect(buildSlices(aService(), [pod])).toEqual([
       {
@@ -61,7 +61,7 @@ describe("slices", () => {
     },
     { name: "one that goes", pod: aPod("p", "10.88.0.5", { metadata: GOING }), ready: false },
     { name: "one that is ready", pod: aPod("p", "10.88.0.5"), ready: true },
-  ])("of $name", ({ pod, ready }) => {
+  ])("contain a pod with its readiness: $name", ({ pod, ready }) => {
     expect(addressesOf(aService(), pod)).toEqual([[[8080], [["10.88.0.5", ready]]]]);
   });
 
@@ -77,24 +77,24 @@ describe("slices", () => {
       name: "one of the node's network",
       pod: aPod("p", "10.0.0.1", { spec: { hostNetwork: true } }),
     },
-  ])("have no pod that is $name", ({ pod }) => {
+  ])("contain no pod that is $name", ({ pod }) => {
     expect(addressesOf(aService(), pod)).toEqual([]);
   });
 
   test.each([
     { name: "without selector", spec: { selector: {} } },
     { name: "that stands for a name outside", spec: { type: "ExternalName" } },
-  ])("are not made for a Service $name", ({ spec }) => {
+  ])("are not created for a Service $name", ({ spec }) => {
     expect(addressesOf(aService(spec), aPod("p", "10.88.0.5"))).toEqual([]);
   });
 
-  test("have pods that are not ready where a Service wants them", () => {
+  test("contain unready pods if the Service publishes them", () => {
     const pod = aPod("p", "10.88.0.5", { status: NOT_READY });
     const service = aService({ publishNotReadyAddresses: true });
     expect(addressesOf(service, pod)).toEqual([[[8080], [["10.88.0.5", true]]]]);
   });
 
-  test("keep pods apart whose named ports differ, and leave out those that have none", () => {
+  test("separate pods with different named ports, and omit pods without the port", () => {
     const withPort = (containerPort: number) => ({
       containers: [{ name: "c", image: "i", ports: [{ name: "http", containerPort }] }],
     });
@@ -130,18 +130,18 @@ describe("slices", () => {
       ],
       want: [[[9090], [["10.88.0.5", true]]]],
     },
-  ] as const)("find a named port in a pod that has one of $name", ({ ports, want }) => {
+  ] as const)("resolve a named port in a pod that has one of $name", ({ ports, want }) => {
     const service = aService({ ports: [{ port: 80, targetPort: "http" }] });
     const containers = [{ name: "c", image: "i", ports }];
     expect(addressesOf(service, aPod("p", "10.88.0.5", { spec: { containers } }))).toEqual(want);
   });
 
-  test("lead to the Service's own port where it names no other", () => {
+  test("use the Service's own port if it has no target port", () => {
     const service = aService({ ports: [{ port: 80 }] });
     expect(addressesOf(service, aPod("p", "10.88.0.5"))).toEqual([[[80], [["10.88.0.5", true]]]]);
   });
 
-  test("of a Service without ports have addresses alone", () => {
+  test("of a Service without ports contain only addresses", () => {
     const service = aService({ ports: undefined });
     expect(addressesOf(service, aPod("p", "10.88.0.5"))).toEqual([[[], [["10.88.0.5", true]]]]);
   });
@@ -150,7 +150,7 @@ describe("slices", () => {
     { name: "all of several labels", labels: { app: "web", tier: "a" }, count: 1 },
     { name: "one of several labels", labels: { app: "web", tier: "b" }, count: 0 },
     { name: "no labels", labels: undefined, count: 0 },
-  ])("have a pod with $name: $count", ({ labels, count }) => {
+  ])("contain a pod with $name: $count", ({ labels, count }) => {
     const service = aService({ selector: { app: "web", tier: "a" } });
     const pod = aPod("p", "10.88.0.5", { metadata: { labels } });
     expect(buildSlices(service, [pod])).toHaveLength(count);
@@ -160,7 +160,7 @@ describe("slices", () => {
     { name: "for another Service's subdomain", spec: { hostname: "vm1", subdomain: "db" } },
     { name: "without a name of its own", spec: { subdomain: "web" } },
     { name: "without a node", spec: { nodeName: undefined } },
-  ])("carry no host name of a pod $name", ({ spec }) => {
+  ])("contain no host name of a pod $name", ({ spec }) => {
     const [slice] = buildSlices(aService(), [aPod("p", "10.88.0.5", { spec })]);
     const [endpoint = {}] = slice?.endpoints ?? [];
     expect(Object.keys(endpoint)).not.toContain("hostname");
@@ -187,11 +187,11 @@ describe("slices", () => {
     expect(addressesOf(aService(), pod)).toEqual([[[8080], [["10.88.0.5", ready]]]]);
   });
 
-  test("have no pod without status", () => {
+  test("contain no pod without status", () => {
     expect(buildSlices(aService(), [{ ...aPod("p", ""), status: {} }])).toEqual([]);
   });
 
-  test("hold as many as one may", () => {
+  test("contain at most the maximum number of endpoints", () => {
     const pods = Array.from({ length: SLICE_ENDPOINTS_MAX + 1 }, (_none, index) =>
       aPod(`p${String(index)}`, `10.88.${String(index >> 8)}.${String(index & 255)}`),
     );

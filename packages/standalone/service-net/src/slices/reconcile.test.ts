@@ -39,13 +39,13 @@ test.each([
     services: [aService({}, { deletionTimestamp: "2026-01-01T00:00:00Z" })],
   },
   { name: "without selector", services: [aService({ selector: {} })] },
-])("nothing is written for a Service $name", async ({ services }) => {
+])("writes nothing for a Service $name", async ({ services }) => {
   const made = world(...services);
   made.pods.put(aPod("a", "10.88.0.5"));
   expect(await made.reconcile()).toEqual([DONE, []]);
 });
 
-test("slices and Endpoints are created, then left, then changed", async () => {
+test("creates slices and Endpoints, writes nothing without changes, then updates", async () => {
   const made = world(aService());
   made.pods.put(aPod("a", "10.88.0.5"));
   made.pods.put(aPod("other", "10.88.0.9", { metadata: { namespace: "red" } }));

@@ -24,7 +24,7 @@ function setUp() {
   return { clock, deps };
 }
 
-test("a certificate is made anew 60 days before its end, and is the newest then", async () => {
+test("renews a certificate 60 days before it expires, and reports its start time as the newest", async () => {
   const { clock, deps } = setUp();
   const first = await ensureServerCertificates(deps);
   await clock.advance(300 * DAY_MS);
@@ -38,7 +38,7 @@ test("a certificate is made anew 60 days before its end, and is the newest then"
   expect(await newestValidityStartMs(deps)).toBeGreaterThan(before);
 });
 
-test("an authority goes on before its end: who trusts the one before trusts what this one signs, and the reverse", async () => {
+test("renews a CA before it expires; the old and the new CA verify each other's certificates", async () => {
   const { clock, deps } = setUp();
   const first = await ensureServerCertificates(deps);
   await clock.advance(3300 * DAY_MS);
@@ -49,7 +49,7 @@ test("an authority goes on before its end: who trusts the one before trusts what
   expect(isIssuedFor(first.apiServer.certPem, later.ca.certPem, "localhost")).toBe(true);
 });
 
-test("a node shows its name and the group of migrations when a guest moves, and another name makes it another one", async () => {
+test("the relay certificate has the node's name and the relay group, and follows a new name", async () => {
   const { clock, deps } = setUp();
   const { ca } = await ensureServerCertificates(deps);
   const keep = async (nodeName: string): Promise<string> => {
@@ -68,7 +68,7 @@ test("a node shows its name and the group of migrations when a guest moves, and 
   expect(readCertificateEnd(await keep("node-2")) - clock.now()).toBeGreaterThan(364 * DAY_MS);
 });
 
-test("nobody else on the machine has a certificate of that group", async () => {
+test("no other certificate on the machine has the relay group", async () => {
   const { deps } = setUp();
   const { ca } = await ensureServerCertificates(deps);
   const machine = { server: "https://127.0.0.1:6443", nodeName: "node-1" };

@@ -17,7 +17,7 @@ async function expectMayBecomeOurs(): Promise<void> {
   await expect(rejectForeignFiles(files, paths)).resolves.toBeUndefined();
 }
 
-test("a directory is marked once, and what is chosen stays chosen", async () => {
+test("marks a directory once, and preserves settings", async () => {
   await markDirectory(files, paths);
   expect(isMarked(await readFields(files, paths.settings))).toBe(true);
   const text = '{"kind":"PatchbayStandalone","apiPort":7443}';
@@ -26,13 +26,13 @@ test("a directory is marked once, and what is chosen stays chosen", async () => 
   expect(await files.readText(paths.settings)).toBe(text);
 });
 
-test("one that is not there, or is a file system of its own, may become ours", async () => {
+test("accepts a missing directory and an empty file system", async () => {
   await expectMayBecomeOurs();
   await files.ensureDirectory(join(paths.dataDir, "lost+found"));
   await expectMayBecomeOurs();
 });
 
-test("what died before the mark is ours", async () => {
+test("accepts the files of a start that crashed before the marker", async () => {
   for (const [path] of listDirectories(paths)) await files.ensureDirectory(path);
   for (const path of [paths.kubeconfig, paths.store, `${paths.settings}.12-1.tmp`]) {
     await files.writeAtomic(path, "");
@@ -40,7 +40,7 @@ test("what died before the mark is ours", async () => {
   await expectMayBecomeOurs();
 });
 
-test("a directory with somebody else's files is refused, by name, until it is marked", async () => {
+test("rejects a directory with foreign files, by name, until it is marked", async () => {
   await files.ensureDirectory(paths.pods);
   await files.writeAtomic(join(paths.dataDir, "photographs/one"), "");
   await expect(rejectForeignFiles(files, paths)).rejects.toMatchObject({
@@ -51,7 +51,7 @@ test("a directory with somebody else's files is refused, by name, until it is ma
   await expectMayBecomeOurs();
 });
 
-test("where a mark comes while it is looked, what is beside it is ours", async () => {
+test("accepts files if the marker appears during the check", async () => {
   vi.spyOn(files, "list").mockImplementationOnce(async () => {
     await markDirectory(files, paths);
     return ["cache"];

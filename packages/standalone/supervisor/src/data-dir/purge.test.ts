@@ -38,7 +38,7 @@ function run(): Promise<void> {
   return purge({ files: recording, paths, print: (line) => lines.push(line) });
 }
 
-test("a directory is deleted with all that is in it, its mark last", async () => {
+test("deletes a directory with all of its contents, the marker last", async () => {
   await mount("/", "/database");
   await run();
   expect(removed).toEqual(["/data/pki", "/data/run", "/data/standalone.json", "/data"]);
@@ -46,7 +46,7 @@ test("a directory is deleted with all that is in it, its mark last", async () =>
   expect(lines).toEqual(["/data is deleted"]);
 });
 
-test("a mount point is emptied and stays, with what belongs to its file system", async () => {
+test("empties a mount point without deleting it or lost+found", async () => {
   await mount("/", "/data");
   await run();
   expect(removed).toEqual(["/data/pki", "/data/run", "/data/standalone.json"]);
@@ -54,7 +54,7 @@ test("a mount point is emptied and stays, with what belongs to its file system",
   expect(lines).toEqual(["/data is empty; it is a mount point and is not deleted"]);
 });
 
-test("a directory in which something is mounted is left as it is", async () => {
+test("does not change a directory that contains a mount", async () => {
   await mount("/", "/data/claims/one");
   await expect(run()).rejects.toMatchObject({
     code: "STANDALONE_NOT_OURS",
@@ -63,12 +63,12 @@ test("a directory in which something is mounted is left as it is", async () => {
   expect([removed, lines]).toEqual([[], []]);
 });
 
-test("a host without a list of mounts has none", async () => {
+test("a host without a mount list has no mounts", async () => {
   await run();
   expect(lines).toEqual(["/data is deleted"]);
 });
 
-test("a directory without the mark of a machine is refused", async () => {
+test("rejects a directory without a marker", async () => {
   await expect(rejectUnmarked({ files, paths })).resolves.toBeUndefined();
   await files.writeAtomic(paths.settings, '{"kind":"Other"}');
   await expect(rejectUnmarked({ files, paths })).rejects.toMatchObject({

@@ -33,7 +33,7 @@ async function remove(links: readonly object[], delExitCode = 0) {
   return { deleted, warned };
 }
 
-test("the bridges that plugins created for pods and for networks are removed", async () => {
+test("removes the bridges that plugins created for pods and networks", async () => {
   const links = [
     { ifname: "lo", ifindex: 1 },
     { ifname: "patchbay0", ifindex: 5 },
@@ -47,11 +47,11 @@ test.each([
   { name: "a bridge that no plugin created", link: { ifname: "br-admin", ifindex: 9 } },
   { name: "a bridge that was created anew by hand", link: { ifname: "br-blue", ifindex: 12 } },
   { name: "a bridge of another boot", link: { ifname: "br-old", ifindex: 8 } },
-])("stays: $name", async ({ link }) => {
+])("retains: $name", async ({ link }) => {
   expect(await remove([link])).toEqual({ deleted: [], warned: [] });
 });
 
-test("a bridge with a port stays, and the log names it", async () => {
+test("retains a bridge with a port, and logs its name", async () => {
   const links = [
     { ifname: "br-blue", ifindex: 7 },
     { ifname: "eth0", ifindex: 2, master: "br-blue" },
@@ -59,7 +59,7 @@ test("a bridge with a port stays, and the log names it", async () => {
   expect(await remove(links)).toEqual({ deleted: [], warned: [{ link: "br-blue" }] });
 });
 
-test("a bridge that cannot be deleted is logged with the reason", async () => {
+test("logs the reason when a bridge cannot be deleted", async () => {
   const { warned } = await remove([{ ifname: "br-blue", ifindex: 7 }], 2);
   expect(warned).toEqual([{ link: "br-blue", reason: "Operation not permitted" }]);
 });

@@ -16,6 +16,6 @@ test.each([
   { name: "without a configuration", text: "{}", want: false },
   { name: "that cannot be read", text: "{", want: false },
   { name: "that has gone", text: undefined, want: false },
-])("a result $name is ours: $want", ({ text, want }) => {
+])("a result $name belongs to this machine: $want", ({ text, want }) => {
   expect(isResultOf(text, [OURS, ""])).toBe(want);
 });

@@ -24,12 +24,12 @@ describe("the pods' subnet", () => {
     { one: "10.0.0.0/8", other: "10.0.1.0/24", want: true },
     { one: "10.0.1.0/24", other: "10.0.2.0/24", want: false },
     { one: "10.0.1.0/24", other: "default", want: false },
-  ])("$one and $other have an address in common: $want", ({ one, other, want }) => {
+  ])("$one and $other overlap: $want", ({ one, other, want }) => {
     expect([overlaps(one, other), overlaps(other, one)]).toEqual([want, want]);
   });
 });
 
-test("the default network has a bridge, a gateway and a way out", () => {
+test("the default network has a bridge, a gateway and masquerading", () => {
   const settings = {
     apiPort: 1,
     virtApiPort: 2,
@@ -53,7 +53,7 @@ test("the default network has a bridge, a gateway and a way out", () => {
 });
 
 // Captured from `losetup --list --noheadings --raw --output NAME,AUTOCLEAR,BACK-FILE` of util-linux 2.38.
-test("loop devices over files of the machine are told from others", () => {
+test("finds loop devices of the machine's files only", () => {
   const listed = String.raw`/dev/loop0 0 /data/one/claims/a/volume.img
 /dev/loop3 1 /data/one/claims/mounted/volume.img
 /dev/loop1 0 /data/one\x20more/claims/b/volume.img
@@ -72,7 +72,7 @@ const LISTING = String.raw`-P POSTROUTING ACCEPT
 -A POSTROUTING -s 10.88.111.0/24 -j MASQUERADE
 -A CNI-d1ea458b499ca99cf43d02c9 -d 10.88.111.0/24 -j ACCEPT`;
 
-test("masquerade rules of our subnet only are taken away, rule before chain", () => {
+test("removes masquerade rules of our subnet only, rule before chain", () => {
   const rules = findRulesWithin(LISTING, "10.88.111.0/24");
   expect(restoreText(rules)).toBe(
     [
@@ -86,7 +86,7 @@ test("masquerade rules of our subnet only are taken away, rule before chain", ()
   );
 });
 
-test("a unit quotes what systemd would read", () => {
+test("a unit quotes systemd's special characters", () => {
   expect(unitText(["/bin/node", '{"a":"50%"}'])).toContain(
     String.raw`ExecStart="/bin/node" "{\"a\":\"50%%\"}"`,
   );

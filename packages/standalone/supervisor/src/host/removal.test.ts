@@ -72,7 +72,7 @@ describe("the systemd unit", () => {
     expect(here.lines()).toEqual(want);
   });
 
-  test("quotes what systemd would replace", () => {
+  test("quotes what systemd would expand", () => {
     const [line] = unitText(["a b", String.raw`c\"d`, "50%", "$HOME"])
       .split("\n")
       .filter((one) => one.startsWith("ExecStart="));
@@ -102,7 +102,7 @@ describe("the default network", () => {
     expect(await files.readText(FILE)).toContain('"bridge": "other0"');
   });
 
-  test("is not written beside a network of the user", async () => {
+  test("is not written if the user has a network", async () => {
     const { files } = host();
     await files.writeAtomic(`${PATHS.cniConf}/20-own.conflist`, "{}");
     await writeDefaultNetwork(files, PATHS, SETTINGS);
@@ -110,7 +110,7 @@ describe("the default network", () => {
   });
 });
 
-test("results of the machine's own networks are removed, those of others stay", async () => {
+test("removes results of the machine's own networks only", async () => {
   const { files } = host();
   const resultOf = (config: string): string =>
     JSON.stringify({ config: Buffer.from(config).toString("base64") });
@@ -121,7 +121,7 @@ test("results of the machine's own networks are removed, those of others stay", 
   expect(await files.list(RESULTS)).toEqual(["b"]);
 });
 
-test("loop devices over files of the machine are detached", async () => {
+test("detaches loop devices of the machine's files", async () => {
   const here = host({
     losetup: { stdout: "/dev/loop0 0 /d/claims/a.img\n/dev/loop1 0 /e/b.img\n" },
   });
@@ -168,7 +168,7 @@ describe("masquerade rules of the default network", () => {
   });
 });
 
-describe("rules of Services", () => {
+describe("nft rules of Services", () => {
   test.each([
     { name: "are removed", settings: JSON.stringify(SETTINGS), answers: {}, count: 3, notes: [] },
     { name: "are unknown without settings", settings: "{}", answers: {}, count: 0, notes: [] },

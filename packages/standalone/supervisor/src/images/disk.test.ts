@@ -22,7 +22,7 @@ function machine(bytes: number, info: object) {
 test.each([
   { format: "raw", name: "disk.img", specific: {} },
   { format: "qcow2", name: "disk.qcow2", specific: { "format-specific": { data: {} } } },
-])("a disk of format $format becomes $name, which the launchers may read", async (row) => {
+])("converts a disk of format $format to $name, readable by the launchers", async (row) => {
   const info = { format: row.format, "virtual-size": 2 ** 20, ...row.specific };
   const { copied, lines } = machine(2 ** 20, info);
   expect(await copied).toEqual({ format: row.format, virtualBytes: 2 ** 20, bytes: 2 ** 20 });
@@ -35,7 +35,7 @@ test.each([
   ]);
 });
 
-test("a disk needs three times its size, and is not copied without that", async () => {
+test("a disk needs three times its size, and is not copied without that space", async () => {
   const info = { format: "raw", "virtual-size": 2 ** 20 };
   const most = Math.floor(FREE / 3 / 512) * 512;
   expect(await machine(most, info).copied).toMatchObject({ bytes: most });
@@ -55,13 +55,13 @@ test.each([
   { bytes: 1, want: "1 MiB" },
   { bytes: 2 ** 20, want: "1 MiB" },
   { bytes: 2 ** 20 + 1, want: "2 MiB" },
-])("$bytes bytes are $want", ({ bytes, want }) => {
+])("prints $bytes bytes as $want", ({ bytes, want }) => {
   expect(printMib(bytes)).toBe(want);
 });
 
 const FILE = { path: "/checked/copy", source: "disk.img" };
 
-test("qemu-img gets the file opened, and no right of root's", async () => {
+test("qemu-img receives an open file and runs without root privileges", async () => {
   const runner = createFakeProcessRunner({ sh: () => ({ stdout: "{}" }) });
   expect(await inspectDisk(runner, FILE)).toBe("{}");
   const [argv = []] = runner.commands.map((command) => command.argv);
@@ -99,7 +99,7 @@ test.each([
     ends: { exitCode: 127, stderr: "setpriv: failed to execute qemu-img" },
     want: { code: "OS_PROGRAM_MISSING", details: { program: "qemu-img" } },
   },
-])("a failure is told $name", async ({ ends, want }) => {
+])("reports a failure $name", async ({ ends, want }) => {
   const runner = createFakeProcessRunner({ sh: () => ends });
   await expect(inspectDisk(runner, FILE)).rejects.toMatchObject(want);
 });
@@ -123,21 +123,21 @@ test.each([
   { source: "a.iso", info: RAW, format: "raw" },
   { source: "a.raw.img", info: qcow2(), format: "qcow2" },
   { source: "a.RAW", info: RAW, format: "raw" },
-])("$source of format $format is taken", ({ source, info, format }) => {
+])("accepts $source of format $format", ({ source, info, format }) => {
   expect(checkDisk(fileOf(source, info))).toEqual({ format, virtualBytes: GIB });
 });
 
-test("a disk of 64 TiB is the largest that is taken", () => {
+test("accepts a disk of at most 64 TiB", () => {
   const largest = { ...RAW, "virtual-size": 64 * 2 ** 40 };
   expect(checkDisk(fileOf("a.img", largest))).toMatchObject({ virtualBytes: 64 * 2 ** 40 });
 });
 
-test("a long name in a disk is cut", () => {
+test("truncates a long name from a disk", () => {
   const file = fileOf("a.img", qcow2({ "backing-filename": "x".repeat(1000) }));
   expect(() => checkDisk(file)).toThrow(`of the file "${"x".repeat(199)} and`);
 });
 
-test("a qcow2 file may end anywhere", () => {
+test("accepts a qcow2 file of any length", () => {
   expect(checkDisk(fileOf("a.qcow2", qcow2(), 1001))).toMatchObject({ format: "qcow2" });
 });
 
@@ -213,6 +213,6 @@ test.each([
     file: fileOf("a.img", "no json"),
     want: "does not report its format",
   },
-])("a file $name is refused", ({ file, want }) => {
+])("rejects a file $name", ({ file, want }) => {
   expect(() => checkDisk(file)).toThrow(want);
 });

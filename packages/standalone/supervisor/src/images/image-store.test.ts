@@ -124,7 +124,7 @@ test.each([
     ],
     calls: [`import ${ARCHIVE}`, `tag ${REFERENCE}`],
   },
-])("an image is added from $name", async ({ given, source, lines, calls }) => {
+])("adds an image from $name", async ({ given, source, lines, calls }) => {
   const its = machine(given);
   const { added, lines: printed } = add(its, source);
   expect(await added).toEqual(WEB);
@@ -134,7 +134,7 @@ test.each([
   expect(its.files.paths.filter((path) => path.includes("/image-"))).toEqual([]);
 });
 
-test("the layer of a disk belongs to the launchers, that of a directory to root", async () => {
+test("the layer of a disk is owned by the launchers, that of a directory by root", async () => {
   const ownerOf = async (given: Given, source: string): Promise<string | undefined> => {
     const its = machine(given);
     await add(its, source).added;
@@ -148,7 +148,7 @@ test("the layer of a disk belongs to the launchers, that of a directory to root"
   );
 });
 
-test("the programs that copy a disk or fetch an image end at the signal", async () => {
+test("the programs that copy a disk or pull an image end at the signal", async () => {
   const { signal } = new AbortController();
   const info = { format: "raw", "virtual-size": 2 ** 20 };
   for (const { given, source, program } of [
@@ -162,7 +162,7 @@ test("the programs that copy a disk or fetch an image end at the signal", async 
   }
 });
 
-test("a source that fails leaves nothing behind", async () => {
+test("a source that fails leaves no files", async () => {
   const its = machine({ kind: "regular file", info: { format: "vmdk", "virtual-size": 1 } });
   await expect(add(its, "/disk.img").added).rejects.toMatchObject({ code: "IMAGE_SOURCE_INVALID" });
   expect(await its.files.list(buildContainerdLayout(paths).directory)).toEqual([]);
@@ -182,14 +182,14 @@ test.each([
     image: "web",
     code: "RUNTIME_IMAGE_MISSING",
   },
-])("$name is an error", async ({ its, image, code }) => {
+])("$name causes an error", async ({ its, image, code }) => {
   const added = addImageTo(its.access, { name: image, source: "/root", print: () => undefined });
   await expect(added).rejects.toMatchObject({ code });
 });
 
 const OWN = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
-test("images are listed with their sizes, and for completion without those of every pod", async () => {
+test("lists images with their sizes, and omits system images from completion", async () => {
   const its = machine({ images: ["quay.io/team/web:1", ...OWN] });
   const measured = await listWithSizes(its.access);
   expect(measured.map(({ reference }) => reference)).toEqual(
@@ -199,14 +199,14 @@ test("images are listed with their sizes, and for completion without those of ev
   expect(await listAddedNames(its.access)).toEqual(["quay.io/team/web:1"]);
 });
 
-test("an image without a part for this machine has no size", async () => {
+test("an image without a manifest for this machine has no size", async () => {
   const its = machine({ images: [REFERENCE], manifest: JSON.stringify({ manifests: [] }) });
   expect(await listWithSizes(its.access)).toStrictEqual([
     { name: "web", reference: REFERENCE, digest: DIGEST },
   ]);
 });
 
-test("an image is removed by its short name", async () => {
+test("removes an image by its short name", async () => {
   const its = machine({ images: [REFERENCE, "quay.io/team/web:1"] });
   await removeImageFrom(its.access, "web");
   expect([...its.known]).toEqual(["quay.io/team/web:1"]);
@@ -216,7 +216,7 @@ test("an image is removed by its short name", async () => {
   });
 });
 
-test("an image that every pod needs is not removable", async () => {
+test("rejects the removal of an image that every pod needs", async () => {
   const its = machine({ images: OWN });
   for (const image of OWN) {
     const refused = {
@@ -246,7 +246,7 @@ test.each([
     kind: undefined,
     want: { kind: "registry", reference: "localhost:5000/a/b:1" },
   },
-])("$source where there is $kind comes from a $want.kind", ({ source, kind, want }) => {
+])("$source with file type $kind is a $want.kind", ({ source, kind, want }) => {
   expect(classifySource(source, `/w/${source}`, kind)).toEqual(want);
 });
 
@@ -259,6 +259,6 @@ test.each([
   { source: "a.qcow2.xz", kind: "regular file", reason: "unpack it with: unxz a.qcow2.xz" },
   { source: "fifo", kind: "fifo", reason: "it is a fifo" },
   { source: "Guest.tar", kind: undefined, reason: "not an image name" },
-])("$source where there is $kind is refused: $reason", ({ source, kind, reason }) => {
+])("rejects $source with file type $kind: $reason", ({ source, kind, reason }) => {
   expect(() => classifySource(source, source, kind)).toThrow(reason);
 });

@@ -75,7 +75,7 @@ function probe(architecture = "x64") {
 
 const WORKS = { useEmulation: false, reason: "a guest boots under KVM: guests use KVM" };
 
-test("a guest that boots under KVM decides for KVM, once for each boot and kernel", async () => {
+test("enables KVM if a guest boots, and caches the result per boot and kernel", async () => {
   expect(await probe()).toEqual(WORKS);
   expect(JSON.parse((await files.readText(CACHE)) ?? "")).toEqual({
     bootId: "boot",
@@ -99,13 +99,13 @@ test("a guest that boots under KVM decides for KVM, once for each boot and kerne
 test.each([
   { architecture: "arm64", want: "qemu-system-aarch64 -accel kvm -machine virt" },
   { architecture: "other", want: "qemu-system-x86_64 -accel kvm -machine q35" },
-])("on $architecture it runs $want", async ({ architecture, want }) => {
+])("runs $want on $architecture", async ({ architecture, want }) => {
   await probe(architecture);
   expect(commands[0]).toContain(want);
 });
 
 describe("guests are emulated", () => {
-  test("where the host has no KVM", async () => {
+  test("if the host has no KVM", async () => {
     await files.remove("/dev/kvm");
     expect(await probe()).toEqual({
       useEmulation: true,
@@ -114,7 +114,7 @@ describe("guests are emulated", () => {
     expect(commands).toEqual([]);
   });
 
-  test("where a guest does not boot in time", async () => {
+  test("if a guest does not boot in time", async () => {
     guest = () => new Promise(() => undefined);
     const probing = probe();
     await settle();
@@ -142,7 +142,7 @@ describe("guests are emulated", () => {
       },
       reason: "x".repeat(100),
     },
-  ])("where QEMU $name", async ({ result, reason }) => {
+  ])("if QEMU $name", async ({ result, reason }) => {
     guest = result;
     expect(await probe()).toEqual({
       useEmulation: true,
@@ -160,7 +160,7 @@ describe("guests are emulated", () => {
       given: { [names.LAUNCHER_IMAGE]: ["vmlinuz", "initrd"] },
     },
     { name: "there is no image", given: {} },
-  ])("where $name, which is tried again", async ({ given }) => {
+  ])("if $name, without a cached result", async ({ given }) => {
     images = given;
     const { useEmulation, reason } = await probe();
     expect([useEmulation, reason]).toEqual([
@@ -171,7 +171,7 @@ describe("guests are emulated", () => {
   });
 });
 
-test("the first image with a kernel is tried", async () => {
+test("tries the first image with a kernel", async () => {
   images = {
     "r.example/a:1": ["initrd"],
     "r.example/b:1": ["vmlinuz", "initrd"],
@@ -185,7 +185,7 @@ test("the first image with a kernel is tried", async () => {
 test.each([
   { name: "another boot", bootId: "other", of: "0" },
   { name: "an image that is gone", bootId: "boot", of: "9" },
-])("ignores a finding of $name", async ({ bootId, of }) => {
+])("ignores the cached result of $name", async ({ bootId, of }) => {
   const finding = { bootId, digest: digest(of), useEmulation: true, why: "old" };
   await files.writeAtomic(CACHE, JSON.stringify(finding));
   expect(await probe()).toEqual(WORKS);

@@ -27,7 +27,7 @@ function host(mount: Partial<CommandResult> = {}) {
   return { files, runner, log: createFakeLogger(), paths: PATHS, bootId: "boot" };
 }
 
-test("machines of one host have places and control groups of their own", () => {
+test("machines of one host have separate paths and cgroups", () => {
   expect(buildCriEndpoint(PATHS)).toBe("unix:///d/run/containerd/containerd.sock");
   expect(buildContainerdLayout(PATHS)).toMatchObject({
     directory: "/d/containerd",
@@ -52,7 +52,7 @@ test.each([
   expect(config).toContain("pause");
 });
 
-test("state and sockets of a containerd that has ended are removed, without a warning", async () => {
+test("removes state and sockets of a containerd that has ended, without a warning", async () => {
   const deps = host();
   const { state, socket, root } = buildContainerdLayout(PATHS);
   for (const path of [`${state}/x`, socket, `${root}/x`]) await deps.files.writeAtomic(path, "");

@@ -87,11 +87,11 @@ test.each([
     imported: ["pause.tar"],
     steps: ["importing image pause, 0 MB", "image pause is present"],
   },
-])("images $name: $imported are imported", async ({ given, imported, steps }) => {
+])("images $name: imports $imported", async ({ given, imported, steps }) => {
   expect(await keep(given)).toEqual({ error: undefined, steps, imported });
 });
 
-test("an image that is neither there nor in an archive ends the start", async () => {
+test("fails the start if an image is neither present nor in an archive", async () => {
   const { error, imported } = await keep({ images: {}, archives: { pause: { digest: "" } } });
   expect(error).toContain(`image ${names.PAUSE_IMAGE} is not on this machine`);
   expect(imported).toEqual([]);

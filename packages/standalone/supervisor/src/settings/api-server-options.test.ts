@@ -28,6 +28,6 @@ test.each([
   expect(apiServerOptions(port, stored)).toStrictEqual(want);
 });
 
-test("an API server without a port is refused", () => {
+test("rejects an API server without a port", () => {
   expect(() => apiServerOptions(undefined, { apiPort: "6443" })).toThrow("--port is missing");
 });

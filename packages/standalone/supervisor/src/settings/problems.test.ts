@@ -27,7 +27,7 @@ test.each<Partial<RequestedSettings>>([
   { serviceSubnet: "255.255.0.0/16" },
   { apiAddress: "192.0.2.1" },
   { apiAddress: "fd00::1" },
-])("%j is possible", (requested) => {
+])("accepts %j", (requested) => {
   expect(problems(requested)).toBe("");
 });
 
@@ -67,11 +67,11 @@ test.each<{ requested: Partial<RequestedSettings>; want: string }>([
     requested: { apiAddress: "127.0.0.1" },
     want: "--api-address 127.0.0.1: pods cannot reach the API server at that address",
   },
-])("$asked is refused: $want", ({ requested, want }) => {
+])("$asked is rejected: $want", ({ requested, want }) => {
   expect(problems(requested)).toBe(want);
 });
 
-test("what was kept from an earlier start is not examined", () => {
+test("does not check settings stored by an earlier start", () => {
   expect(problems({ serviceSubnet: "10.5.0.0/16" }, { serviceSubnet: "10.5.0.0/16" })).toBe("");
 });
 
@@ -81,6 +81,6 @@ test.each([
   { port: 65_535, want: true },
   { port: 65_536, want: false },
   { port: 1.5, want: false },
-])("$port is a port: $want", ({ port, want }) => {
+])("$port is a valid port: $want", ({ port, want }) => {
   expect(isPort(port)).toBe(want);
 });

@@ -38,7 +38,7 @@ function keep(wanted: WantedSettings) {
   return storeSettings({ files, paths: buildPaths(dataDir) }, wanted, machine);
 }
 
-test("what nobody asked for gets a default, and stays", async () => {
+test("stores defaults for unset settings", async () => {
   const first = await keep({});
   expect(first).toMatchObject({
     apiPort: 6443,
@@ -52,7 +52,7 @@ test("what nobody asked for gets a default, and stays", async () => {
   expect(await keep({})).toEqual(first);
 });
 
-test("Services have a network that no other machine was faster with", async () => {
+test("selects a network for Services that no other machine has claimed", async () => {
   const listRoutes = () => Promise.resolve(["10.96.0.0/16"]);
   const claims: string[] = [];
   const claimServiceSubnet = (network: string) => Promise.resolve(claims.push(network) > 1);
@@ -64,7 +64,7 @@ test("Services have a network that no other machine was faster with", async () =
   expect(claims).toHaveLength(2);
 });
 
-test("who dies with a network of Services in hand finds it again", async () => {
+test("finds its claimed network for Services again after a crash", async () => {
   const routes = new Set<string>();
   const listRoutes = () => Promise.resolve([...routes]);
   const die = (network: string): Promise<boolean> => {
@@ -81,19 +81,19 @@ test("who dies with a network of Services in hand finds it again", async () => {
   expect(claims).toEqual([]);
 });
 
-test("where no network is left for Services, the flag is named, and nothing is kept", async () => {
+test("names the flag if no network for Services is free, and stores nothing", async () => {
   const host = { ...machine, claimServiceSubnet: () => Promise.resolve(false) };
   const failing = storeSettings({ files, paths }, {}, host);
   await expect(failing).rejects.toThrow(/--service-subnet/);
   expect(await files.readText(paths.settings)).toBeUndefined();
 });
 
-test("what is asked for later takes the place of what was kept", async () => {
+test("a new setting replaces the stored value", async () => {
   const first = await keep({ nodeName: "a", apiPort: 7443 });
   expect(await keep({ nodeName: "b" })).toEqual({ ...first, nodeName: "b" });
 });
 
-test("an address for pods stays, and the API server's certificate names it", async () => {
+test("stores an API address for pods, and the API server's certificate contains it", async () => {
   expect(await keep({})).not.toHaveProperty("apiAddress");
   const clock = createClock();
   await files.ensureDirectory(paths.pki);
@@ -106,14 +106,14 @@ test("an address for pods stays, and the API server's certificate names it", asy
   expect(isIssuedForAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
 });
 
-test("the group of a dataplane that is not root stays, until root's is asked for", async () => {
+test("stores the group of an unprivileged dataplane until root is set again", async () => {
   expect(await keep({})).not.toHaveProperty("dataplaneGroup");
   await keep({ dataplaneGroup: 1801 });
   expect(await keep({})).toMatchObject({ dataplaneGroup: 1801 });
   expect(await keep({ dataplaneGroup: 0 })).toMatchObject({ dataplaneGroup: 0 });
 });
 
-test("the command of the API server is read from the file and stays there", async () => {
+test("reads and preserves the command of the API server in the file", async () => {
   const apiServerCommand = ["node", "server.js"];
   await files.writeAtomic(paths.settings, JSON.stringify({ kind: KIND, apiServerCommand }));
   expect(await keep({})).toMatchObject({ apiServerCommand });
@@ -121,7 +121,7 @@ test("the command of the API server is read from the file and stays there", asyn
 });
 
 test.each([{ apiServerCommand: [] }, { apiServerCommand: "node" }, { apiServerCommand: [1] }])(
-  "the stored $apiServerCommand is no command",
+  "ignores the stored invalid command $apiServerCommand",
   async ({ apiServerCommand }) => {
     await files.writeAtomic(paths.settings, JSON.stringify({ kind: KIND, apiServerCommand }));
     expect(await keep({})).not.toHaveProperty("apiServerCommand");
@@ -142,30 +142,30 @@ test.each<WantedSettings>([
   { apiAddress: "my-machine" },
   { apiAddress: "0.0.0.0" },
   { apiAddress: "127.0.0.1" },
-])("%j is refused and nothing is written", async (wanted) => {
+])("rejects %j and writes nothing", async (wanted) => {
   await expect(keep(wanted)).rejects.toMatchObject({ code: "STANDALONE_SETTING_INVALID" });
   expect(await files.list(dataDir)).toEqual([]);
 });
 
-test("a port at which somebody listens is refused", async () => {
+test("rejects a port in use", async () => {
   await expect(keep({ apiPort: 8080 })).rejects.toThrow("another program listens on it");
 });
 
-test("all causes are told at once", async () => {
+test("reports all causes at once", async () => {
   const wanted = { apiPort: 0, bridge: "eth0", podSubnet: "10.0.7.0/24" };
   await expect(keep(wanted)).rejects.toThrow(
     "the settings are invalid: --api-port 0: it must be from 1 to 65535; --pod-subnet 10.0.7.0/24: the host has a route to 10.0.0.0/16; --bridge eth0: the host already has a link of that name",
   );
 });
 
-test("what was kept is this machine's own, also while it is in use", async () => {
+test("accepts stored settings although they are in use by this machine", async () => {
   const first = await keep({ bridge: "own0", podSubnet: "10.9.9.0/24" });
   const links = { ...machine, listLinks: () => Promise.resolve(["own0"]) };
   const routes = { ...links, listRoutes: () => Promise.resolve(["10.9.9.0/24"]) };
   expect(await storeSettings({ files, paths }, { bridge: "own0" }, routes)).toEqual(first);
 });
 
-test("a machine that is up says what it does not follow", () => {
+test("warns about settings that a running machine does not apply", () => {
   const stored = { apiPort: 6443, bridge: "patchbay0" };
   expect(ignoredFlags({ apiPort: 6443 }, stored)).toEqual([]);
   expect(ignoredFlags({ apiPort: 7443 }, stored)).toEqual([
@@ -173,7 +173,7 @@ test("a machine that is up says what it does not follow", () => {
   ]);
 });
 
-test("one process holds the lock of a data directory", async () => {
+test("only one process can lock a data directory", async () => {
   await files.ensureDirectory(paths.run, 0o700);
   const lock = acquireLock(paths);
   expect(() => acquireLock(paths)).toThrow(`is already running: process ${String(process.pid)}`);

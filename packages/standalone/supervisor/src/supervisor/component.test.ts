@@ -56,7 +56,7 @@ async function processOf(): Promise<ProcessName> {
   return { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
 }
 
-test("a component is started, and ended on request", async () => {
+test("starts a component, and ends it on request", async () => {
   const one = component(living());
   await one.start();
   const name = await processOf();
@@ -67,7 +67,7 @@ test("a component is started, and ended on request", async () => {
   expect(await files.exists(join(deps.paths.run, "it.json"))).toBe(false);
 });
 
-test("one that is killed is started again", async () => {
+test("restarts a component that was killed", async () => {
   await component(living()).start();
   const first = await processOf();
   const again = new AbortController();
@@ -87,7 +87,7 @@ test("one that is killed is started again", async () => {
   expect(await isRunning(await processOf())).toBe(true);
 });
 
-test("one that stands still is killed, and started again", async () => {
+test("kills and restarts a component that hangs", async () => {
   const clock = createFakeClock();
   const healthSocket = join(deps.paths.run, "it.sock");
   const serve = `require("node:http").createServer((_, r) => r.end()).listen(process.argv[1], () => console.log("ready"))`;
@@ -112,7 +112,7 @@ test("one that stands still is killed, and started again", async () => {
   await expect.poll(lives, WITHIN).toBe("lives");
 });
 
-test("one that runs already is adopted, not doubled", async () => {
+test("adopts a component that already runs", async () => {
   await component(living()).start();
   const name = await processOf();
   const other = component(living());
@@ -121,7 +121,7 @@ test("one that runs already is adopted, not doubled", async () => {
   expect(await processOf()).toEqual(name);
 });
 
-test("one that runs with other arguments is started anew", async () => {
+test("restarts a component with different arguments", async () => {
   // As an earlier supervisor left it: nobody keeps this one.
   const left = await startDetached({
     argv: ["/bin/sleep", "61"],
@@ -137,7 +137,7 @@ test("one that runs with other arguments is started anew", async () => {
   expect(await left.ended).toBe("SIGTERM");
 });
 
-test("one that ends before it is ready says why, in its last words", async () => {
+test("reports the last output of a component that ends before it is ready", async () => {
   const broken = component(`echo '{"message":"failed","reason":"no port"}' >&2; exit 1`);
   await expect(broken.start()).rejects.toMatchObject({
     code: "RUNTIME_START_FAILED",
@@ -145,7 +145,7 @@ test("one that ends before it is ready says why, in its last words", async () =>
   });
 });
 
-test("one whose readiness is asked for is ready when that says so, and is prepared before each start", async () => {
+test("uses a readiness check if there is one, and prepares before each start", async () => {
   const marker = join(deps.paths.run, "prepared");
   const ready = Promise.withResolvers<undefined>();
   const made = new Component(
@@ -169,7 +169,7 @@ test("one whose readiness is asked for is ready when that says so, and is prepar
   await started;
 });
 
-test("one that cannot be asked says why it did not start", async () => {
+test("reports the last failure of a readiness check", async () => {
   const log = join(deps.paths.logs, "it.log");
   await files.writeAtomic(log, '{"level":"fatal","error":"no space","msg":"containerd"}\n');
   const made = new Component(
@@ -184,7 +184,7 @@ test("one that cannot be asked says why it did not start", async () => {
   await expect(made.start()).rejects.toThrow("nobody answers: no space");
 });
 
-test("one that ignores SIGTERM is killed", async () => {
+test("kills a component that ignores SIGTERM", async () => {
   const impatient: ComponentDeps = {
     ...deps,
     clock: { ...deps.clock, sleep: (_ms, signal) => deps.clock.sleep(50, signal) },

@@ -80,7 +80,7 @@ test.each([
     ],
   },
   { program: "virtController", folder: "control-plane/virt-controller", flags: [] },
-] as const)("$folder is started with its flags", ({ program, folder, flags }) => {
+] as const)("starts $folder with its flags", ({ program, folder, flags }) => {
   const { name, argv, healthSocket } = programs()[program];
   const [executable, ...words] = argv;
   expect(executable).toMatch(new RegExp(`/packages/${folder}/bin/${name}$`));
@@ -98,31 +98,31 @@ test.each([
   { name: "no address for pods", settings: {}, want: undefined },
   { name: "IPv4", settings: { apiAddress: "192.0.2.1" }, want: "192.0.2.1:1" },
   { name: "IPv6", settings: { apiAddress: "fd00::1" }, want: "[fd00::1]:1" },
-])("pods find the API server: $name", ({ settings, want }) => {
+])("pods reach the API server: $name", ({ settings, want }) => {
   const { argv } = programs(settings).nodeRuntime;
   const index = argv.indexOf("--pod-api-server");
   expect(index < 0 ? undefined : argv[index + 1]).toBe(want);
 });
 
-test("the group of a dataplane is the same for both who need it", () => {
+test("both users of the dataplane group receive the same group", () => {
   const { nodeRuntime, virtHandler } = programs({ dataplaneGroup: 107 });
   for (const { argv } of [nodeRuntime, virtHandler]) {
     expect(argv[argv.indexOf("--dataplane-group") + 1]).toBe("107");
   }
 });
 
-test("the API server is this package's own program", () => {
+test("the API server is a program of this package", () => {
   const { name, argv, healthSocket } = programs().apiServer;
   expect([name, healthSocket]).toEqual(["apiserver", "/d/run/apiserver.sock"]);
   expect(JSON.parse(argv.at(-1) ?? "")).toEqual({ role: "apiserver", dataDir: "/d" });
 });
 
-test("another command may serve the API, and gets the same argument", () => {
+test("another command may run the API server, with the same argument", () => {
   const { argv } = programs({ apiServerCommand: ["node", "server.js"] }).apiServer;
   expect(argv).toEqual(["node", "server.js", programs().apiServer.argv.at(-1)]);
 });
 
-test("containerd starts without a dead socket, and is ready when its tool is answered", async () => {
+test("containerd starts without a stale socket, and is ready when its tool responds", async () => {
   const { containerd, runner, files } = programs();
   expect(containerd.argv).toEqual(["containerd", "--config", "/d/containerd/config.toml"]);
   const socket = CRI.replace("unix://", "");

@@ -45,11 +45,11 @@ test.each([
   { ms: 0, want: "   0.00 s" },
   { ms: 1234, want: "   1.23 s" },
   { ms: 1_234_567, want: "1234.57 s" },
-])("$ms ms are printed as $want", ({ ms, want }) => {
+])("prints $ms ms as $want", ({ ms, want }) => {
   expect(printSeconds(ms)).toBe(want);
 });
 
-test("each step is printed once, until the phase is reached", async () => {
+test("prints each step once, until the phase is reached", async () => {
   const following = followed();
   await settle();
   await write("starting", STEPS.slice(0, 1));
@@ -62,7 +62,7 @@ test("each step is printed once, until the phase is reached", async () => {
   expect(lines).toEqual(LINES);
 });
 
-test("steps of another process or of another phase are not printed", async () => {
+test("does not print steps of another process or phase", async () => {
   await write("ready", STEPS, process.pid + 1);
   const following = followed();
   await settle();
@@ -72,14 +72,14 @@ test("steps of another process or of another phase are not printed", async () =>
   expect(await following).toMatchObject({ ended: false, state: { phase: "failed" } });
 });
 
-test("a process that has ended is reported with what it wrote last", async () => {
+test("reports a process that has ended with its last output", async () => {
   await write("stopping", STEPS);
   const result = await followed({ startTime: "1", during: "stopping", endPhases: [] });
   expect(result).toMatchObject({ ended: true, state: { phase: "stopping" } });
   expect(lines).toEqual(LINES);
 });
 
-test("a file that cannot be read ends it", async () => {
+test("ends if a file cannot be read", async () => {
   const broken = {
     ...files,
     watchDirectory: () => undefined,

@@ -86,7 +86,7 @@ beforeEach(() => {
   world = new World();
 });
 
-test("pods of the node are deleted with their own grace, and awaited", async () => {
+test("deletes pods of the node with their own grace period, and waits", async () => {
   const [one, two] = [aPod("one"), aPod("two", 5)];
   const ending = world.shutDown();
   await world.list(one, two);
@@ -99,7 +99,7 @@ test("pods of the node are deleted with their own grace, and awaited", async () 
   expect([world.clock.dueMs, world.log.lines]).toEqual([[], []]);
 });
 
-test("a person who waits sees which pods end, have ended, and are killed", async () => {
+test("prints which pods end, have ended, and are killed", async () => {
   const many = ["one", "two", "three", "four", "five", "six"].map((name) => aPod(name, 10));
   const [one, two, ...others] = many;
   const ending = world.shutDown();
@@ -130,7 +130,7 @@ test.each([
   },
   { name: "no grace", pods: [aPod("one", 0)], want: 30_000 },
   { name: "a grace beyond the limit", pods: [aPod("one", 1000)], want: 180_000 },
-])("pods with $name are killed after $want ms", async ({ pods, want }) => {
+])("kills pods with $name after $want ms", async ({ pods, want }) => {
   const ending = world.shutDown();
   await world.list(...pods);
   world.deletions.length = 0;
@@ -145,7 +145,7 @@ test.each([
   expect(world.log.lines).toMatchObject([{ level: "warn", fields: { count: pods.length } }]);
 });
 
-test("an API server that does not answer delays the end by 30 s", async () => {
+test("an unresponsive API server delays the shutdown by 30 s", async () => {
   const ending = world.shutDown();
   await settle();
   await world.clock.advance(30_000);
@@ -171,7 +171,7 @@ describe("the network agent's journal", () => {
   test.each([
     { name: "that is not emptied in 20 s", fails: false },
     { name: "that cannot be read", fails: true },
-  ])("$name is reported", async ({ fails }) => {
+  ])("reports $name", async ({ fails }) => {
     await world.files.writeAtomic(ROW, "{}");
     if (fails) world.files.list = () => Promise.reject(new Error("disk"));
     const ending = world.shutDown();

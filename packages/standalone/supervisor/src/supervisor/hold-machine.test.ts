@@ -23,7 +23,7 @@ function hold(onStep?: (step: Step) => void) {
   return holdMachine({ files, clock: createFakeClock(), paths }, onStep);
 }
 
-test("a machine is held by one process until its lock is released", async () => {
+test("only one process holds a machine until its lock is released", async () => {
   const held = await hold();
   await expect(hold()).rejects.toMatchObject({
     code: "STANDALONE_RUNS_ALREADY",
@@ -33,7 +33,7 @@ test("a machine is held by one process until its lock is released", async () => 
   (await hold()).lock.release();
 });
 
-test("its directories are made and marked, and this process is found as its supervisor", async () => {
+test("creates and marks its directories, and finds this process as the supervisor", async () => {
   const steps: Step[] = [];
   const { lock, bootId, state } = await hold((step) => steps.push(step));
   expect(bootId).toBe(await readBootId(files));
@@ -45,7 +45,7 @@ test("its directories are made and marked, and this process is found as its supe
   lock.release();
 });
 
-test("a directory with other files is refused, and stays as it was", async () => {
+test("rejects a directory with other files, without changes", async () => {
   await files.ensureDirectory(paths.dataDir);
   await files.writeAtomic(join(paths.dataDir, "notes.txt"), "mine");
   await expect(hold()).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });

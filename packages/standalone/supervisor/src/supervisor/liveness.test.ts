@@ -43,14 +43,14 @@ test.each([
   { name: "is slow to start", answers: ".....a..", want: false },
   { name: "never starts", answers: "......", want: true },
   { name: "stands still right after its start", answers: "..a...", want: true },
-])("a component that $name stands still: $want", async ({ answers, want }) => {
+])("a component that $name hangs: $want", async ({ answers, want }) => {
   expect(await isStillAfter(answers)).toBe(want);
 });
 
 test.each([
   { name: "lives", status: 200, want: "alive" },
   { name: "says no", status: 500, want: "status 500" },
-])("a component that $name is told from others", async ({ status, want }) => {
+])("the health check detects that a component $name", async ({ status, want }) => {
   const socketPath = join(tmpdir(), `health-${randomUUID()}`);
   const server = createServer(({ url }, response) => {
     response.writeHead(url === "/healthz" ? status : 404).end();
@@ -66,7 +66,7 @@ test.each([
   server.close();
 });
 
-test("one at whose socket nobody listens does not live", async () => {
+test("a component without a listener on its socket is not alive", async () => {
   const outgoing = checkHealth(join(tmpdir(), randomUUID()), AbortSignal.timeout(5000));
   await expect(outgoing).rejects.toMatchObject({ code: "ENOENT" });
 });

@@ -52,7 +52,7 @@ function setUp(newestAgoMs: number) {
   return { deps, machine };
 }
 
-test("whoever was started before the newest certificate is started again, and nobody else", async () => {
+test("restarts only components that started before the newest certificate", async () => {
   const { deps, machine } = setUp(20);
   const renewal = new Renewal(deps);
   await renewal.renewAndRestart(UNTIL);
@@ -60,7 +60,7 @@ test("whoever was started before the newest certificate is started again, and no
   expect(machine.calls).toEqual(["apiserver", "announce"]);
 });
 
-test("when a certificate is made anew, all who run are started again: it holds from before it was made", async () => {
+test("restarts all running components after a renewal, although the certificate is backdated", async () => {
   const { deps, machine } = setUp(1000);
   const renew = async (): Promise<void> => {
     await deps.renew();
@@ -71,7 +71,7 @@ test("when a certificate is made anew, all who run are started again: it holds f
   expect(machine.calls).toEqual(["apiserver", "virt-api", "announce"]);
 });
 
-test("one that does not come up holds up no other, and is tried again", async () => {
+test("a component that fails to restart delays no other, and is retried", async () => {
   const { deps, machine } = setUp(0);
   machine.faults.set("apiserver", new Error("it died"));
   const renewal = new Renewal(deps);
@@ -81,7 +81,7 @@ test("one that does not come up holds up no other, and is tried again", async ()
   expect(machine.calls).toEqual([...first, "apiserver", "announce"]);
 });
 
-test("what could not be announced is announced at the next look", async () => {
+test("retries a failed announcement at the next check", async () => {
   const { deps, machine } = setUp(20);
   machine.faults.set("announce", new Error("no answer"));
   const renewal = new Renewal(deps);
@@ -90,13 +90,13 @@ test("what could not be announced is announced at the next look", async () => {
   expect(machine.calls).toEqual(["apiserver", "announce", "announce"]);
 });
 
-test("a machine that goes down starts nothing again", async () => {
+test("starts nothing while the machine shuts down", async () => {
   const { deps, machine } = setUp(0);
   await new Renewal(deps).renewAndRestart(AbortSignal.abort());
   expect(machine.calls).toEqual([]);
 });
 
-test("it is looked at once, and once a day; a look that fails is told, and the next day tries again", async () => {
+test("checks at once and once a day, and logs a failed check", async () => {
   const { deps, machine } = setUp(RENEWAL_INTERVAL_MS);
   const ending = new AbortController();
   const done = renewDaily(deps, ending.signal);

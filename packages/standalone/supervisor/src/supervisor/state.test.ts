@@ -14,7 +14,7 @@ beforeEach(() => {
   files = createFakeFiles();
 });
 
-describe("the file of a supervisor", () => {
+describe("the state file of a supervisor", () => {
   test.each([
     { name: "is missing", text: undefined, want: undefined },
     { name: "is no JSON", text: "ready", want: undefined },
@@ -69,7 +69,7 @@ test.each([
   expect(failureReason(state, "it ended")).toBe(want);
 });
 
-test("a supervisor writes each step with its time, and restarts the count when it stops", async () => {
+test("writes each step with its time, and resets the time when the supervisor stops", async () => {
   const clock = createFakeClock();
   await clock.advance(1000);
   const steps: Step[] = [];
@@ -96,7 +96,7 @@ test("a supervisor writes each step with its time, and restarts the count when i
   expect(steps).toEqual([one, two]);
 });
 
-test("writes of a supervisor come one after the other", async () => {
+test("writes its states one after the other", async () => {
   const ended: (() => void)[] = [];
   const written: string[] = [];
   const slow = {

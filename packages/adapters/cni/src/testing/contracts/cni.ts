@@ -38,7 +38,7 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       expect(await bench.listNics()).toEqual(["net1", "net2"]);
     });
 
-    test("removes the NIC, and succeeds again if it is gone", async () => {
+    test("removes the NIC, and succeeds again after it was removed", async () => {
       const request = bench.requestFor("net1");
       const result = await bench.cni.add(request);
       await bench.cni.del(request, result);
@@ -53,7 +53,7 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       expect(await bench.listNics()).toEqual([]);
     });
 
-    test("finds that what was made is there, and that what was taken away is not", async () => {
+    test("CHECK succeeds while the NIC exists and fails after it was removed", async () => {
       const request = bench.requestFor("net1");
       const result = await bench.cni.add(request);
       expect(await bench.cni.check(request, result)).toBe(true);
@@ -104,7 +104,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
       return { containerId, interfaceName };
     };
 
-    test("frees what is held for attachments that are not there", async () => {
+    test("GC frees what is held for attachments that do not exist", async () => {
       const { config } = bench.requestFor("net1");
       for (const nic of ["net1", "net2", "net3"]) await bench.cni.add(bench.requestFor(nic));
       const valid = [toName("net2"), toName("net9")];
@@ -114,7 +114,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
       expect(await bench.listHeld()).toEqual([]);
     });
 
-    test("lists what is there when nothing is being attached, and attaches nothing meanwhile", async () => {
+    test("GC lists attachments only when no ADD runs, and delays later ADDs", async () => {
       const request = bench.requestFor("net1");
       let observed: readonly string[] = [];
       const adding = bench.cni.add(request);
@@ -127,7 +127,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
       expect(await bench.listHeld()).toEqual(["net1"]);
     });
 
-    test("frees nothing of a network that says no, nor where the list fails", async () => {
+    test("GC frees nothing if the network disables it or the list fails", async () => {
       const request = bench.requestFor("net1");
       await bench.cni.add(request);
       const config = { ...request.config, disableGC: true };

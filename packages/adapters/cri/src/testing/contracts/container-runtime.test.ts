@@ -62,7 +62,7 @@ function makeBench(): ContainerRuntimeBench {
 describeContainerRuntimeContract("fake", makeBench);
 describeContainersContract("fake", makeBench);
 
-test("a call fails once, before or after its effect, and calls are kept in order", async () => {
+test("a call fails once, before or after its effect, and calls are recorded in order", async () => {
   const runtime = createFakeContainerRuntime();
   const error = new AppError("CRI_UNAVAILABLE", { endpoint: "fake", reason: "killed" });
   const config = sandboxConfigFor(PLACE, "pod");
@@ -76,7 +76,7 @@ test("a call fails once, before or after its effect, and calls are kept in order
   expect(runtime.calls).toEqual(["runSandbox ns1/pod", "removeSandbox sandbox-1"]);
 });
 
-test("programs and machines end as a test says, and images come from a registry", async () => {
+test("programs and machines end as the test requests, and images come from a registry", async () => {
   const runtime = createFakeContainerRuntime();
   runtime.putRemoteImage(IMAGE);
   expect(await runtime.pullImage("localhost/suite:1")).toBe("sha256:1");
@@ -100,7 +100,7 @@ test("programs and machines end as a test says, and images come from a registry"
   expect(await runtime.listImages()).toEqual([]);
 });
 
-test("an image that is not for everybody is for who knows the password", async () => {
+test("pulls a private image only with the right password", async () => {
   const runtime = createFakeContainerRuntime();
   runtime.putRemoteImage(IMAGE, "pw");
   await expect(runtime.pullImage("localhost/suite:1")).rejects.toThrow("401");

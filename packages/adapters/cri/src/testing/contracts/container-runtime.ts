@@ -47,12 +47,12 @@ export function describeContainerRuntimeContract(
     const readState = async (id: string): Promise<string | undefined> =>
       (await runtime.findContainer(id))?.state;
 
-    test("it tells its name, and that it is ready", async () => {
+    test("reports its name and that it is ready", async () => {
       expect((await runtime.version()).name).not.toBe("");
       expect(await runtime.problem()).toBeUndefined();
     });
 
-    test("a sandbox is ready, with a network of its own, and shown as it was asked for", async () => {
+    test("a sandbox is ready, has its own network, and is shown as requested", async () => {
       const { metadata, labels, annotations } = config("one");
       const id = await runtime.runSandbox(config("one"));
       const status = await runtime.findSandbox(id);
@@ -81,7 +81,7 @@ export function describeContainerRuntimeContract(
       expect(status).not.toHaveProperty("netnsPath");
     });
 
-    test("a stopped sandbox is not ready, a removed one is gone; both may be done again", async () => {
+    test("a stopped sandbox is not ready and a removed one is deleted; both calls can be repeated", async () => {
       const id = await runtime.runSandbox(config("one"));
       await runtime.stopSandbox(id);
       await runtime.stopSandbox(id);
@@ -93,7 +93,7 @@ export function describeContainerRuntimeContract(
       await runtime.stopSandbox(id);
     });
 
-    test("a pod's attempt has one sandbox; the next attempt is another", async () => {
+    test("each attempt of a pod has its own sandbox, and only one", async () => {
       const first = await runtime.runSandbox(config("one"));
       await expect(runtime.runSandbox(config("one"))).rejects.toMatchObject({
         code: "CRI_FAILED",
@@ -106,7 +106,7 @@ export function describeContainerRuntimeContract(
       expect(await runtime.listSandboxes()).toHaveLength(2);
     });
 
-    test("lists are of a sandbox, or of labels", async () => {
+    test("lists by sandbox or by labels", async () => {
       const [box, id] = await run("one");
       const [other] = await run("two");
       const two = { labels: { "io.kubernetes.pod.name": "two", suite: "container-runtime" } };
@@ -120,7 +120,7 @@ export function describeContainerRuntimeContract(
       expect(await runtime.listContainers({ labels: { ...main, suite: "none" } })).toEqual([]);
     });
 
-    test("with a sandbox its containers end and go", async () => {
+    test("removing a sandbox ends and removes its containers", async () => {
       const [box, id] = await run("one");
       await runtime.stopSandbox(box);
       expect(await runtime.findContainer(id)).toMatchObject({ state: "EXITED", exitCode: 137 });
@@ -128,7 +128,7 @@ export function describeContainerRuntimeContract(
       expect(await runtime.findContainer(id)).toBeUndefined();
     });
 
-    test("an image is found by its tag and its id, and listed", async () => {
+    test("finds an image by its tag and its ID, and lists it", async () => {
       const image = (await runtime.findImage(bench.image)) as ContainerImage; // the next line reports a missing image
       expect(image.tags).toContain(bench.image);
       expect(image.bytes).toBeGreaterThan(0);
@@ -137,7 +137,7 @@ export function describeContainerRuntimeContract(
       expect(await runtime.findImage("localhost/nobody/has:this")).toBeUndefined();
     });
 
-    test("an image that nobody has is not pulled; removing what is not there is done", async () => {
+    test("fails to pull a missing image; removing a missing image succeeds", async () => {
       await expect(runtime.pullImage("127.0.0.1:1/nobody/has:this")).rejects.toMatchObject({
         code: "CRI_FAILED",
         details: { call: "PullImage" },
@@ -145,7 +145,7 @@ export function describeContainerRuntimeContract(
       await runtime.removeImage("localhost/nobody/has:this");
     });
 
-    test("starts, ends and removals are told, until nobody wants to know", async () => {
+    test("reports starts, ends and removals until the listener stops", async () => {
       runtime.watch((id) => void changes.push(id), watching.signal);
       const [box, id] = await run("one");
       await vi.waitFor(() => {
@@ -174,7 +174,7 @@ export function describeContainerRuntimeContract(
       expect(unwanted).toEqual([]);
     });
 
-    test("while it is away all calls say so; when it is back, all is as it was, and that is told", async () => {
+    test("calls fail while the runtime is unavailable; its return is reported, with the same state", async () => {
       const [box, id] = await run("one");
       runtime.watch((change) => void changes.push(change), watching.signal);
       await vi.waitFor(() => {
@@ -196,7 +196,7 @@ export function describeContainerRuntimeContract(
       }, SOON);
     });
 
-    test("the death of a shim ends its containers and its sandbox, and is cleaned up", async () => {
+    test("ends and cleans up containers and sandbox when their shim dies", async () => {
       const [box, id] = await run("one");
       runtime.watch((change) => void changes.push(change), watching.signal);
       await bench.killSandbox(box);

@@ -15,7 +15,7 @@ export function describeExecProgramsContract(
   make: () => Promise<ExecProgramsBench> | ExecProgramsBench,
 ): void {
   describe(`ExecPrograms: ${name}`, () => {
-    test("each program is told by an id, the container's own is not, and one is ended alone", async () => {
+    test("lists each program by an ID, without the container's own process, and kills one program", async () => {
       const { programs, containerId, start } = await make();
       expect(await programs.list(containerId)).toEqual([]);
       await start();
@@ -27,7 +27,7 @@ export function describeExecProgramsContract(
       await programs.kill(containerId, first);
     });
 
-    test("a container that is not there has none, and nothing is to be ended in it", async () => {
+    test("a missing container lists no programs, and killing a program in it succeeds", async () => {
       const { programs } = await make();
       expect(await programs.list("nowhere")).toEqual([]);
       await programs.kill("nowhere", "none");

@@ -25,14 +25,14 @@ export function describeSandboxesContract(name: string, make: () => SandboxesBen
       bench = make();
     });
 
-    test("a pod has none before the runtime has made one, and none after", async () => {
+    test("a pod has no sandbox before the runtime has created one, and none after its removal", async () => {
       expect(await bench.sandboxes.find("uid-1")).toBeUndefined();
       await bench.put(ONE);
       await bench.take("uid-1");
       expect(await bench.sandboxes.find("uid-1")).toBeUndefined();
     });
 
-    test("each pod's own is found, the last one that was made", async () => {
+    test("finds each pod's own newest sandbox", async () => {
       const again = { ...ONE, id: "box-2", netnsPath: "/run/netns/box-2", netnsInode: "403" };
       const netnsPath = "/run/netns/box-3";
       const other = { ...ONE, id: "box-3", podUid: "uid-2", netnsPath, netnsInode: "404" };

@@ -29,13 +29,13 @@ export function describePodDevicesContract(
       await bench.stop();
     });
 
-    test("a pod that has none, or is not known, has none", async () => {
+    test("a pod that is unknown or has no devices has no devices", async () => {
       bench.put("ns1/other", "vendor.io/nic", ["a"]);
       bench.put("ns2/pod", "vendor.io/nic", ["b"]);
       expect(await bench.devices.find(POD)).toEqual(new Map());
     });
 
-    test("each resource has its devices, sorted, none of them twice", async () => {
+    test("lists each resource's devices sorted and without duplicates", async () => {
       bench.put("ns1/pod", "vendor.io/nic", ["0000:03:02.1", "0000:03:02.0", "0000:03:02.1"]);
       bench.put("ns1/pod", "vendor.io/disk", ["1"]);
       expect(await bench.devices.find(POD)).toEqual(
@@ -46,7 +46,7 @@ export function describePodDevicesContract(
       );
     });
 
-    test("those of a resource that any pod has are listed", async () => {
+    test("lists the devices of a resource for all pods", async () => {
       expect(await bench.devices.listUsed("vendor.io/nic")).toEqual(new Set());
       bench.put("ns1/pod", "vendor.io/nic", ["a", "b"]);
       bench.put("ns2/pod", "vendor.io/nic", ["c"]);
@@ -58,7 +58,7 @@ export function describePodDevicesContract(
       });
     });
 
-    test("a kubelet that is gone is an error that names its socket", async () => {
+    test("reports an unreachable kubelet with its socket", async () => {
       await bench.stop();
       const error: unknown = await bench.devices.find(POD).catch((thrown: unknown) => thrown);
       expect(isAppError(error, "DEVICES_UNKNOWN") && error.details).toMatchObject({

@@ -44,12 +44,12 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       return sidecar;
     }
 
-    test("a hook says what it is", async () => {
+    test("a hook reports its name and its hook points", async () => {
       await bench.start("hook-sidecar-0", { info: INFO });
       expect(await (await connect()).info()).toEqual(INFO);
     });
 
-    test.each(["v1alpha2", "v1alpha3"] as const)("it is asked in %s", async (version) => {
+    test.each(["v1alpha2", "v1alpha3"] as const)("calls OnDefineDomain in %s", async (version) => {
       await bench.start("hook-sidecar-0", {
         info: INFO,
         onDefineDomain: (xml, vmi) => `${xml}, and of ${vmi} ä`,
@@ -60,25 +60,22 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       );
     });
 
-    test.each(["v1alpha2", "v1alpha3"] as const)(
-      "it is asked for cloud-init's data in %s",
-      async (version) => {
-        await bench.start("hook-sidecar-0", {
-          info: INFO,
-          preCloudInitIso: ({ data, noCloudSource }) => ({
-            data: noCloudSource,
-            noCloudSource: data,
-          }),
-        });
-        const request = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
-        expect(await (await connect()).preCloudInitIso(request)).toEqual({
-          data: "",
-          noCloudSource: '{"UserData":"ä"}',
-        });
-      },
-    );
+    test.each(["v1alpha2", "v1alpha3"] as const)("calls PreCloudInitIso in %s", async (version) => {
+      await bench.start("hook-sidecar-0", {
+        info: INFO,
+        preCloudInitIso: ({ data, noCloudSource }) => ({
+          data: noCloudSource,
+          noCloudSource: data,
+        }),
+      });
+      const request = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
+      expect(await (await connect()).preCloudInitIso(request)).toEqual({
+        data: "",
+        noCloudSource: '{"UserData":"ä"}',
+      });
+    });
 
-    test("it hears of the end", async () => {
+    test("notifies a hook of the guest's end", async () => {
       let ends = 0;
       const shutdown = (): void => {
         ends += 1;
@@ -88,7 +85,7 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       expect(ends).toBe(1);
     });
 
-    test("its own errors are told in its words", async () => {
+    test("reports a hook's own error with its text", async () => {
       const onDefineDomain = (): never => {
         throw new Error("no such board");
       };
@@ -108,7 +105,7 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       });
     });
 
-    test("one that never answers is given up", async () => {
+    test("a hook that never responds times out", async () => {
       await bench.start("hook-sidecar-0", "silent");
       await expect((await connect()).info()).rejects.toMatchObject({
         code: "HOOK_TIMED_OUT",
@@ -116,12 +113,12 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       });
     });
 
-    test("one that is not there is not reached", async () => {
+    test("a missing hook is unreachable", async () => {
       const connecting = bench.hooks.connect(POD, "hook-sidecar-0");
       await expect(connecting).rejects.toMatchObject({ code: "HOOK_UNREACHABLE" });
     });
 
-    test("one that has ended is not reached any more", async () => {
+    test("a hook that has ended is no longer reachable", async () => {
       await bench.start("hook-sidecar-0", { info: INFO });
       const reached = await connect();
       await reached.info();

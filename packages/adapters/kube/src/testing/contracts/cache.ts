@@ -50,13 +50,13 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
       });
     }
 
-    test("is in step, and empty at first", async () => {
+    test("is synced and empty at first", async () => {
       await bench.cache.synced();
       expect(bench.cache.list()).toEqual([]);
       expect(bench.cache.find({ namespace: "ns1", name: "a" })).toBeUndefined();
     });
 
-    test("finds what is there, and lists it by namespace and name", () => {
+    test("finds an existing object, and lists objects by namespace and name", () => {
       const elsewhere = buildObject("z");
       bench.put(buildObject("b"));
       bench.put(buildObject("a"));
@@ -67,7 +67,7 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
       expect(bench.cache.find({ namespace: "ns1", name: "a" })).toBeUndefined();
     });
 
-    test("finds by an index what has its value now", () => {
+    test("finds objects by the current values of an index", () => {
       bench.put(buildObject("b", { on: "n1" }));
       bench.put(buildObject("a", { on: "n1" }));
       bench.put(buildObject("c", { on: "n2" }));
@@ -77,7 +77,7 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
       expect(listNames(bench.cache.listBy("on", "n3"))).toEqual([]);
     });
 
-    test("tells what has changed, from what to what", () => {
+    test("reports each change with the previous and the current object", () => {
       listen();
       bench.put(buildObject("a"));
       bench.put(buildObject("a", { version: "2" }));
@@ -85,14 +85,14 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
       expect(changes).toEqual(["added 1", "updated 1 2", "deleted 2"]);
     });
 
-    test("tells of a recreated object as of two", () => {
+    test("reports a recreated object as a deletion and an addition", () => {
       bench.put(buildObject("a"));
       listen();
       bench.put(buildObject("a", { uid: "another", version: "7" }));
       expect(changes).toEqual(["deleted 1", "added 7"]);
     });
 
-    test("tells nobody who does not listen any more", () => {
+    test("reports nothing to a removed listener", () => {
       const stop = listen();
       stop();
       bench.put(buildObject("a"));

@@ -43,7 +43,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
 
     const labelsNow = async (): Promise<unknown> => (await store.find(PODS, ONE))?.metadata.labels;
 
-    test("what was made has a uid and a version, and is found as it was answered", async () => {
+    test("a created object has a uid and a version, and is found as returned", async () => {
       const made = await store.create(PODS, buildPod("one", { labels: { a: "b" } }));
       expect(made.metadata.uid).toMatch(/./);
       expect(made.metadata.resourceVersion).toMatch(/^[1-9]\d*$/);
@@ -51,7 +51,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       expect(await store.find(PODS, ONE)).toEqual(made);
     });
 
-    test("what is there is not made again", async () => {
+    test("rejects the creation of an existing object", async () => {
       await store.create(PODS, buildPod("one", { labels: { a: "b" } }));
       await expect(store.create(PODS, buildPod("one"))).rejects.toMatchObject({
         code: "KUBE_ALREADY_EXISTS",
@@ -59,7 +59,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       expect(await labelsNow()).toEqual({ a: "b" });
     });
 
-    test("what is not there is not found, and cannot be changed", async () => {
+    test("does not find a missing object, and rejects its changes", async () => {
       const missing = { code: "KUBE_NOT_FOUND" };
       expect(await store.find(PODS, ONE)).toBeUndefined();
       await expect(store.update(PODS, buildPod("one"))).rejects.toMatchObject(missing);
@@ -68,7 +68,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       );
     });
 
-    test("an update replaces the object of its version, and of any where it names none", async () => {
+    test("an update replaces the object with the given version, or any version if unset", async () => {
       const made = await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
       const { resourceVersion, ...timeless } = made.metadata;
       const first = await store.update(PODS, {
@@ -82,7 +82,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       expect(await labelsNow()).toEqual({ a: "3" });
     });
 
-    test("a merge patch sets fields, removes those that are null, and leaves the others", async () => {
+    test("a merge patch sets fields, removes fields that are null, and retains the others", async () => {
       const made = await store.create(PODS, buildPod("one", { labels: { a: "1", b: "2" } }));
       const changed = await store.patch(PODS, ONE, buildLabelPatch({ a: null, c: "3" }));
       expect(changed.metadata.labels).toEqual({ b: "2", c: "3" });
@@ -117,7 +117,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
         type: "json",
         operations: [{ op: "test", path: "/metadata/labels/b", value: "0" }],
       },
-    ])("a JSON patch that tests for $name is a lost race", async (patch) => {
+    ])("a JSON patch that tests for $name is a conflict", async (patch) => {
       const { operations } = patch as Patch & { readonly type: "json" }; // all of them are
       await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
       const add = { op: "add", path: "/metadata/labels/c", value: "1" } as const;
@@ -127,7 +127,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       expect(await labelsNow()).toEqual({ a: "1" });
     });
 
-    test("a dry run answers as if, and changes nothing", async () => {
+    test("a dry run returns the result and changes nothing", async () => {
       const dryRun = true;
       await store.create(PODS, buildPod("two"), { dryRun });
       expect(await store.find(PODS, { ...ONE, name: "two" })).toBeUndefined();
@@ -137,21 +137,21 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       expect(await labelsNow()).toEqual({ a: "1" });
     });
 
-    test("what is deleted is gone; again without complaint", async () => {
+    test("deletes an object; deleting it again succeeds", async () => {
       await store.create(PODS, buildPod("one"));
       await store.delete(PODS, ONE, AT_ONCE);
       await store.delete(PODS, ONE, AT_ONCE);
       expect(await store.find(PODS, ONE)).toBeUndefined();
     });
 
-    test("another object of that name is not deleted", async () => {
+    test("does not delete another object with the same name", async () => {
       await store.create(PODS, buildPod("one"));
       const other = { ...AT_ONCE, uid: "00000000-0000-4000-8000-000000000000" };
       await expect(store.delete(PODS, ONE, other)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
       expect(await store.find(PODS, ONE)).toBeDefined();
     });
 
-    test("a namespace's objects are listed by name, or those of all namespaces", async () => {
+    test("lists the objects of one namespace or of all namespaces by name", async () => {
       for (const each of ["two", "one"]) await store.create(PODS, buildPod(each));
       await store.create(PODS, buildPod("three", { namespace: "kube-system" }));
       const list = async (namespace?: string): Promise<readonly string[]> => {

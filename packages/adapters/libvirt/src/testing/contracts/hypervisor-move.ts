@@ -28,7 +28,7 @@ export interface MoveBench {
 const NAME = "vm1";
 
 export function describeMoveContract(name: string, make: () => Promise<MoveBench>): void {
-  describe(`moves between daemons: ${name}`, () => {
+  describe(`migrations between daemons: ${name}`, () => {
     let bench: MoveBench;
     let source: HypervisorConnection;
     let steering: HypervisorConnection;
@@ -73,7 +73,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       return { failure };
     }
 
-    test("a domain arrives paused with its NIC and its definition, is off where it was, and goes on when it is told to", async () => {
+    test("a migrated domain is paused with its NIC and definition, off at the source, and can resume", async () => {
       const events = new EventLog(source);
       await source.migrateDomain(NAME, await migration());
       await events.next("stopped");
@@ -92,7 +92,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["shutoff", "running"]);
     });
 
-    test("reports the end of a migration, and has no job before and after it", async () => {
+    test("reports the end of a migration; there is no job before and after it", async () => {
       expect(await steering.readJob(NAME)).toEqual({ state: "none" });
       const ended = Promise.withResolvers<string>();
       source.onEvent((event) => {
@@ -103,7 +103,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       await expect(steering.abortJob(NAME)).resolves.toBeUndefined();
     });
 
-    test("a move that is ended by another connection leaves the domain where it is", async () => {
+    test("a migration that another connection aborts leaves the domain at the source", async () => {
       const { failure } = await begin();
       await steering.setMaxDowntime(NAME, 900);
       await steering.abortJob(NAME);
@@ -113,7 +113,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       await steering.abortJob(NAME);
     });
 
-    test("a way that breaks leaves the domain where it is, and the connection too", async () => {
+    test("a broken migration connection leaves the domain and the source's connection intact", async () => {
       const { failure } = await begin();
       bench.breakConnection(NAME);
       expect(await failure).toMatchObject({ code: "LIBVIRT_PEER_LOST" });
@@ -121,7 +121,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       await expect.poll(async () => (await states())[1], { timeout: 20_000 }).not.toBe("running");
     });
 
-    test("a layout that differs is refused before anything is sent", async () => {
+    test("rejects a different layout before it sends anything", async () => {
       const otherMac = (xml: string): string =>
         xml.replaceAll("02:00:00:00:00:01", "02:00:00:00:00:09");
       const request = await migration(otherMac);
@@ -131,7 +131,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["running", undefined]);
     });
 
-    test("reports a target that does not listen, and the domain keeps running", async () => {
+    test("reports a target that does not listen; the domain continues to run", async () => {
       const request = {
         ...(await migration()),
         peerUri: "qemu+unix:///session?socket=/nonexistent",

@@ -39,7 +39,7 @@ export function describeHypervisorContract(
       await bench.close();
     });
 
-    test("a missing domain is not found", async () => {
+    test("does not find a missing domain", async () => {
       expect(await connection.findDomain("nobody")).toBeUndefined();
     });
 
@@ -51,7 +51,7 @@ export function describeHypervisorContract(
       expect(await connection.readDomainXml("vm1", "config")).toContain("<name>vm1</name>");
     });
 
-    test("a domain is defined anew under its UUID only", async () => {
+    test("redefines a domain under its UUID only", async () => {
       await connection.defineDomain(bench.domainXml("vm1"));
       await expect(connection.defineDomain(bench.domainXml("vm1"))).rejects.toMatchObject({
         code: "LIBVIRT_REFUSED",
@@ -62,7 +62,7 @@ export function describeHypervisorContract(
       expect((await connection.findDomain("vm1"))?.uuid).toBe(uuid);
     });
 
-    test("a domain starts, once for several requests", async () => {
+    test("several requests start a domain once", async () => {
       await connection.defineDomain(bench.domainXml("vm1"));
       await connection.startDomain("vm1");
       await connection.startDomain("vm1");
@@ -70,7 +70,7 @@ export function describeHypervisorContract(
       expect((await connection.findDomain("vm1"))?.state).toBe("running");
     });
 
-    test("a domain is destroyed, once for several requests", async () => {
+    test("several requests destroy a domain once", async () => {
       await connection.defineDomain(bench.domainXml("vm1"));
       await connection.startDomain("vm1");
       await connection.destroyDomain("vm1");
@@ -79,7 +79,7 @@ export function describeHypervisorContract(
       expect((await connection.findDomain("vm1"))?.state).toBe("shutoff");
     });
 
-    test("a domain stands still and goes on, each once for several requests", async () => {
+    test("suspends and resumes a domain, each once for several requests", async () => {
       await connection.defineDomain(bench.domainXml("vm1"));
       await connection.startDomain("vm1");
       await connection.suspendDomain("vm1");
@@ -93,7 +93,7 @@ export function describeHypervisorContract(
     });
 
     test.each(["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"] as const)(
-      "%s of a domain that does not run is refused",
+      "rejects %s of a domain that does not run",
       async (call) => {
         await connection.defineDomain(bench.domainXml("vm1"));
         await expect(connection[call]("vm1")).rejects.toBeInstanceOf(AppError);
@@ -108,25 +108,25 @@ export function describeHypervisorContract(
       "resumeDomain",
       "rebootDomain",
       "resetDomain",
-    ] as const)("%s of a domain that is not there says so", async (call) => {
+    ] as const)("%s reports a missing domain", async (call) => {
       await expect(connection[call]("nobody")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",
       });
     });
 
-    test("XML of a domain that is not there says so", async () => {
+    test("reading the XML of a missing domain reports that the domain is missing", async () => {
       await expect(connection.readDomainXml("nobody", "live")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",
       });
     });
 
-    test("XML that is none is refused", async () => {
+    test("rejects invalid XML", async () => {
       await expect(connection.defineDomain("<domain>")).rejects.toMatchObject({
         code: "LIBVIRT_REFUSED",
       });
     });
 
-    test("calls that are made at once are all answered", async () => {
+    test("responds to all concurrent calls", async () => {
       const names = Array.from({ length: 50 }, (_unused, index) => `vm${String(index + 100)}`);
       const found = await Promise.all(names.map((each) => connection.findDomain(each)));
       expect(found).toEqual(names.map(() => undefined));
@@ -141,7 +141,7 @@ export function describeHypervisorContract(
       expect(received).toEqual([]);
     });
 
-    test("a closed connection is lost, and others are not", async () => {
+    test("closing a connection does not close others", async () => {
       const other = await bench.hypervisor.open(bench.address);
       await other.close();
       await other.close();

@@ -83,7 +83,7 @@ describe("fake hypervisor", () => {
     { policy: "hold", events: [], isGone: false },
     { policy: "refuse", events: ["deviceRemovalFailed ua-a"], isGone: false },
     { policy: "lose", events: [], isGone: false },
-  ] as const)("a guest that would $policy an unplug does", async ({ policy, events, isGone }) => {
+  ] as const)("applies the unplug policy $policy", async ({ policy, events, isGone }) => {
     const hypervisor = createFakeHypervisor();
     const daemon = hypervisor.daemonAt(address);
     daemon.unplugPolicy = policy;
@@ -98,7 +98,7 @@ describe("fake hypervisor", () => {
     expect(daemon.readXml("vm1", "live")?.includes("ua-a")).toBe(!isGone);
   });
 
-  test("a guest that lost an unplug does not carry it out later", async () => {
+  test("a guest that lost an unplug does not execute it later", async () => {
     const hypervisor = createFakeHypervisor();
     const daemon = hypervisor.daemonAt(address);
     daemon.unplugPolicy = "lose";
@@ -111,7 +111,7 @@ describe("fake hypervisor", () => {
     expect(daemon.readXml("vm1", "live")).toContain("ua-a");
   });
 
-  test("a call fails as it was told to, with or without its effect", async () => {
+  test("a call fails as the test requests, with or without its effect", async () => {
     const hypervisor = createFakeHypervisor();
     const daemon = hypervisor.daemonAt(address);
     const vm = await hypervisor.open(address);
@@ -124,7 +124,7 @@ describe("fake hypervisor", () => {
     expect(await vm.findDomain("vm1")).toBeDefined();
   });
 
-  test("a daemon that is stopped and started keeps its domains", async () => {
+  test("a daemon retains its domains over a restart", async () => {
     const hypervisor = createFakeHypervisor();
     const daemon = hypervisor.daemonAt(address);
     await (await hypervisor.open(address)).defineDomain(domainXml("vm1"));

@@ -35,11 +35,11 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
       await child.ended;
     });
 
-    test("what it has said before anybody listened is kept", async () => {
+    test("retains messages that the child sent before a listener was added", async () => {
       expect(await nextMessage(child)).toBe("begun");
     });
 
-    test("messages go both ways in order, as JSON", async () => {
+    test("sends messages both ways in order, as JSON", async () => {
       const received: unknown[] = [];
       const { promise: all, resolve } = Promise.withResolvers<undefined>();
       child.onMessage((message) => {
@@ -51,7 +51,7 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
       expect(received).toEqual(["begun", { text: "ä\n" }, [1, null], "last"]);
     });
 
-    test("a message that is too long is refused, and the child lives on", async () => {
+    test("rejects a message that is too long, and the child survives", async () => {
       expect(await nextMessage(child)).toBe("begun");
       expect(() => {
         child.send("x".repeat(MAX_BYTES));
@@ -60,13 +60,13 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
       expect(await nextMessage(child)).toBe("still there");
     });
 
-    test("a descriptor that was not sent cannot be taken", () => {
+    test("a descriptor that was not sent cannot be claimed", () => {
       expect(() => child.claimDescriptor(7)).toThrow(
         expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error,
       );
     });
 
-    test("a killed child has ended, and gets no descriptor any more", async () => {
+    test("a killed child has ended and receives no more descriptors", async () => {
       child.kill();
       expect(await child.ended).toBe("SIGKILL");
       expect(() => {
@@ -74,7 +74,7 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
       }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error);
     });
 
-    test("a module that cannot be loaded is refused", async () => {
+    test("rejects a module that cannot be loaded", async () => {
       await expect(start("file:///nonexistent/module.js")).rejects.toMatchObject({
         code: "OS_PROGRAM_FAILED",
         details: { program: "file:///nonexistent/module.js" },

@@ -25,7 +25,7 @@ export function describeClaimDiskContract(name: string, make: () => Promise<Clai
       await bench.close();
     });
 
-    test("files are mounted once, and released with what was mounted", async () => {
+    test("mounts a file system once, and unmounts it on release", async () => {
       const { disk } = bench;
       const [file, directory] = [`${bench.directory}/volume.img`, `${bench.directory}/mount`];
       for (let round = 0; round < 2; round += 1) {
@@ -38,7 +38,7 @@ export function describeClaimDiskContract(name: string, make: () => Promise<Clai
       expect(bench.isMounted(directory)).toBe(false);
     });
 
-    test("a device is the same until it is released", async () => {
+    test("a device stays the same until it is released", async () => {
       const { disk } = bench;
       const [one, other] = [`${bench.directory}/one.img`, `${bench.directory}/other.img`];
       for (const file of [one, other]) {
@@ -51,7 +51,7 @@ export function describeClaimDiskContract(name: string, make: () => Promise<Clai
       await disk.release(other, `${bench.directory}/none`);
     });
 
-    test("a file that is gone is not made by using it", async () => {
+    test("using a missing file fails and does not create it", async () => {
       const { disk } = bench;
       const file = `${bench.directory}/gone.img`;
       const error = { code: "OS_FILE_FAILED" };

@@ -15,7 +15,7 @@ export function describeClockContract(name: string, make: () => ClockBench): voi
   describe(`Clock: ${name}`, () => {
     const { signal } = new AbortController();
 
-    test("both times go on", async () => {
+    test("both times advance", async () => {
       const { clock, pass } = make();
       const [wall, monotonic] = [clock.now(), clock.monotonicMs()];
       await pass(20);
@@ -23,7 +23,7 @@ export function describeClockContract(name: string, make: () => ClockBench): voi
       expect(clock.now()).toBeGreaterThan(wall);
     });
 
-    test("who sleeps sleeps as long as it said, the shortest first", async () => {
+    test("sleeps end after their durations, the shortest first", async () => {
       const { clock, pass } = make();
       const start = clock.monotonicMs();
       const woken: string[] = [];

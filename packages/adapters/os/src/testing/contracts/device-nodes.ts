@@ -49,14 +49,17 @@ export function describeDeviceNodesContract(
       await bench.close();
     });
 
-    test.each([NULL, TUN, LARGE])("a copy of %j is the same device, and ours", async (numbers) => {
-      bench.put(copy.source, { ...numbers, ...ROOT_ACCESS });
-      expect(await bench.nodes.ensureCopy(copy)).toBe("made");
-      expect(bench.find(copy.path)).toEqual({ ...numbers, ...COPY_ACCESS });
-      expect(bench.find(copy.source)).toEqual({ ...numbers, ...ROOT_ACCESS });
-    });
+    test.each([NULL, TUN, LARGE])(
+      "a copy of %j has the same device numbers and its own access",
+      async (numbers) => {
+        bench.put(copy.source, { ...numbers, ...ROOT_ACCESS });
+        expect(await bench.nodes.ensureCopy(copy)).toBe("made");
+        expect(bench.find(copy.path)).toEqual({ ...numbers, ...COPY_ACCESS });
+        expect(bench.find(copy.source)).toEqual({ ...numbers, ...ROOT_ACCESS });
+      },
+    );
 
-    test("it stays as it is while nothing is another", async () => {
+    test("a copy stays unchanged while source and copy are unchanged", async () => {
       bench.put(copy.source, { ...NULL, ...ROOT_ACCESS });
       await bench.nodes.ensureCopy(copy);
       expect(await bench.nodes.ensureCopy(copy)).toBe("unchanged");
@@ -64,7 +67,7 @@ export function describeDeviceNodesContract(
       expect(await bench.nodes.ensureCopy(copy)).toBe("unchanged");
     });
 
-    test("it becomes another when the source does, or when it was taken away", async () => {
+    test("a copy is replaced when its source changes or the copy was removed", async () => {
       bench.put(copy.source, { ...NULL, ...ROOT_ACCESS });
       await bench.nodes.ensureCopy(copy);
       bench.put(copy.source, { ...TUN, ...ROOT_ACCESS });
@@ -76,7 +79,7 @@ export function describeDeviceNodesContract(
     });
 
     test.each([{ uid: 0 }, { gid: 0 }, { mode: 0o666 }, { major: 10 }, { minor: 200 }])(
-      "it is made anew where it has %j",
+      "a copy is replaced when it has %j",
       async (wrong) => {
         bench.put(copy.source, { ...NULL, ...ROOT_ACCESS });
         await bench.nodes.ensureCopy(copy);
@@ -86,7 +89,7 @@ export function describeDeviceNodesContract(
       },
     );
 
-    test("it goes with its source, and where there was none nothing comes", async () => {
+    test("a copy is removed with its source; without a source none is created", async () => {
       expect(await bench.nodes.ensureCopy(copy)).toBe("removed");
       bench.put(copy.source, { ...NULL, ...ROOT_ACCESS });
       await bench.nodes.ensureCopy(copy);

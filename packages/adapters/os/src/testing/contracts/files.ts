@@ -43,14 +43,14 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
       await bench.close();
     });
 
-    test("what is not there has no text, no names, and does not exist", async () => {
+    test("a missing path has no text and no names, and does not exist", async () => {
       expect(await files.readText(`${directory}/none`)).toBeUndefined();
       expect(await files.readText(`${directory}/none/deeper`)).toBeUndefined();
       expect(await files.list(`${directory}/none`)).toEqual([]);
       expect(await files.exists(`${directory}/none`)).toBe(false);
     });
 
-    test("a file has the text that was written last", async () => {
+    test("a file has the text of the last write", async () => {
       await files.writeAtomic(`${directory}/state`, "one", 0o600);
       await files.writeAtomic(`${directory}/state`, "two", 0o600);
       expect(await files.readText(`${directory}/state`)).toBe("two");
@@ -58,7 +58,7 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
       expect(await files.list(directory)).toEqual(["state"]);
     });
 
-    test("names are listed in order, files and directories, of that directory alone", async () => {
+    test("lists the names of files and directories of one directory in order", async () => {
       for (const each of ["b", "a"]) await files.writeAtomic(`${directory}/${each}`, "");
       await files.ensureDirectory(`${directory}/c/deeper`);
       expect(await files.list(directory)).toEqual(["a", "b", "c"]);
@@ -66,14 +66,14 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
       expect(await files.list(`${directory}/c/deeper`)).toEqual([]);
     });
 
-    test("a directory that is there is left as it is", async () => {
+    test("does not change an existing directory", async () => {
       await files.ensureDirectory(`${directory}/c`);
       await files.writeAtomic(`${directory}/c/one`, "1");
       await files.ensureDirectory(`${directory}/c`);
       expect(await files.list(`${directory}/c`)).toEqual(["one"]);
     });
 
-    test("a tree is removed as a whole, and nothing beside it; again without complaint", async () => {
+    test("removes a tree completely, and nothing beside it; removing it again succeeds", async () => {
       await files.ensureDirectory(`${directory}/tree/deep`);
       await files.writeAtomic(`${directory}/tree/deep/file`, "");
       await files.writeAtomic(`${directory}/tree-2`, "");
@@ -84,13 +84,13 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
       expect(await files.list(directory)).toEqual(["tree-2"]);
     });
 
-    test("a file system has space, and not more left than it has", async () => {
+    test("a file system has space, and no more free space than that", async () => {
       const { sizeBytes, freeBytes } = await files.space(directory);
       expect(sizeBytes).toBeGreaterThan(0);
       expect(freeBytes).toBeLessThanOrEqual(sizeBytes);
     });
 
-    test("a watch tells of names that come and go, until aborted", async () => {
+    test("a watch reports names that are created and deleted, until aborted", async () => {
       const abort = new AbortController();
       const calls = new Calls();
       files.watchDirectory(directory, calls.listener, abort.signal);

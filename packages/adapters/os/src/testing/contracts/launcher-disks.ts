@@ -28,17 +28,20 @@ export function describeLauncherDisksContract(name: string, make: () => Launcher
       bench.close();
     });
 
-    test("a disk is what was given last", () => {
+    test("a disk has the content of the last write", () => {
       for (const text of ["one, which is longer", "two"]) {
         bench.disks.replace(POD, "init.iso", toBytes(text));
         expect(bench.read(POD, "init.iso")).toBe(text);
       }
     });
 
-    test.each(["../init.iso", "deep/init.iso", "..", ""])("%j is no name of a disk", (file) => {
-      expect(() => {
-        bench.disks.replace(POD, file, toBytes("one"));
-      }).toThrow(expect.objectContaining({ code: "OS_PATH_REFUSED" }) as Error);
-    });
+    test.each(["../init.iso", "deep/init.iso", "..", ""])(
+      "rejects %j as the name of a disk",
+      (file) => {
+        expect(() => {
+          bench.disks.replace(POD, file, toBytes("one"));
+        }).toThrow(expect.objectContaining({ code: "OS_PATH_REFUSED" }) as Error);
+      },
+    );
   });
 }

@@ -24,7 +24,7 @@ describeLaunchersContract("fake", () => {
   });
 });
 
-test("the fake tells what is open and who watches", async () => {
+test("the fake reports open launchers and watchers", async () => {
   const launchers = createFakeLaunchers();
   const abort = new AbortController();
   launchers.watch(POD, () => undefined, abort.signal);

@@ -33,14 +33,14 @@ export function describeLaunchersContract(name: string, make: () => Promise<Laun
       await expect(launchers.open(pod)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
     });
 
-    test("a launcher is opened with its namespace, by several at once", async () => {
+    test("opens a launcher with its namespace, several times concurrently", async () => {
       const inode = await bench.start();
       const both = [await launchers.open(pod), await launchers.open(pod)];
       expect(both.map(({ netns }) => netns.inode)).toEqual([inode, inode]);
       for (const launcher of both) launcher.close();
     });
 
-    test("the end of its process is told, and it is closed more than once without harm", async () => {
+    test("reports the end of its process; closing it repeatedly succeeds", async () => {
       await bench.start();
       const launcher = await launchers.open(pod);
       await bench.kill();
@@ -49,7 +49,7 @@ export function describeLaunchersContract(name: string, make: () => Promise<Laun
       launcher.close();
     });
 
-    test("a launcher at whose socket nobody listens any more is told from one without", async () => {
+    test("reports a launcher whose socket has no listener", async () => {
       await bench.start();
       await bench.kill();
       await expect(launchers.open(pod)).rejects.toMatchObject({ code: "LAUNCHER_NOT_LISTENING" });
@@ -58,14 +58,14 @@ export function describeLaunchersContract(name: string, make: () => Promise<Laun
     test.each([
       { name: "namespace", other: { namespace: "tenant" } },
       { name: "name", other: { name: "virt-launcher-other" } },
-    ])("a pod of another $name is refused the launcher of that uid", async ({ other }) => {
+    ])("rejects the launcher of a uid for a pod of another $name", async ({ other }) => {
       await bench.start();
       await expect(launchers.open({ ...pod, ...other })).rejects.toMatchObject({
         code: "OS_PATH_REFUSED",
       });
     });
 
-    test("a watch tells when the launcher comes", async () => {
+    test("a watch reports when the launcher appears", async () => {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const abort = new AbortController();
       const changed = (): void => {

@@ -10,7 +10,7 @@ describeNamespacesContract("fake", () => {
   return { namespaces, path: "/run/netns/box", inode: "402", emptyPath: "/run/netns/none" };
 });
 
-test("the fake tells what is open, and loses what the runtime removes", () => {
+test("the fake reports open namespaces, and loses those that the runtime removes", () => {
   const namespaces = createFakeNamespaces();
   namespaces.put("/run/netns/box", "402");
   const netns = namespaces.open("/run/netns/box");

@@ -16,7 +16,7 @@ export interface NamespacesBench {
 /** Defines tests named `Namespaces: NAME`; each creates its own bench. */
 export function describeNamespacesContract(name: string, make: () => NamespacesBench): void {
   describe(`Namespaces: ${name}`, () => {
-    test("a namespace is opened with its inode, each time anew", () => {
+    test("opens a namespace with its inode, separately each time", () => {
       const { namespaces, path, inode } = make();
       const one = namespaces.open(path);
       const other = namespaces.open(path);
@@ -26,7 +26,7 @@ export function describeNamespacesContract(name: string, make: () => NamespacesB
       other?.close();
     });
 
-    test("where nothing is, there is no namespace", () => {
+    test("finds no namespace at a missing path", () => {
       const { namespaces, emptyPath } = make();
       expect(namespaces.open(emptyPath)).toBeUndefined();
     });

@@ -30,7 +30,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       ({ runner } = bench);
     });
 
-    test("what a program has written is told with its exit code, whatever that is", async () => {
+    test("returns a program's output with any exit code", async () => {
       expect(await runner.run({ argv: bench.speaker, timeoutMs })).toEqual({
         exitCode: 3,
         stdout: "out\n",
@@ -38,13 +38,13 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       });
     });
 
-    test("a program reads what it is given, and nothing where it is given nothing", async () => {
+    test("a program reads its input, which is empty by default", async () => {
       const outcome = await runner.run({ argv: bench.echo, stdin: "words", timeoutMs });
       expect(outcome).toEqual({ exitCode: 0, stdout: "words", stderr: "" });
       expect((await runner.run({ argv: bench.echo, timeoutMs })).stdout).toBe("");
     });
 
-    test("output that is followed comes as it is written, and is not kept", async () => {
+    test("streams text output as it is written, without retaining it", async () => {
       let followed = "";
       const onOutput = (text: string): void => {
         followed += text;
@@ -54,7 +54,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       expect(result).toEqual({ exitCode: 3, stdout: "", stderr: "err\n" });
     });
 
-    test("so does output that is no text, each piece when the one before was taken", async () => {
+    test("streams binary output, each chunk after the previous one was processed", async () => {
       const followed: Uint8Array[] = [];
       let isTaking = false;
       const onBytes = async (bytes: Uint8Array): Promise<void> => {
@@ -69,7 +69,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       expect(result).toEqual({ exitCode: 3, stdout: "", stderr: "err\n" });
     });
 
-    test("a program that is not there is missing", async () => {
+    test("reports a missing program", async () => {
       const run = runner.run({ argv: ["no-such-program-here"], timeoutMs });
       await expect(run).rejects.toMatchObject({
         code: "OS_PROGRAM_MISSING",
@@ -77,7 +77,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       });
     });
 
-    test("a program that goes on at its deadline has timed out", async () => {
+    test("a program that runs past its deadline times out", async () => {
       const run = runner.run({ argv: bench.sleeper, timeoutMs: 100 });
       const refused = expect(run).rejects.toMatchObject({
         code: "OS_TIMED_OUT",
@@ -87,7 +87,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       await refused;
     });
 
-    test("who aborts is answered with the reason, also before the start", async () => {
+    test("an abort rejects with its reason, also before the start", async () => {
       const abort = new AbortController();
       const { signal } = abort;
       const run = runner.run({ argv: bench.sleeper, timeoutMs, signal });
@@ -98,7 +98,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
       await expect(runner.run({ argv: bench.speaker, timeoutMs, signal })).rejects.toBe(reason);
     });
 
-    test("a family that has left nothing running is ended", async () => {
+    test("ends a family without running processes", async () => {
       await runner.run({ argv: bench.speaker, timeoutMs, family: "contract" });
       await expect(runner.killFamily("contract")).resolves.toBeUndefined();
     });

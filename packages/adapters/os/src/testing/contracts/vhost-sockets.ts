@@ -34,14 +34,14 @@ export function describeVhostSocketsContract(
       await bench.close();
     });
 
-    test("what is not there is missing", () => {
+    test("reports a missing socket", () => {
       expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
       expect(() => {
         bench.sockets.link(POD, SOCKET);
       }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error);
     });
 
-    test("a socket is the launcher's to use once it is linked, which may be repeated", async () => {
+    test("a socket is ready for the launcher once it is linked; linking may be repeated", async () => {
       await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       const { id } = bench.sockets.observe(POD, SOCKET);
       expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "found", id });
@@ -56,7 +56,7 @@ export function describeVhostSocketsContract(
       });
     });
 
-    test("the next one of the same name is another, and is to be linked again", async () => {
+    test("a new socket with the same name has another ID and must be linked again", async () => {
       await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       bench.sockets.link(POD, SOCKET);
       const { id } = bench.sockets.observe(POD, SOCKET);
@@ -72,7 +72,7 @@ export function describeVhostSocketsContract(
       { name: "a file", file: { kind: "file", uid: 0 } },
       { name: "a symbolic link", file: { kind: "link", uid: 0 } },
       { name: "a socket that the launcher made", file: { kind: "socket", uid: 107 } },
-    ] as const)("$name is refused", async ({ file }) => {
+    ] as const)("rejects $name", async ({ file }) => {
       await bench.put(SOCKET.path, file);
       const observed = bench.sockets.observe(POD, SOCKET);
       expect(observed.state).toBe("refused");
@@ -83,7 +83,7 @@ export function describeVhostSocketsContract(
       expect(bench.findLink(POD, "pod1")).toBeUndefined();
     });
 
-    test("it is told when a socket comes and when it goes, until that is enough", async () => {
+    test("reports that a socket appears and disappears, until aborted", async () => {
       const enough = new AbortController();
       let changes = 0;
       const changed = (): void => void (changes += 1);
@@ -122,7 +122,7 @@ export function describeVhostDirectoriesContract(
       bench.close();
     });
 
-    test("one is made, stays as it is when it is made again, and goes with all that is in it", async () => {
+    test("creates a directory, preserves it on repetition, and removes it with its content", async () => {
       const { directories } = bench;
       expect(await directories.list()).toEqual([]);
       await directories.makeParents();
@@ -141,7 +141,7 @@ export function describeVhostDirectoriesContract(
     });
 
     test.each(["", ".", "..", "a/b", "../a", ".hidden", "a".repeat(65)])(
-      "the name %j is refused",
+      "rejects the name %j",
       async (id) => {
         const refused = { code: "OS_PATH_REFUSED" };
         await expect(bench.directories.make(id)).rejects.toMatchObject(refused);

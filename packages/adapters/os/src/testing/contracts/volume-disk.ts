@@ -37,7 +37,7 @@ export function describeVolumeDiskContract(
       await bench.close();
     });
 
-    test("what is mounted in memory or in a file is there once, and gone with all below it", async () => {
+    test("mounts memory and a file once each, and unmounts everything below a directory", async () => {
       const [memory, image] = [`${directory}/memory`, `${directory}/disk`];
       for (let round = 0; round < 2; round += 1) {
         await disk.mountMemory(memory, { access: ACCESS, sizeBytes: 2 ** 20 });
@@ -51,7 +51,7 @@ export function describeVolumeDiskContract(
       expect(await disk.listMounts(directory)).toEqual([]);
     });
 
-    test("a file that is mounted elsewhere is refused, and stays as it is", async () => {
+    test("rejects a file that is mounted elsewhere, which stays mounted", async () => {
       const [there, here] = [`${directory}/there`, `${directory}/here`];
       const options = { access: ACCESS, image: `${directory}/disk.ext4`, sizeBytes: 2 ** 22 };
       await disk.mountImage(there, options);
@@ -60,7 +60,7 @@ export function describeVolumeDiskContract(
       expect(await disk.listMounts(directory)).toEqual([there]);
     });
 
-    test("a directory of the machine is shown at another place, once", async () => {
+    test("mounts a directory of the machine at another path once", async () => {
       const [source, shown] = [`${directory}/source`, `${directory}/shown`];
       await disk.makeDirectory(source, ACCESS);
       for (let round = 0; round < 2; round += 1) await disk.mountDirectory(shown, source);
@@ -69,7 +69,7 @@ export function describeVolumeDiskContract(
       await expect(missing).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
     });
 
-    test("what two ask for at once is mounted once", async () => {
+    test("concurrent requests mount once", async () => {
       const memory = `${directory}/memory`;
       const turns = [1, 2, 3].map(() => disk.mountMemory(memory, { access: ACCESS }));
       await Promise.all(turns);
@@ -77,7 +77,7 @@ export function describeVolumeDiskContract(
       await disk.unmountAll(directory);
     });
 
-    test("published files replace those before them, and nothing happens where they are the same", async () => {
+    test("published files replace the previous ones; identical files change nothing", async () => {
       const volume = `${directory}/volume`;
       await disk.makeDirectory(volume, ACCESS);
       const first = new Map([
@@ -94,7 +94,7 @@ export function describeVolumeDiskContract(
       expect(await disk.publish(volume, new Map([["a", buildFile("one", 0o400)]]))).toBe(true);
     });
 
-    test("the use of trees is told by their paths, those that are gone left out", async () => {
+    test("reports disk usage by path, without missing paths", async () => {
       const volume = `${directory}/volume`;
       await disk.makeDirectory(volume, ACCESS);
       const used = await disk.usedBytes([volume, `${directory}/none`]);
@@ -102,7 +102,7 @@ export function describeVolumeDiskContract(
       expect(await disk.usedBytes([])).toEqual(new Map());
     });
 
-    test("a path has a kind where something is", async () => {
+    test("reports the kind of an existing path", async () => {
       await disk.makeDirectory(`${directory}/volume`, ACCESS);
       expect(await disk.readKind(`${directory}/volume`)).toBe("Directory");
       expect(await disk.readKind(`${directory}/none`)).toBeUndefined();

@@ -38,7 +38,7 @@ export function describeAddressServersContract(
       await bench.close();
     });
 
-    test("gives the guest its address until it is stopped", async () => {
+    test("assigns the guest its address until it is stopped", async () => {
       expect(await bench.requestAddress()).toBeUndefined();
       const server = await bench.servers.start(bench.netns, SERVED_NIC);
       expect(await bench.requestAddress()).toBe("10.9.0.5/24");
@@ -47,7 +47,7 @@ export function describeAddressServersContract(
       expect(await server.ended).not.toBe("");
     });
 
-    test("knows nobody but the guest", async () => {
+    test("ignores other clients than the guest", async () => {
       const server = await bench.servers.start(bench.netns, {
         ...SERVED_NIC,
         mac: "02:00:00:00:5e:02",
@@ -56,7 +56,7 @@ export function describeAddressServersContract(
       await server.stop();
     });
 
-    test("tells when it has died, and another takes its place", async () => {
+    test("reports that it has died, and a new server can replace it", async () => {
       const server = await bench.servers.start(bench.netns, SERVED_NIC);
       await bench.kill();
       expect(await server.ended).not.toBe("");

@@ -42,14 +42,14 @@ export function describeDefaultRoutesContract(
       return route;
     }
 
-    test("are those of both families", async () => {
+    test("are listed for both families", async () => {
       expect(await observe()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
     });
 
     test.each([
       { version: 4, gateway: "10.9.2.1", want: ["10.9.2.1 two", "fd09:1::1 one"] },
       { version: 6, gateway: "fd09:2::1", want: ["10.9.1.1 one", "fd09:2::1 two"] },
-    ] as const)("of family $version move to another NIC and come back", async (row) => {
+    ] as const)("of family $version move to another NIC and are restored", async (row) => {
       const before = await first(row.version);
       const target = { link: "two", gateway: row.gateway };
       await twice(() => scene.routes.remove(scene.netns, before));
@@ -61,7 +61,7 @@ export function describeDefaultRoutesContract(
       expect(await first(row.version)).toEqual(before);
     });
 
-    test("go with their NIC, and do not come back without it", async () => {
+    test("are deleted with their NIC, and cannot be restored without it", async () => {
       const before = await first(4);
       scene.deleteLink("one");
       expect(await observe()).toEqual([]);
@@ -70,7 +70,7 @@ export function describeDefaultRoutesContract(
       });
     });
 
-    test("go by no NIC that is not there", async () => {
+    test("cannot use a missing NIC", async () => {
       const route = { link: "three", gateway: "10.9.2.1" };
       await expect(scene.routes.add(scene.netns, route)).rejects.toMatchObject({
         code: "PODNET_LINK_MISSING",

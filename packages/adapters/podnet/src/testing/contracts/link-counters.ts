@@ -32,13 +32,13 @@ export function describeLinkCountersContract(
     });
     afterAll(() => scene.close());
 
-    test("are there of each link, and no errors are made up", async () => {
+    test("exist for each link, without invented errors", async () => {
       const one = findOne(await scene.counters.read(scene.netns));
       expect(one?.transmitted).toMatchObject({ errors: 0 });
       expect(one?.received).toMatchObject({ errors: 0 });
     });
 
-    test("tell what went out since the last reading, in that namespace alone", async () => {
+    test("count packets since the last reading, in their own namespace only", async () => {
       const sent = async (netns: NetnsHandle): Promise<{ packets: number; bytes: number }> => {
         const { packets = 0, bytes = 0 } =
           findOne(await scene.counters.read(netns))?.transmitted ?? {};
@@ -52,7 +52,7 @@ export function describeLinkCountersContract(
       expect(after[1]).toEqual(before[1]);
     });
 
-    test("are the same of both who read at once", async () => {
+    test("are the same for two concurrent readers", async () => {
       const [left, right] = await Promise.all([
         scene.counters.read(scene.other),
         scene.counters.read(scene.other),
@@ -60,7 +60,7 @@ export function describeLinkCountersContract(
       expect(left).toEqual(right);
     });
 
-    test("of a descriptor that is closed are an error", async () => {
+    test("fail for a closed descriptor", async () => {
       await expect(scene.counters.read(scene.closed)).rejects.toMatchObject({
         code: "OS_DESCRIPTOR_STALE",
       });

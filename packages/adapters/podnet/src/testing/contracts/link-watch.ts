@@ -50,7 +50,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       }, WITHIN);
     }
 
-    test("tells nothing while nothing changes", async () => {
+    test("reports nothing while nothing changes", async () => {
       watch(bench.netns);
       watch(bench.other);
       bench.setMtu(bench.other, "one", 1400);
@@ -58,7 +58,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       expect(changes).toHaveLength(1);
     });
 
-    test("tells of a link that comes, changes and goes, by index and name", async () => {
+    test("reports by index and name that a link is added, changed and deleted", async () => {
       watch(bench.netns);
       bench.add(bench.netns, { name: "two", index: 12 });
       await expectChange("12 two");
@@ -70,7 +70,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       await expectChange("12 two");
     });
 
-    test("tells nothing that happened before a look", async () => {
+    test("does not report changes before an observation", async () => {
       const watched = watch(bench.netns);
       bench.add(bench.netns, { name: "two", index: 12 });
       watched.catchUp();
@@ -79,7 +79,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       expect(listChangedNames()).toEqual(["11 one"]);
     });
 
-    test("goes on telling after a look, and each watcher for itself", async () => {
+    test("continues after an observation, separately for each watcher", async () => {
       const watched = watch(bench.netns);
       const otherChanges: LinkChanges[] = [];
       bench.links.watch(bench.netns, (links) => otherChanges.push(links), stop.signal);
@@ -92,7 +92,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       expect(otherChanges.length).toBeGreaterThan(0);
     });
 
-    test("tells nothing after it was ended, nor for one that had ended before", async () => {
+    test("reports nothing after its end, nor if it was aborted before its start", async () => {
       const watched = watch(bench.netns);
       stop.abort();
       bench.links.watch(bench.netns, (links) => changes.push(links), stop.signal).catchUp();

@@ -36,7 +36,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
     });
     afterAll(() => scene.close());
 
-    test("tells what is in that namespace, and that it was all", async () => {
+    test("returns complete answers of the requested namespace", async () => {
       const messages = [linkMessage(RTM_GETLINK, DUMP), linkMessage(RTM_GETLINK, DUMP)];
       const answers = await scene.netlink.talk(scene.netns, "route", messages);
       expect(answers.map(({ errno }) => errno)).toEqual([0, 0]);
@@ -48,7 +48,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
       }
     });
 
-    test("stops at what is refused, and says why", async () => {
+    test("stops at a rejected message and returns its error", async () => {
       const messages = [
         linkMessage(RTM_GETLINK, DUMP),
         linkMessage(RTM_DELLINK, ACK, 98_765),
@@ -58,18 +58,18 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
       expect(answers.map(({ errno }) => errno)).toEqual([0, ENODEV]);
     });
 
-    test("says nothing when it is asked nothing", async () => {
+    test("returns nothing for no messages", async () => {
       expect(await scene.netlink.talk(scene.netns, "route", [])).toEqual([]);
     });
 
-    test("makes a tap once", async () => {
+    test("creates a tap once", async () => {
       const tap = { name: "tap1", owner: 107, isMultiQueue: true };
       await scene.netlink.makeTap(scene.netns, tap);
       const again = scene.netlink.makeTap(scene.netns, tap);
       await expect(again).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
     });
 
-    test("reads the settings that match, and no others", async () => {
+    test("reads only settings that match", async () => {
       const patterns = ["ipv4/conf/*/forwarding", "ipv4/conf/nosuch/forwarding"];
       const text = await scene.netlink.readSettings(scene.netns, patterns);
       expect(text.split("\n").sort()).toEqual([
@@ -81,7 +81,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
       ]);
     });
 
-    test("of a descriptor that is closed is an error", async () => {
+    test("fails for a closed descriptor", async () => {
       const refused = { code: "OS_DESCRIPTOR_STALE" };
       const { closed, netlink } = scene;
       await expect(netlink.talk(closed, "route", [])).rejects.toMatchObject(refused);

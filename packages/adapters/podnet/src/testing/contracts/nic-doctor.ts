@@ -13,14 +13,14 @@ export interface NicDoctorScene {
 }
 
 export function describeNicDoctorContract(kind: string, make: () => Promise<NicDoctorScene>): void {
-  describe(`doctor of NICs: ${kind}`, () => {
+  describe(`NIC doctor: ${kind}`, () => {
     let scene: NicDoctorScene;
     beforeAll(async () => {
       scene = await make();
     });
     afterAll(() => scene.close());
 
-    test("sees each link of a way, that nothing is missing, and that the guest answers", async () => {
+    test("finds each link of a path, no faults, and a guest that responds", async () => {
       const { doctor, nic } = scene;
       const { links, wiringFaults, traces, isBridged } = await doctor.examine(nic);
       const { tap, podNic, nodePeer, nodeBridge } = links;
@@ -40,7 +40,7 @@ export function describeNicDoctorContract(kind: string, make: () => Promise<NicD
       );
     });
 
-    test("sees that a pod NIC has gone, and no way behind it", async () => {
+    test("reports a missing pod NIC, and no path behind it", async () => {
       await scene.removeNic();
       const { links } = await scene.doctor.examine(scene.nic);
       expect(links.podNic).toBeUndefined();

@@ -73,29 +73,32 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       { by: "mac", mac: "02:00:00:00:9c:77" },
       { by: "kernelPath", path: "/sys/devices/none" },
       { by: "device", id: "0000:00:07.0" },
-    ] as const)("that are not there are not found by $by", async (by) => {
+    ] as const)("that do not exist are not found by $by", async (by) => {
       expect(await scene.nics.find(scene.host, by)).toBeUndefined();
     });
 
-    test.each(["card0", "net1", "dev7"])("are as they were, come back as %s", async (name) => {
-      const nic = await note();
-      scene.lend();
-      scene.restore(name);
-      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
-      if (name !== "card0") expect(scene.readSettings(name)).toBeUndefined();
-      // A second call changes nothing.
-      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
-      expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
-      expect((await note()).alias).toBe("");
-    });
+    test.each(["card0", "net1", "dev7"])(
+      "are restored unchanged after they return as %s",
+      async (name) => {
+        const nic = await note();
+        scene.lend();
+        scene.restore(name);
+        expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
+        expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
+        if (name !== "card0") expect(scene.readSettings(name)).toBeUndefined();
+        // A second call changes nothing.
+        expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
+        expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
+        expect((await note()).alias).toBe("");
+      },
+    );
 
-    test("that were never lent stay as they are", async () => {
+    test("that were never lent stay unchanged", async () => {
       expect(await restore(await note())).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
-    test("are absent while the pod has them, and are told from others", async () => {
+    test("are absent while the pod has them, and are not confused with other NICs", async () => {
       const nic = await note();
       scene.lend();
       const other = scene.readSettings("card1");
@@ -103,7 +106,7 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       expect(scene.readSettings("card1")).toEqual(other);
     });
 
-    test("are taken out of a pod past their plugin", async () => {
+    test("are moved out of a pod without their plugin", async () => {
       const nic = await note();
       scene.lend();
       expect(scene.listPodNics()).toEqual(["net1"]);
@@ -114,7 +117,7 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       expect(scene.readSettings("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
-    test("that were down and had nothing come back so", async () => {
+    test("that were down without addresses return in that state", async () => {
       const nic = { ...(await note()), up: false, addresses: [], routes: [] };
       scene.lend();
       scene.restore("dev7");

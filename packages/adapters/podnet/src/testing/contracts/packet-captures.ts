@@ -47,7 +47,7 @@ export function describePacketCapturesContract(
       };
     }
 
-    test("shows the packets that pass, until it is stopped", async () => {
+    test("shows the passing packets until it is stopped", async () => {
       const { take, count } = counting();
       capture = await bench.captures.start(bench.netns, ALL, take);
       await bench.pass();
@@ -56,7 +56,7 @@ export function describePacketCapturesContract(
       expect(await capture.ended).toBe("it was stopped");
     });
 
-    test("shows those alone that its filter lets through", async () => {
+    test("shows only packets that match its filter", async () => {
       const filtered = counting();
       const all = counting();
       const udp = { ...ALL, filter: "udp" };
@@ -69,20 +69,20 @@ export function describePacketCapturesContract(
     });
 
     test.each(["tcp port", "-w /tmp/x", "nonsense ("])(
-      "says that %j is no filter",
+      "rejects the invalid filter %j",
       async (filter) => {
         const start = bench.captures.start(bench.netns, { ...ALL, filter }, () => undefined);
         await expect(start).rejects.toMatchObject({ code: "CAPTURE_FILTER_INVALID" });
       },
     );
 
-    test("says that there is no such link", async () => {
+    test("reports a missing link", async () => {
       const what = { link: "nobody", filter: "" };
       const start = bench.captures.start(bench.netns, what, () => undefined);
       await expect(start).rejects.toMatchObject({ code: "PODNET_CAPTURE_FAILED" });
     });
 
-    test("tells when it has died", async () => {
+    test("reports that it has died", async () => {
       capture = await bench.captures.start(bench.netns, ALL, () => undefined);
       await bench.kill();
       expect(await capture.ended).not.toBe("");

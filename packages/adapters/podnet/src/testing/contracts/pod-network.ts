@@ -57,7 +57,7 @@ export function describePodNetworkContract(
       expect(links[1]).toMatchObject({ kind, mac: MAC, mtu: 1500 });
     });
 
-    test("wires bridge and tap around the NIC, which keeps name and MAC", async () => {
+    test("wires bridge and tap around the NIC, which retains its name and MAC", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
       const master = WIRING.bridgeName;
@@ -78,7 +78,7 @@ export function describePodNetworkContract(
       expect(bridge?.mac).not.toBe(MAC);
     });
 
-    test("sees whether it is wired", async () => {
+    test("detects whether it is wired", async () => {
       const isWired = async (): Promise<boolean> =>
         (await bench.network.observe(bench.netns)).isWired(WIRING);
       expect(await isWired()).toBe(false);
@@ -94,7 +94,7 @@ export function describePodNetworkContract(
       expect(await isWired()).toBe(false);
     });
 
-    test("sees whether the guest is held to what it may send, and lets go of it", async () => {
+    test("detects whether the guest is filtered, and removes the filter", async () => {
       await addNic();
       const guard = { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] };
       const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
@@ -108,7 +108,7 @@ export function describePodNetworkContract(
       expect(await isWired({ ...WIRING, guard })).toBe(false);
     });
 
-    test("wires what awaits its guest with another MAC, and gives it the guest's when it is here", async () => {
+    test("wires a tap that awaits its guest with another MAC, and sets the guest's MAC on arrival", async () => {
       await addNic();
       const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-uid" };
       const isWired = async (): Promise<readonly boolean[]> => {
@@ -125,7 +125,7 @@ export function describePodNetworkContract(
       expect(await find(WIRING.podInterfaceName)).toMatchObject({ mac: MAC, up: true });
     });
 
-    test("tells the network of a guest by a NIC that is there and up", async () => {
+    test("announces a guest through a NIC that exists and is up", async () => {
       const { podInterfaceName } = WIRING;
       const nic = { podInterfaceName, mac: MAC, addresses: ["10.9.0.1/24", "fd09::1"] };
       const announce = (): Promise<void> => bench.network.announce(bench.netns, nic);
@@ -136,7 +136,7 @@ export function describePodNetworkContract(
       await announce();
     });
 
-    test("hides a guest behind the NIC, which stays out of the bridge", async () => {
+    test("masquerades a guest behind the NIC, which stays out of the bridge", async () => {
       await addNic();
       const wiring: MasqueradeWiring = {
         ...WIRING,
@@ -158,13 +158,13 @@ export function describePodNetworkContract(
       expect(await find(WIRING.bridgeName)).toBeUndefined();
     });
 
-    test("tells that nobody has the tap open", async () => {
+    test("reports no carrier while no process has the tap open", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
       expect(await find(WIRING.tapName)).toMatchObject({ carrier: false });
     });
 
-    test("changes nothing when it is wired again", async () => {
+    test("changes nothing when it is already wired", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
       const before = await bench.network.listLinks(bench.netns);
@@ -172,13 +172,13 @@ export function describePodNetworkContract(
       expect(await bench.network.listLinks(bench.netns)).toEqual(before);
     });
 
-    test("refuses to wire a NIC that is not there", async () => {
+    test("rejects a missing NIC", async () => {
       await expect(bench.network.wireTap(bench.netns, WIRING)).rejects.toMatchObject({
         code: "PODNET_LINK_MISSING",
       });
     });
 
-    test("removes tap and bridge and leaves the NIC to CNI, also twice", async () => {
+    test("removes tap and bridge and leaves the NIC to CNI, also when repeated", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
       await bench.network.unwireTap(bench.netns, WIRING);
@@ -188,7 +188,7 @@ export function describePodNetworkContract(
       expect(links[1]?.master).toBeUndefined();
     });
 
-    test("removes tap and bridge when the NIC has gone first", async () => {
+    test("removes tap and bridge when the NIC was removed first", async () => {
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
       await bench.removeNic(WIRING.podInterfaceName);
@@ -197,7 +197,7 @@ export function describePodNetworkContract(
       expect(links.map((link) => link.name)).toEqual(["lo"]);
     });
 
-    describe("of a tap that the network's plugin made", () => {
+    describe("with a tap that the network's plugin created", () => {
       const { podInterfaceName, tapName, mac, mtu } = WIRING;
       const FOUND = { kind: "tap", podInterfaceName, tapName, mac, mtu } as const;
       const addTap = (): Promise<void> =>
@@ -205,7 +205,7 @@ export function describePodNetworkContract(
       const isWired = async (): Promise<boolean> =>
         (await bench.network.observe(bench.netns)).isWired(FOUND);
 
-      test("sets it up, and leaves it to the plugin", async () => {
+      test("configures it, and leaves it to the plugin", async () => {
         await addTap();
         expect(await isWired()).toBe(false);
         await bench.network.wireTap(bench.netns, FOUND);
@@ -218,7 +218,7 @@ export function describePodNetworkContract(
         expect(await bench.network.listLinks(bench.netns)).toEqual(made);
       });
 
-      test("refuses one that is not there, or is none", async () => {
+      test("rejects a missing link and a link that is not a tap", async () => {
         const wired = (): Promise<void> => bench.network.wireTap(bench.netns, FOUND);
         await expect(wired()).rejects.toMatchObject({ code: "PODNET_LINK_MISSING" });
         await bench.addNic({ name: tapName, kind: "veth", mac: MAC });
@@ -243,7 +243,7 @@ export function describePodNetworkContract(
         await bench.addNic(nic);
       });
 
-      test("gets a bridge while the tap stays where it is, also twice", async () => {
+      test("gets a bridge while the tap stays in place, also when repeated", async () => {
         await bench.network.makeBridge(bench.netns, OTHER);
         await bench.network.makeBridge(bench.netns, OTHER);
         expect(await isWired(WIRING)).toBe(true);
@@ -252,7 +252,7 @@ export function describePodNetworkContract(
         expect(await find(OTHER.podInterfaceName)).toMatchObject(nic);
       });
 
-      test("takes the tap over, and gives it back", async () => {
+      test("takes the tap over, and returns it", async () => {
         const before = await find(WIRING.tapName);
         await bench.network.makeBridge(bench.netns, OTHER);
         for (const wiring of [OTHER, WIRING]) {
@@ -263,7 +263,7 @@ export function describePodNetworkContract(
         expect(await isWired(OTHER)).toBe(false);
       });
 
-      test("stays when the bridge around it is removed, and so does the tap elsewhere", async () => {
+      test("stays when its bridge is removed; the tap in place stays wired", async () => {
         await bench.network.makeBridge(bench.netns, OTHER);
         await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
         await bench.network.removeBridge(bench.netns, OTHER.bridgeName);
@@ -272,7 +272,7 @@ export function describePodNetworkContract(
         expect(await isWired(WIRING)).toBe(true);
       });
 
-      test("that is not there gets no bridge", async () => {
+      test("that does not exist gets no bridge", async () => {
         const missing = { ...OTHER, podInterfaceName: "pod0" };
         await expect(bench.network.makeBridge(bench.netns, missing)).rejects.toMatchObject({
           code: "PODNET_LINK_MISSING",
@@ -281,7 +281,7 @@ export function describePodNetworkContract(
       });
     });
 
-    test("gives a NIC its MAC and addresses back, and nothing where it has them", async () => {
+    test("restores a NIC's MAC and addresses once", async () => {
       await addNic();
       const { podInterfaceName: name } = WIRING;
       const borrowed = {
@@ -296,20 +296,20 @@ export function describePodNetworkContract(
       expect(nic?.addresses).toEqual(expect.arrayContaining(borrowed.addresses));
     });
 
-    test("gives nothing to a NIC that is not there", async () => {
+    test("restores nothing on a missing NIC", async () => {
       const borrowed = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
       await bench.network.restoreNic(bench.netns, borrowed);
       expect(await find("none")).toBeUndefined();
     });
 
-    test("removes a NIC, also twice", async () => {
+    test("removes a NIC, also when repeated", async () => {
       await addNic();
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
       await bench.network.removeLink(bench.netns, WIRING.podInterfaceName);
       expect(await find(WIRING.podInterfaceName)).toBeUndefined();
     });
 
-    test("gives a NIC its name and its MAC back, also twice, and removes what has the name", async () => {
+    test("restores a NIC's name and MAC, also when repeated, and removes a link with that name", async () => {
       const renamed = { name: "c0ffee-nic", before: WIRING.podInterfaceName, mac: MAC };
       await bench.addNic({ name: renamed.name, kind, mac: TAP_MAC });
       await bench.addNic({ name: renamed.before, kind: "veth", mac: "02:00:00:00:5e:04" });

@@ -28,7 +28,7 @@ export function describeLoggerContract(name: string, make: () => LoggerBench): v
       ]);
     });
 
-    test("adds the fields of a child to its lines, where the line's own fields take precedence", () => {
+    test("adds the fields of a child to its lines; a line's own fields take precedence", () => {
       const { logger, lines } = make();
       const child = logger.child({ vmi: "a/b" }).child({ iface: "x" });
       child.info("plug");

@@ -319,7 +319,7 @@ describe.each([
   });
 });
 
-test("257 disks, and as many volumes, are too many", () => {
+test("rejects 257 disks and 257 volumes", () => {
   const names = Array.from({ length: 257 }, (_each, index) => `d${String(index)}`);
   expect(
     causesOfGuest(
@@ -337,7 +337,7 @@ test("257 disks, and as many volumes, are too many", () => {
   ]);
 });
 
-test("disks and NICs share one order of boot, which begins at one", () => {
+test("disks and NICs share one boot order, which starts at one", () => {
   const nic = (name: string, bootOrder: number, more = {}): object => ({
     name,
     bridge: {},

@@ -33,7 +33,7 @@ const ALL: InstancetypeSpec = {
 };
 
 describe("a template without the field", () => {
-  test("gets processors as sockets, and memory", () => {
+  test("gets vCPUs as sockets, and memory", () => {
     expect(withInstancetype(specOf({}), SMALL, undefined).spec).toEqual({
       domain: { cpu: { sockets: 2, cores: 1, threads: 1 }, memory: { guest: "1Gi" } },
     });
@@ -76,7 +76,7 @@ describe("a template without the field", () => {
     });
   });
 
-  test("is not changed itself", () => {
+  test("is not modified itself", () => {
     const template = specOf({});
     withInstancetype(template, ALL, undefined);
     expect(template).toEqual({ spec: { domain: {} } });
@@ -88,14 +88,14 @@ test.each([
   { guest: "1Gi", overcommitPercent: 50, want: "512Mi" },
   { guest: "2Gi", overcommitPercent: 15, want: "1825361152" },
   { guest: "1Gi", overcommitPercent: 100, want: "0Mi" },
-])("of $guest, overcommitted by $overcommitPercent percent, $want is requested", (row) => {
+])("requests $want of memory for $guest with $overcommitPercent percent overcommit", (row) => {
   const { guest, overcommitPercent, want } = row;
   const its = { ...SMALL, memory: { guest, overcommitPercent } };
   const { resources } = withInstancetype(specOf({}), its, undefined).spec.domain;
   expect(resources?.requests?.["memory"]).toBe(want);
 });
 
-test("requests of other resources stay", () => {
+test("retains requests for other resources", () => {
   const its = { ...SMALL, memory: { guest: "1Gi", overcommitPercent: 50 } };
   const input = specOf({ resources: { requests: { "ephemeral-storage": "1Gi" } } });
   expect(withInstancetype(input, its, undefined).spec.domain.resources).toEqual({
@@ -151,7 +151,7 @@ describe("a template with fields that the instancetype sets", () => {
       template: specOf({ devices: { hostDevices: [{}] } }),
       its: ALL,
     },
-  ])("$field is named, in KubeVirt's words", ({ field, template, its = SMALL }) => {
+  ])("is rejected with KubeVirt's message for $field", ({ field, template, its = SMALL }) => {
     expect(conflictCauses(template, its, BASE)).toEqual([
       {
         reason: "FieldValueInvalid",
@@ -161,7 +161,7 @@ describe("a template with fields that the instancetype sets", () => {
     ]);
   });
 
-  test("all at once", () => {
+  test("is rejected with all fields at once", () => {
     const template = specOf({ cpu: { sockets: 1, cores: 2 }, memory: { guest: "1Gi" } });
     expect(conflictCauses(template, SMALL, BASE).map(({ field }) => field)).toEqual([
       `${BASE}.domain.cpu.sockets`,
@@ -173,12 +173,12 @@ describe("a template with fields that the instancetype sets", () => {
   test.each([
     { name: "another value of an annotation", value: "large", want: ["annotations.size"] },
     { name: "the same value", value: "small", want: [] },
-  ])("an annotation: $name", ({ value, want }) => {
+  ])("conflicts by an annotation: $name", ({ value, want }) => {
     const template = { ...specOf({}), metadata: { annotations: { size: value } } };
     expect(conflictCauses(template, ALL, BASE).map(({ field }) => field)).toEqual(want);
   });
 
-  test("does not conflict with an explicit absence", () => {
+  test("does not conflict with empty values", () => {
     const template = specOf({
       cpu: { dedicatedCpuPlacement: false, model: "" },
       devices: { gpus: [] },

@@ -188,7 +188,7 @@ describe("disks", () => {
     expect(devicesOf({ disks }, LIKES).disks).toEqual(want);
   });
 
-  test("of volumes that no disk names are as preferred too", () => {
+  test("of volumes without a disk entry also follow the preference", () => {
     const volumes = [{ name: "root", containerDisk: { image: "debian" } }];
     expect(devicesOf({}, { preferredDiskBus: "virtio" }, { volumes }).disks).toEqual([
       { name: "root", disk: { bus: "virtio" } },
@@ -203,7 +203,7 @@ describe("NICs", () => {
   ];
   const LIKES: Likes = { preferredInterfaceModel: "e1000e", preferredInterfaceMasquerade: {} };
 
-  test("have the preferred model, and are masqueraded on the pod's network where they name no binding", () => {
+  test("have the preferred model, and use masquerade on the pod network if they set no binding", () => {
     const interfaces = [{ name: "default" }, { name: "blue" }];
     expect(devicesOf({ interfaces }, LIKES, { networks }).interfaces).toEqual([
       { name: "default", model: "e1000e", masquerade: {} },

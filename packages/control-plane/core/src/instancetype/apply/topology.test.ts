@@ -28,7 +28,7 @@ test.each<{ vcpus: number; cpu?: Cpu; ratio?: number; want: readonly [number, nu
   { vcpus: 6, cpu: spread({ ratio: 2 }), ratio: 3, want: [3, 2, 1] },
   { vcpus: 6, cpu: spread({ across: "CoresThreads" }), want: [1, 3, 2] },
   { vcpus: 12, cpu: spread({ across: "SocketsCoresThreads", ratio: 3 }), want: [2, 3, 2] },
-])("$vcpus vCPUs by $cpu and ratio $ratio are $want", ({ vcpus, cpu, ratio, want }) => {
+])("distributes $vcpus vCPUs by $cpu and ratio $ratio as $want", ({ vcpus, cpu, ratio, want }) => {
   const [sockets, cores, threads] = want;
   const preference = {
     ...(cpu === undefined ? {} : { cpu }),
@@ -47,7 +47,7 @@ test.each([
     options: { across: "SocketsCoresThreads" as const, ratio: 3 },
     by: `the number of threads per core 2 and ${RATIO} 3`,
   },
-])("5 vCPUs cannot be spread by $options", ({ options, by }) => {
+])("5 vCPUs cannot be distributed by $options", ({ options, by }) => {
   expect(spreadCauses(5, { cpu: spread(options) })).toEqual([
     {
       reason: "FieldValueInvalid",

@@ -343,7 +343,7 @@ describe("once the source's pod has ended", () => {
   });
 });
 
-test("whatever is known, on its way it never fails but by the source's word or its pod's end", () => {
+test("fails a running migration only on the source's report or the end of its pod", () => {
   const pods = [undefined, aTarget(), ENDED];
   const migrations = [undefined, CANCELLED, aMigration("Running")];
   const all = pods.flatMap((targetPod) =>

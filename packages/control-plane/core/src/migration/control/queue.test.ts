@@ -22,7 +22,7 @@ function urgent(
   return { ...migration, spec: { ...migration.spec, priority } };
 }
 
-describe("of one VMI", () => {
+describe("the current migration of a VMI", () => {
   test.each<{ name: string; all: ReturnType<typeof of>[]; open?: string; want?: string }>([
     { name: "none", all: [] },
     { name: "one that is over", all: [of("m1", "Failed")] },
@@ -71,7 +71,7 @@ describe("of one VMI", () => {
   });
 });
 
-describe("of the cluster", () => {
+describe("the cluster's limits", () => {
   const LIMITS = { perCluster: 3, perNode: 2 };
 
   test.each<{ name: string; others: ReturnType<typeof of>[]; want: boolean }>([

@@ -69,7 +69,7 @@ test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | u
   expect(nameFor(policies)).toBe(want);
 });
 
-test("a policy overrides its fields; others come from the cluster or the defaults", () => {
+test("a policy overrides its fields; unset fields use the cluster's settings or the defaults", () => {
   const policy = aPolicy("a", { size: "big" });
   const policies = [{ ...policy, spec: { ...policy.spec, maxDowntimeMs: 50 } }];
   const { metadata } = aVmi();
@@ -95,7 +95,7 @@ test("a policy overrides its fields; others come from the cluster or the default
   });
 });
 
-test("namespaces are looked at only where a policy names labels of them", () => {
+test("reads namespace labels only if a policy selects by them", () => {
   expect(usesNamespaceLabels([aPolicy("a", { size: "big" }, {})])).toBe(false);
   expect(usesNamespaceLabels([aPolicy("a"), aPolicy("b", {}, { stage: "x" })])).toBe(true);
 });

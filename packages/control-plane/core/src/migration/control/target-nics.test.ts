@@ -69,7 +69,7 @@ function factsOf(here: readonly string[], there: readonly string[]) {
   });
 }
 
-describe("the addresses of a guest that is to move", () => {
+describe("the addresses of a migrating guest", () => {
   test.each([
     { name: "the same", here: ["10.9.0.5"], there: ["10.9.0.5"] },
     {
@@ -79,7 +79,7 @@ describe("the addresses of a guest that is to move", () => {
     },
     { name: "none on either node", here: [], there: [] },
     { name: "not known there yet", here: ["10.9.0.5"], there: [] },
-  ])("are $name: it goes on", ({ here, there }) => {
+  ])("are $name: the migration continues", ({ here, there }) => {
     expect(addressProblem(factsOf(here, there))).toBeUndefined();
   });
 
@@ -99,7 +99,7 @@ describe("requests to the target's networks", () => {
     return JSON.parse(annotations[names.NETWORKS_ANNOTATION] ?? "[]");
   }
 
-  test("are the guest's addresses, and not its MAC, which a plugin would announce", () => {
+  test("contain the guest's addresses, but not its MAC, which a plugin would announce", () => {
     const [element] = requestedBy({}) as readonly object[];
     expect(element).toMatchObject({ interface: "podone", "io.patchbay.kept-ips": ["10.9.0.5"] });
     expect(element).not.toHaveProperty("mac");

@@ -47,7 +47,7 @@ test.each<{ name: string } & Guest>([
   { name: "one port is free", ports: { total: 4, free: 1 } },
   { name: "no port is free", ports: { total: 3, free: 0 } },
   { name: "its NICs could not be plugged", ports: { total: 34, free: 32 }, model: "pcnet" },
-])("it asks for each network of the guest: $name", (guest) => {
+])("requests each network of the guest: $name", (guest) => {
   const pod = buildTargetPod(aGuestFacts(aFullGuest(guest)), aMigration());
   expect(podNetworkElements(pod).map(({ name }) => name)).toEqual(["blue", "red"]);
 });
@@ -66,7 +66,7 @@ test("has the memory overhead of the guest's first start, whatever new guests ge
   expect(limitOf(guest, 128)).toBeGreaterThan(limitOf(guest, 64));
 });
 
-test("slots of a conventional bus are no ports", () => {
+test("slots of a conventional bus do not count as ports", () => {
   const guest = { machine: "pc", ports: { total: 30, free: 20 } };
   expect(limitOf(guest, 0)).toBe(limitOf(guest, 128));
   expect(limitOf(guest, 0)).toBeLessThan(limitOf({ ports: { total: 67, free: 60 } }, 0));

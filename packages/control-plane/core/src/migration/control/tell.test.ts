@@ -20,7 +20,7 @@ const LISTENS = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts
 const FAIL: Decision = { kind: "fail", why: "no way" };
 
 describe("the VMI", () => {
-  test("is written with both pods at once", () => {
+  test("records both pods in one write", () => {
     const facts = someFacts({ targetPod: aTarget() });
     expect(buildVmiFields(facts, { kind: "open" })).toMatchObject({
       migrationState: {
@@ -56,12 +56,15 @@ describe("the VMI", () => {
       decision: { kind: "abort", why: "x" },
       want: { migrationState: { abortRequested: true } },
     },
-  ])("is told that $name, and what was of use on the way goes", ({ decision: decision, want }) => {
-    const reported = buildVmiFields(openFacts(STARTED), decision);
-    expect(reported).toMatchObject(want);
-    const isOver = reported.migrationState?.completed === true;
-    expect(reported.migrationState?.targetAttachments === undefined).toBe(isOver);
-  });
+  ])(
+    "records that $name, and drops fields that are no longer used",
+    ({ decision: decision, want }) => {
+      const reported = buildVmiFields(openFacts(STARTED), decision);
+      expect(reported).toMatchObject(want);
+      const isOver = reported.migrationState?.completed === true;
+      expect(reported.migrationState?.targetAttachments === undefined).toBe(isOver);
+    },
+  );
 
   test("records once when the source pod was found to have ended", () => {
     const before = { ...STARTED, sourceEndedTimestamp: "2026-01-01T00:00:00.000Z" };
@@ -78,7 +81,7 @@ describe("the VMI", () => {
     { name: "before both nodes were told", decision: FAIL },
     { name: "while it waits", decision: { kind: "wait" } },
     { name: "while the pod is made", decision: { kind: "begin" } },
-  ])("is told nothing $name", ({ decision: decision }) => {
+  ])("does not change $name", ({ decision: decision }) => {
     expect(buildVmiFields(someFacts(), decision)).toEqual({});
   });
 
@@ -98,7 +101,7 @@ describe("the VMI", () => {
       want: { [TARGET]: null, [HERE]: "node1" },
     },
     { name: "there is none", vmi: aGuest(), want: {} },
-  ])("its labels, when $name", ({ vmi, want }) => {
+  ])("gets label changes when $name", ({ vmi, want }) => {
     expect(labelChanges(vmi)).toEqual(want);
   });
 });
@@ -176,7 +179,7 @@ describe("the migration", () => {
     ]);
   });
 
-  test("reports why it failed, even if the VMI never had it", () => {
+  test("reports why it failed, even if the VMI never recorded the migration", () => {
     const reported = { migration: aMigration("Pending"), decision: FAIL, failures: [], now: NOW };
     const reason = (state: MigrationState | undefined) =>
       buildMigrationStatus({ ...reported, state }).migrationState?.failureReason;
@@ -184,7 +187,7 @@ describe("the migration", () => {
     expect(reason({ failed: true, failureReason: "as told" })).toBe("as told");
   });
 
-  test("reports that a quota blocks its pod, while it does", () => {
+  test("reports a quota that blocks its pod", () => {
     const message = 'pods "x" is forbidden: exceeded quota: small';
     const failures = [{ step: "createTargetPod", message } as const];
     const reported = {

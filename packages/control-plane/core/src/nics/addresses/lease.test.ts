@@ -19,8 +19,8 @@ const NIC: RememberedAddresses = {
   gatewayMac: "02:00:00:00:00:09",
 };
 
-describe("the guest in the pod NIC's place", () => {
-  test.each([undefined, { ...NIC, addresses: [] }])("is empty without addresses", (input) => {
+describe("the guest's lease for the pod NIC's addresses", () => {
+  test.each([undefined, { ...NIC, addresses: [] }])("is undefined without addresses", (input) => {
     expect(leaseFromRecorded(input)).toBeUndefined();
   });
 
@@ -53,11 +53,14 @@ describe("the guest in the pod NIC's place", () => {
     },
     { name: "a subnet", address: "fd09::5/64", server: "fd09::/64", isOnLink: true },
     { name: "one address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
-  ])("is answered in $name from an address that is no host's", ({ address, server, isOnLink }) => {
-    const lease = leaseFromRecorded({ ...NIC, addresses: [address] });
-    expect(lease?.ipv4).toBeUndefined();
-    expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
-  });
+  ])(
+    "has a server address outside the hosts' addresses for $name",
+    ({ address, server, isOnLink }) => {
+      const lease = leaseFromRecorded({ ...NIC, addresses: [address] });
+      expect(lease?.ipv4).toBeUndefined();
+      expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
+    },
+  );
 
   test("has no IPv6 router if the gateway did not reply", () => {
     const { podInterfaceName, index, addresses, routes } = NIC;
@@ -66,7 +69,7 @@ describe("the guest in the pod NIC's place", () => {
   });
 });
 
-test("a guest behind its pod has the bridge for its gateway", () => {
+test("a guest behind its pod has the bridge as gateway", () => {
   const ipv4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
   const ipv6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
   expect(leaseForMasquerade({})).toEqual({});
@@ -83,7 +86,7 @@ test("a guest behind its pod has the bridge for its gateway", () => {
   });
 });
 
-test("the bridge has each address once", () => {
+test("the bridge has each server address once", () => {
   const lease = leaseFromRecorded({
     ...NIC,
     addresses: ["10.9.0.5/24", "fd09::5/64", "fd09::6/64"],

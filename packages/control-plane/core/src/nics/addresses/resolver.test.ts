@@ -27,7 +27,7 @@ test.each([
     text: `search a,b ok -x ${"a.".repeat(130)}a`,
     want: { nameservers: [], search: ["ok"] },
   },
-])("a resolv.conf gives $name", ({ text, want }) => {
+])("reads from resolv.conf $name", ({ text, want }) => {
   expect(parseResolver(text)).toEqual(want);
 });
 
@@ -40,6 +40,6 @@ test.each([
   },
   { name: "no names without a server", dns: { search: ["lan.example"] }, want: undefined },
   { name: "nothing that is not a list", dns: { nameservers: "10.9.0.53" }, want: undefined },
-])("a network has $name", ({ dns, want }) => {
+])("reads a network's DNS settings: $name", ({ dns, want }) => {
   expect(parseNetworkDns(dns)).toEqual(want);
 });

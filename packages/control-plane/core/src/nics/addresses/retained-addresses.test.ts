@@ -174,7 +174,7 @@ describe("the next launcher", () => {
     expect(preferredOf(vmi)).toEqual([undefined]);
   });
 
-  test("retains its preference while the NIC exists, and has none after replugging", () => {
+  test("retains its preference while the NIC exists, but not after replugging", () => {
     const vmi = vmiOf(vmOf(NIC, BLUE, RETAINED), {});
     const annotations = buildPodAnnotations({ vmi, bindings: {} });
     const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
@@ -205,7 +205,7 @@ test.each<{ name: string; ips: readonly string[]; asked: readonly NetworkSelecti
     ips: [],
     asked: [{ name: "blue", interface: "pod2" }],
   },
-])("nothing is told where $name", ({ ips, asked: requested }) => {
+])("reports no address change if $name", ({ ips, asked: requested }) => {
   expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], requested)).toEqual([]);
 });
 
@@ -233,7 +233,7 @@ test("reports differences with the previous values", () => {
   ]);
 });
 
-test("reports each change once by an event", () => {
+test("records each change once as an event", () => {
   const conditions = (message: string): Conditions => [
     { type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept", message },
   ];

@@ -60,7 +60,7 @@ const ALL = [GATEWAY, GATEWAY_6];
 const ROUTES_OUT = ["0.0.0.0/0", "::/0"];
 
 describe("name servers and default routes", () => {
-  test("are those of the pod's network where the guest has it", () => {
+  test("come from the pod network if the guest has it", () => {
     expect(reported(lan("a", INNER), pod(...ALL), lan("b", INNER, ...ALL))).toEqual({
       a: [["10.50.0.0/16"], NO_DNS],
       main: [ROUTES_OUT, POD_DNS],
@@ -68,14 +68,14 @@ describe("name servers and default routes", () => {
     });
   });
 
-  test("of a family that the pod's network has none of are another's", () => {
+  test("of a family that the pod network lacks come from another network", () => {
     expect(reported(pod(GATEWAY), lan("b", ...ALL))).toEqual({
       main: [["0.0.0.0/0"], POD_DNS],
       b: [["::/0"], NO_DNS],
     });
   });
 
-  test("are those of the network with the pod's default route where the guest has no other", () => {
+  test("come from the network with the pod's default route if the guest has no other", () => {
     expect(reported(lan("a", INNER), lan("b", ...ALL))).toEqual({
       a: [["10.50.0.0/16"], NO_DNS],
       b: [ROUTES_OUT, POD_DNS],
@@ -91,7 +91,7 @@ describe("name servers and default routes", () => {
   });
 });
 
-describe("what the server omits from CNI's result", () => {
+describe("parts of CNI's result that the server omits", () => {
   function omissions(addresses: readonly string[], gatewayMac?: string): readonly string[] {
     const iface = ifaceOf(lan("a"));
     const { podInterfaceName } = iface;
@@ -192,7 +192,7 @@ function manyDomains(count: number, parent: string): readonly string[] {
   });
 }
 
-describe("of routes", () => {
+describe("the limit of routes", () => {
   test.each([
     { name: "31 of /24 fit", given: manyRoutes(31), want: [31, 0] },
     { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
@@ -209,7 +209,7 @@ describe("of routes", () => {
   });
 });
 
-describe("of search domains", () => {
+describe("the limit of search domains", () => {
   const cluster = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local."];
   test.each([
     { name: "those of a cluster fit", given: cluster, hasIpv4: true, want: 3 },
@@ -245,11 +245,11 @@ const NIC: ServedNic = {
   options: {},
 };
 
-test("a NIC whose options fit stays as it is", () => {
+test("a NIC whose options fit stays unchanged", () => {
   expect(limitOptions(NIC)).toBe(NIC);
 });
 
-test("a NIC whose options do not fit is served without the rest, each part with a message", () => {
+test("options that do not fit are omitted, with a message for each kind", () => {
   const ntpServers = Array.from({ length: 80 }, (_none, at) => `10.0.0.${String(at)}`);
   const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(32) };
   const nic = limitOptions<ServedNic>({

@@ -23,7 +23,7 @@ const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[
   { name: "an empty text", text: "", want: [] },
 ];
 
-test.each(ANNOTATIONS)("the annotation as text: $name", ({ text, want }) => {
+test.each(ANNOTATIONS)("plans for the annotation's text: $name", ({ text, want }) => {
   const input = { ...facts([]), networks: parseNetworks(text) };
   expect(planAttachmentActions(input).map(printAction)).toEqual(want);
 });

@@ -58,7 +58,7 @@ describe("any facts", () => {
     );
   });
 
-  test("keeps unnamed attachments when other elements change, in any order", () => {
+  test("retains unnamed attachments when other elements change, in any order", () => {
     const names = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { minLength: 1 });
     fc.assert(
       fc.property(names, fc.nat(3), fc.boolean(), (networks, at, isPlug) => {
@@ -79,7 +79,7 @@ describe("any facts", () => {
     );
   });
 
-  test("converge: the plan after the plan does nothing, and no name is used twice", () => {
+  test("a plan after a completed plan is empty, and no name is used twice", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(element, unnamed)), rows, (elements, journal) => {
         const input = facts(elements, { owned: journal });

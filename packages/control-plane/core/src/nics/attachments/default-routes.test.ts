@@ -56,7 +56,7 @@ test.each([
     gateways: ["10.1.0.1"],
     want: [route("eth0", "10.1.0.1"), route("net1")],
   },
-])("in the way of net1: $name", ({ present, gateways, want }) => {
+])("routes that conflict with net1: $name", ({ present, gateways, want }) => {
   expect(findConflictingRoutes(present, { interfaceName: "net1", gateways })).toEqual(want);
 });
 
@@ -75,7 +75,7 @@ test.each([
     others: [claim("net1", ["fd01::1"], CLUSTER6)],
     want: [],
   },
-])("net2 remembers $name", ({ inTheWay: conflicting, others, want }) => {
+])("net2 records $name", ({ inTheWay: conflicting, others, want }) => {
   const requested = { interfaceName: "net2", gateways: ["10.2.0.1"] };
   expect(routesToRemember(conflicting, requested, others)).toEqual(want);
 });

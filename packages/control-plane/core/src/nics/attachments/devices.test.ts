@@ -174,6 +174,6 @@ test.each([
   },
   { name: "nothing, and needs sockets", request: { resource: SOCKETS }, pod: aPod(), want: true },
   { name: "something unknown", request: { resource: NIC }, pod: undefined, want: true },
-])("a pod that requests $name: may have a device: $want", ({ request, pod, want }) => {
+])("a pod that requests $name may have a device: $want", ({ request, pod, want }) => {
   expect(mayHaveDevice(request, pod)).toBe(want);
 });

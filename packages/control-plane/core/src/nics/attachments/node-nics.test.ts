@@ -78,7 +78,7 @@ test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>
       { by: "name", name: "eth2" },
     ],
   },
-])("NICs of the node that are taken: $name", ({ plugins, deviceID, want }) => {
+])("lists the node's NICs that plugins move: $name", ({ plugins, deviceID, want }) => {
   const request = requestOf(plugins, deviceID);
   expect(listMovedNics(request)).toEqual(want);
   expect(movesNodeNic(request.config)).toBe(plugins.some((plugin) => plugin.type === type));
@@ -116,7 +116,7 @@ test.each([
   },
   { name: "only the first has a maker's MAC", one: BURNT_IN, other: NIC, want: false },
   { name: "only the second has a maker's MAC", one: NIC, other: BURNT_IN, want: false },
-])("whether it is the same NIC: $name", ({ one, other, want }) => {
+])("decides whether it is the same NIC: $name", ({ one, other, want }) => {
   expect(isSameNodeNic(one, other)).toBe(want);
 });
 
@@ -133,6 +133,6 @@ test.each([
     want: false,
   },
   { name: "something else", error: new Error(type), want: false },
-])("whether the mover of NICs has failed: $name", ({ error, want }) => {
+])("detects a failure of plugin host-device: $name", ({ error, want }) => {
   expect(isHostDeviceFailure(error)).toBe(want);
 });

@@ -294,7 +294,7 @@ test.each(ROWS)("$name", ({ plugin, policy, namespace = "tenant", want }) => {
   );
 });
 
-test("10,000 levels are looked through", () => {
+test("searches 10,000 levels of a configuration", () => {
   let deep: unknown = "/etc/passwd";
   for (let level = 0; level < 10_000; level += 1) deep = { a: deep };
   const config = { cniVersion: "1.0.0", name: "n", plugins: [{ type: "x", deep }] };
@@ -368,7 +368,7 @@ const POLICY_ROWS: readonly PolicyRow[] = [
   },
 ];
 
-describe("the policy in force, where", () => {
+describe("the effective policy if", () => {
   test.each(POLICY_ROWS)("$name", ({ flags = {}, said: message, before, want }) => {
     const kubevirt = message === undefined ? EMPTY : kubevirtWith(message);
     expect(policyInForce({ flags, kubevirt, before })).toEqual({
@@ -377,7 +377,7 @@ describe("the policy in force, where", () => {
     });
   });
 
-  test("there is no such object", () => {
+  test("the KubeVirt object does not exist", () => {
     const flags = { bridges: ["br1"] };
     expect(policyInForce({ flags, kubevirt: undefined, before: undefined })).toEqual({
       policy: { ...DEFAULT_POLICY, ...flags },

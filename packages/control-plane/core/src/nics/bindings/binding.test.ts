@@ -54,7 +54,7 @@ test.each<{
     addresses: ["10.88.0.5/24"],
     want: {},
   },
-])("a guest behind a pod has subnets $name", ({ pod = {}, addresses, want }) => {
+])("plans a guest's subnets behind a pod: $name", ({ pod = {}, addresses, want }) => {
   expect(planNatSubnets({ name: "default", pod }, addresses)).toEqual(want);
 });
 
@@ -74,7 +74,7 @@ interface Row {
   readonly taken: boolean;
 }
 
-test("vhostuser needs nothing of the kernel", () => {
+test("vhostuser needs no kernel links", () => {
   const module = BINDINGS.vhostuser;
   expect(module.kind).toBe("vhostuser");
   expect(module.buildWiring(FACTS)).toBeUndefined();

@@ -25,7 +25,7 @@ test.each<{ name: string; iface?: Partial<Iface>; network?: Network; field: stri
     iface: { portSecurity: { mode: "MAC" } },
     field: "portSecurity",
   },
-])("$name: what is in the way of vhost-user is $field", ({ iface, network = BLUE, field }) => {
+])("$name: vhost-user is blocked by $field", ({ iface, network = BLUE, field }) => {
   const binding = resolveBinding({ ...FAST, ...iface }, network, REGISTRY);
   const refused = { kind: "refused", reason: "BindingNotSupported", field };
   expect(binding).toMatchObject(field === undefined ? { kind: "vhostuser" } : refused);

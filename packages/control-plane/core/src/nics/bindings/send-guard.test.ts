@@ -19,13 +19,13 @@ function guardOf(
   return planSendGuard({ iface, network: BLUE, cluster: OFF, ...input, ...more });
 }
 
-describe("what a guest may send", () => {
-  test("is not filtered unless the cluster or the interface enables it, as in KubeVirt", () => {
+describe("the send guard of a guest", () => {
+  test("is off unless the cluster or the interface enables it, as in KubeVirt", () => {
     expect(guardOf(undefined)).toBeUndefined();
     expect(guardOf({ allowServers: true })).toBeUndefined();
   });
 
-  test("is always limited to its own MAC and addresses on the pod network", () => {
+  test("always allows only its own MAC and addresses on the pod network", () => {
     const requested = {
       mode: "Off",
       allowedMACs: ["02:00:00:00:5e:02"],
@@ -101,7 +101,7 @@ describe("what a guest may send", () => {
     expect(guardOf(message, { cluster })).toEqual(want);
   });
 
-  test("is any address where the network gave it none", () => {
+  test("allows any address if the network assigned none", () => {
     expect(guardOf({ mode: "Addresses" }, { addresses: [] })).toEqual(OWN);
   });
 });

@@ -91,7 +91,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
 }
 
 describe.each(ROWS)("$shown", ({ field, binding }) => {
-  test("is refused to addinterface, with its field", () => {
+  test("is rejected by addinterface, with its field", () => {
     const vm = aVm();
     const request = {
       name: NIC,
@@ -125,7 +125,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(nics.ifaces).toEqual([{ name: NIC, bridge: {}, state: "absent" }]);
   });
 
-  test("gets no element of the pod's annotation", () => {
+  test("adds no element to the pod's annotation", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
     expect(planPodNetworks({ vmi, bindings: BINDINGS }, [])).toEqual([]);
   });
@@ -153,7 +153,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   test.each([
     { phase: "Wiring", links: {} },
     { phase: "Attaching", links: { bridge: true, tap: true, wired: true } },
-  ])("waits on the node in phase $phase, and says why", ({ phase, links }) => {
+  ])("waits on the node in phase $phase, with a reason", ({ phase, links }) => {
     const facts = nodeFacts(binding, links);
     expect(planNodeVm(facts)).toEqual([]);
     const report = { ifaces: facts.ifaces, blockedReasons: {}, portless: new Map(), now: "now" };
@@ -162,7 +162,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     ]);
   });
 
-  test("is unplugged where an older version plugged it", () => {
+  test("is unplugged if an older version plugged it", () => {
     const facts = nodeFacts({ ...binding, state: "absent" }, { bridge: true, tap: true });
     expect(planNodeVm(facts)).toMatchObject([{ kind: "unwireTap", iface: NIC }]);
   });
@@ -204,12 +204,12 @@ test.each([
     name: "bare",
     says: '"bare" is registered with no domainAttachmentType; use tap, managedTap or',
   },
-])("of the binding $name it is said why", ({ name, says: message }) => {
+])("reports why binding $name is unavailable", ({ name, says: message }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
   expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(message);
 });
 
-test("masquerade is for the pod network", () => {
+test("masquerade requires the pod network", () => {
   const iface = { name: NIC, masquerade: {} };
   expect(resolveBinding(iface, BLUE, BINDINGS)).toMatchObject({
     kind: "refused",

@@ -110,7 +110,7 @@ const TESTS: readonly JsonPatchOperation[] = [
   { op: "test", path: "/metadata/resourceVersion", value: "7" },
 ];
 
-describe("a node finds", () => {
+describe("the entry of a node", () => {
   test.each(ROWS)(
     "$name",
     ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
@@ -132,7 +132,7 @@ test("treats other nodes' entries as stale after a change of the definition, but
   expect(hasStaleProblems(nadWith(), "node")).toBe(false);
 });
 
-test("other nodes with reports", () => {
+test("lists other nodes with entries", () => {
   expect(otherNodesIn(nadWith([entry("z"), entry("node"), entry("a")]), "node")).toEqual([
     "a",
     "z",
@@ -140,10 +140,10 @@ test("other nodes with reports", () => {
   expect(otherNodesIn(nadWith(), "node")).toEqual([]);
 });
 
-describe("the report of problems", () => {
+describe("the summary of problems", () => {
   const missing = new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" });
 
-  test("none is nothing", () => {
+  test("is undefined without problems", () => {
     expect(summarizeProblems("ns/blue", [])).toBeUndefined();
   });
 

@@ -83,7 +83,7 @@ const RANGE_ROWS: readonly RangeRow[] = [
   { name: "a set that is none", ipam: { ranges: ["x", [], [7]] }, want: [] },
 ];
 
-describe("use of", () => {
+describe("the address usage of", () => {
   test.each(RANGE_ROWS)("$name", ({ ipam, leases = [], want }) => {
     const observed = measureRangeUse({ ...HOST_LOCAL, ...ipam }, leases);
     expect(observed.map(({ field, size, used }) => [field, size, used])).toEqual(want);
@@ -227,7 +227,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-describe("a definition names", () => {
+describe("finds the problems of a definition", () => {
   test.each(ROWS)("$name", ({ plugins, facts = {}, want }) => {
     const problems = findDefinitionProblems({
       network: "ns/blue",
@@ -249,7 +249,7 @@ describe("a definition names", () => {
   });
 });
 
-test("finds host-local's leases in absolute directories only", () => {
+test("finds host-local's lease directory only if it is absolute", () => {
   const pools = (ipam: object) =>
     collectNeeds({ cniVersion: "1.0.0", name: "blue", plugins: [{ type: "ptp", ipam }] }).pools.map(
       ({ directory }) => directory,

@@ -22,7 +22,7 @@ function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
   return { name, mtu: 1400, carrier: false, ...more };
 }
 
-describe("the device opens what the plugin made", () => {
+describe("the device opens the plugin's link", () => {
   const iface: Iface = { name: "one", binding: { name: "own" }, macAddress: MAC };
   const facts = { ...NAMED, iface, binding: { kind: "tap" } } as const;
 
@@ -78,7 +78,7 @@ describe("infers an interface's binding from its links", () => {
     });
   });
 
-  test("unless the interface names it", () => {
+  test("unless the interface sets a binding", () => {
     const sources = { links: [link(BRIDGE)], bindings: BINDINGS };
     const iface: Iface = { name: "one", binding: { name: "own" } };
     expect(collectBindingFacts(NAMED, { iface }, sources)).toEqual({ kind: "tap" });
@@ -109,7 +109,7 @@ test.each([
   { name: "with which it was seen, while it is gone", iface: NO_TAP, before: 4, want: 4 },
   { name: "of none, while none was open", iface: CLOSED, before: undefined, want: undefined },
   { name: "of none, when the device is gone", iface: WITHOUT_DEVICE, before: 4, want: undefined },
-])("a device is remembered with the tap $name", ({ iface, before, want }) => {
+])("remembers a device with the tap $name", ({ iface, before, want }) => {
   const known = new Map(before === undefined ? [] : [["one", before]]);
   expect(updateDeviceTaps([iface], known).get("one")).toBe(want);
 });
@@ -133,7 +133,7 @@ const LINKS = [
   { name: `tap${HASH}`, index: 5 },
 ];
 
-describe("after a look at a NIC that is attached", () => {
+describe("after the observation of an attached NIC", () => {
   const isRelevant = buildLinkFilter([ATTACHED], LINKS);
 
   test.each([
@@ -143,7 +143,7 @@ describe("after a look at a NIC that is attached", () => {
     { name: "a NIC in the pod of its name", change: { index: 9, name: ONE.podInterfaceName } },
     { name: "a new tap of its name", change: { index: 9, name: `tap${HASH}` } },
     { name: "a link that is called as those of another iface", change: { index: 9, name: "tap0" } },
-  ])("a change of $name is worth another", ({ change }) => {
+  ])("a change of $name is relevant", ({ change }) => {
     expect(isRelevant([{ index: 1, name: "lo" }, change])).toBe(true);
   });
 
@@ -151,11 +151,11 @@ describe("after a look at a NIC that is attached", () => {
     { name: "of a link that carries no iface", changes: [{ index: 2, name: "eth0" }] },
     { name: "of a link that nobody knows", changes: [{ index: 9 }] },
     { name: "at all", changes: [] },
-  ])("no change $name is", ({ changes }) => {
+  ])("no change $name is relevant", ({ changes }) => {
     expect(isRelevant(changes)).toBe(false);
   });
 
-  test("anything may be", () => {
+  test("an unknown change is relevant", () => {
     expect(isRelevant("unknown")).toBe(true);
   });
 });
@@ -169,11 +169,11 @@ test.each([
     want: true,
   },
   { name: "still has its tap", iface: { ...ONE, links: { ...NO_LINKS, tap: true } }, want: true },
-])("the pod's NIC of one that $name: $want", ({ iface, want }) => {
+])("a change of the pod's NIC of an iface that $name is relevant: $want", ({ iface, want }) => {
   expect(buildLinkFilter([iface], LINKS)([{ index: 3 }])).toBe(want);
 });
 
-test("the tap of a plugin is relevant by its name", () => {
+test("a change of a plugin's tap is relevant by its name", () => {
   const links = { ...NO_LINKS, tapName: "plugged" };
   expect(buildLinkFilter([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(
     true,

@@ -69,7 +69,7 @@ describe("a socket cannot be used", () => {
     expect(socketProblem(of, observed)?.message).toMatch(message ?? "");
   });
 
-  test("otherwise it can, and no socket is expected without an attachment", () => {
+  test("otherwise it can be used, and none is required without an attachment", () => {
     expect(socketProblem(CLIENT, { state: "found", id: 1 })).toBeUndefined();
     expect(socketProblem(CLIENT, { state: "ready", id: 1 })).toBeUndefined();
     expect(socketProblem(undefined, undefined)).toBeUndefined();
@@ -98,11 +98,11 @@ test.each([
     of: attached({ mode: "client", path: "/etc/passwd" }),
     want: [],
   },
-])("an iface has $name", ({ binding, of, want }) => {
+])("lists for an iface $name", ({ binding, of, want }) => {
   expect(listVhostSockets(vmiWith(binding, of), REGISTRY)).toEqual(want);
 });
 
-describe("the links of an iface that speaks vhost-user", () => {
+describe("the links of a vhost-user iface", () => {
   function linksWith(
     observed: ObservedSocket,
     known?: number,
@@ -189,7 +189,7 @@ test.each([
     limits: { "vhost-user.patchbay.io/sockets": 0 },
     want: false,
   },
-])("a VM $name is to be ready for it: $want", ({ binding, limits, want }) => {
+])("a VM $name needs vhost-user support: $want", ({ binding, limits, want }) => {
   const { spec } = vmiWith(binding, CLIENT);
   const requesting = { ...spec, domain: { ...spec.domain, resources: { limits } } };
   expect(isForVhostUser(requesting, REGISTRY)).toBe(want);
@@ -207,6 +207,6 @@ test.each([
     gid: 107,
     says: "it is the launchers' own, each of which could make sockets for others then",
   },
-])("of group $gid is said: $says", ({ gid, says: message }) => {
+])("rejects group $gid: $says", ({ gid, says: message }) => {
   expect(dataplaneGroupProblem(gid)).toBe(message);
 });

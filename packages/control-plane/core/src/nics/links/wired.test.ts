@@ -41,11 +41,11 @@ function onTheMove(): readonly IfaceFacts[] {
 }
 
 describe("the required wirings", () => {
-  test("are one around each NIC of the pod, with its MTU", () => {
+  test("contain one wiring around each NIC of the pod, with its MTU", () => {
     expect(expectedWirings(collect({}))).toEqual([WIRING]);
   });
 
-  test("are none around a NIC that the pod does not have", () => {
+  test("are empty without a NIC in the pod", () => {
     expect(expectedWirings(collect({ links: LINKS.slice(1) }))).toEqual([]);
   });
 
@@ -55,7 +55,7 @@ describe("the required wirings", () => {
     expect(wirings).toMatchObject([{ tapName: TAP, mac: OTHER_MAC }]);
   });
 
-  test("are two during a network swap", () => {
+  test("contain two wirings during a network swap", () => {
     expect(expectedWirings(onTheMove())).toMatchObject([
       { podInterfaceName: POD_NIC, mtu: 1400 },
       { podInterfaceName: "podfedcba98765", tapName: "tapfedcba98765", mtu: 9000 },
@@ -63,7 +63,7 @@ describe("the required wirings", () => {
   });
 });
 
-describe("wired", () => {
+describe("the wired state", () => {
   test.each([
     { name: "is what is whole", links: LINKS, taps: [TAP], want: true },
     { name: "is not what is not whole", links: LINKS, taps: ["tapother"], want: false },
@@ -76,7 +76,7 @@ describe("wired", () => {
   test.each([
     { name: "the old network's", taps: [TAP], want: [true, false] },
     { name: "the other network's", taps: ["tapfedcba98765"], want: [false, true] },
-  ])("is told of each network: $name", ({ taps, want }) => {
+  ])("is determined for each network: $name", ({ taps, want }) => {
     const [facts] = withWired(onTheMove(), new Set(taps));
     expect([facts?.links.wired, facts?.swap?.links.wired]).toEqual(want);
   });

@@ -26,8 +26,8 @@ function ifaceOn(network: Network, iface: Omit<Iface, "name">, more: Partial<Wir
   });
 }
 
-describe("the links of an iface", () => {
-  test("behind the pod have the guest's addresses, and hold it to them", () => {
+describe("the wiring of an iface", () => {
+  test("with masquerade assigns the guest's addresses, and restricts the guest to them", () => {
     const ports = [{ port: 80 }];
     const portRanges = [{ protocol: "UDP", start: 1, end: 9 }];
     expect(ifaceOn(POD, { masquerade: {}, ports, portRanges })).toEqual({
@@ -51,7 +51,7 @@ describe("the links of an iface", () => {
     });
   });
 
-  test("on the pod network hold the guest to the addresses that were the pod's", () => {
+  test("on the pod network restricts the guest to the pod's former addresses", () => {
     const remembered = {
       podInterfaceName: "eth0",
       index: 2,
@@ -64,7 +64,7 @@ describe("the links of an iface", () => {
     ]);
   });
 
-  test("filter by the cluster's policy and the addresses that the plugin left on the NIC", () => {
+  test("filters by the cluster's policy and the addresses that the plugin left on the NIC", () => {
     const security: ClusterSecurity = { mode: "Addresses", enforced: false };
     const links = { mac: MAC, mtu: 1400, addresses: ["10.9.0.1/24"] };
     const more: Partial<WiredIface> = { binding: { kind: "tap" }, links };
@@ -75,7 +75,7 @@ describe("the links of an iface", () => {
     ]);
   });
 
-  test("do not depend on the pod's annotations", () => {
+  test("does not depend on the pod's annotations", () => {
     const text = { mac: "02:00:00:00:5e:02", ips: ["10.88.0.1"] };
     const attachment = { name: "one", state: "Attached" as const, ...text };
     const remembered = {
@@ -90,7 +90,7 @@ describe("the links of an iface", () => {
     );
   });
 
-  test("of a guest that has the NIC hold it to the MAC of its device", () => {
+  test("of an existing device restricts the guest to the device's MAC", () => {
     const mac = "02:00:00:00:5e:09";
     const device = { alias: "ua-one", mac, linkUp: true, queues: 1 };
     expect(ifaceOn(POD, { bridge: {} }, { device })?.guard?.macs).toEqual([mac]);
@@ -120,7 +120,7 @@ test.each([
   { name: "a bridge", links: [BRIDGE] },
   { name: "a tap", links: [TAP] },
   { name: "both", links: [TAP, BRIDGE] },
-])("$name of nobody's is left of one wiring", ({ links }) => {
+])("$name without an owner belongs to an orphaned wiring", ({ links }) => {
   expect(findOrphanedWirings(links, NO_USER)).toEqual([LEFTOVER]);
 });
 
@@ -148,7 +148,7 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
     name: "a NIC of the domain has, whoever put it there",
     owners: { nics: [{ tapName: TAP.name }] },
   },
-])("what $name is not left", ({ owners }) => {
+])("links that $name are not orphaned", ({ owners }) => {
   expect(findOrphanedWirings([BRIDGE, TAP], { ...NO_USER, ...owners })).toEqual([]);
 });
 
@@ -156,7 +156,7 @@ test("treats an open tap and its bridge as in use", () => {
   expect(findOrphanedWirings([BRIDGE, { ...TAP, carrier: true }], NO_USER)).toEqual([]);
 });
 
-test("a bridge whose carrier is up is left all the same", () => {
+test("a bridge with a carrier is orphaned nevertheless", () => {
   expect(findOrphanedWirings([{ ...BRIDGE, carrier: true }], NO_USER)).toEqual([LEFTOVER]);
 });
 
@@ -165,11 +165,11 @@ test.each([
   { name: "of a name that is longer", link: { ...BRIDGE, name: `${BRIDGE.name}f` } },
   { name: "of another kind", link: { ...TAP, kind: "veth" } },
   { name: "tap0, as anybody's may be called", link: { ...TAP, name: "tap0" } },
-])("a link $name is not ours", ({ link }) => {
+])("a link $name is not Patchbay's", ({ link }) => {
   expect(findOrphanedWirings([link], NO_USER)).toEqual([]);
 });
 
-test("around the default NIC it is left where its bridge is", () => {
+test("a wiring around the default NIC is orphaned only together with its bridge", () => {
   const links = [
     { ...TAP, name: "tap0" },
     { ...BRIDGE, name: "k6t-eth0" },
@@ -178,7 +178,7 @@ test("around the default NIC it is left where its bridge is", () => {
   expect(findOrphanedWirings(links, NO_USER)).toEqual([{ kind: "bridge", ...names }]);
 });
 
-test("several are in the order of their names", () => {
+test("lists orphaned wirings by name", () => {
   const other = { ...BRIDGE, name: "k6t-00000000000" };
   const found = findOrphanedWirings([BRIDGE, other], NO_USER);
   expect(found.map(({ podInterfaceName }) => podInterfaceName)).toEqual([

@@ -63,8 +63,8 @@ function placesOf(
   return Object.fromEntries(places);
 }
 
-describe("a new NIC gets", () => {
-  test("the lowest free port, in the order of the ifaces", () => {
+describe("the address of a new NIC", () => {
+  test("is the lowest free port, in the order of the ifaces", () => {
     const domain = aDomain(4, ["0000:02:00.0"]);
     expect(placesOf(domain, [aFact("a"), aFact("b")])).toEqual({
       a: "0000:01:00.0",
@@ -72,24 +72,24 @@ describe("a new NIC gets", () => {
     });
   });
 
-  test("the port that it had before", () => {
+  test("is its previous port", () => {
     const retained = { a: "0000:03:00.0" };
     expect(placesOf(aDomain(4, []), [aFact("a")], { kept: retained })).toEqual(retained);
   });
 
-  test("chooses another port if the previous one is in use", () => {
+  test("is another port if the previous one is in use", () => {
     const retained = { a: "0000:03:00.0" };
     expect(placesOf(aDomain(4, ["0000:03:00.0"]), [aFact("a")], { kept: retained })).toEqual({
       a: "0000:01:00.0",
     });
   });
 
-  test("does not use a port that is recorded for a NIC that is not plugged yet", () => {
+  test("is not a port that is recorded for a NIC that is not plugged yet", () => {
     const more = { kept: { late: "0000:01:00.0" }, others: [aFact("late")] };
     expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:02:00.0" });
   });
 
-  test("uses the requested address even if another was recorded", () => {
+  test("is the requested address even if another was recorded", () => {
     const requested = aFact("a", { pciAddress: "0000:04:00.0" });
     const retained = { a: "0000:03:00.0" };
     expect(placesOf(aDomain(4, []), [requested], { kept: retained })).toEqual({
@@ -97,12 +97,12 @@ describe("a new NIC gets", () => {
     });
   });
 
-  test("does not use a port that another NIC requests", () => {
+  test("is not a port that another NIC requests", () => {
     const others = [aFact("late", { pciAddress: "0000:01:00.0" })];
     expect(placesOf(aDomain(4, []), [aFact("a")], { others })).toEqual({ a: "0000:02:00.0" });
   });
 
-  test("uses the requested address even if it was recorded for another NIC", () => {
+  test("is the requested address even if it was recorded for another NIC", () => {
     const late = aFact("late");
     const requested = aFact("a", { pciAddress: "0000:01:00.0" });
     const retained = { late: "0000:01:00.0" };
@@ -117,13 +117,13 @@ describe("a new NIC gets", () => {
     }
   });
 
-  test("a port that another had, who has its device elsewhere by now", () => {
+  test("may be the recorded port of a NIC whose device is elsewhere now", () => {
     const device = { alias: "ua-there", mac: "", linkUp: true, queues: 1 };
     const more = { kept: { there: "0000:01:00.0" }, others: [{ ...aFact("there"), device }] };
     expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:01:00.0" });
   });
 
-  test("uses the requested number of queues", () => {
+  test("has the requested number of queues", () => {
     const vmi = aVmi();
     const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
     const domain = { ...vmi.spec.domain, cpu: { cores: 2 }, devices };
@@ -137,14 +137,14 @@ describe("a new NIC gets", () => {
     ]);
   });
 
-  test("on machine type pc a slot, whatever its model", () => {
+  test("is a slot for any model on machine type pc", () => {
     const controllers = [{ index: 0, model: "pci-root", hotplug: true }];
     const domain = { ...aDomain(0, []), family: "pc" as const, controllers };
     expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "0000:00:02.0" });
   });
 });
 
-test("where nothing is new, nothing is placed", () => {
+test("assigns nothing without new NICs", () => {
   expect(placesOf(aDomain(4, []), [], { others: [aFact("a")] })).toEqual({});
 });
 

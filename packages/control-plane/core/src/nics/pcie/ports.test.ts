@@ -45,14 +45,14 @@ describe("an iface has no port", () => {
     expect(portless(running(free, status))).toEqual(want);
   });
 
-  test("not while the VM does not run: its ports are laid out for all", () => {
+  test("not while the VM is not running, because ports for all are laid out at the start", () => {
     expect(portless(aVmi({ nics: [{ name: "a" }], status: { phase: "Scheduled" } }))).toEqual([]);
   });
 
   test.each([
     { machine: "q35", want: ["b ModelNeedsIoPorts"] },
     { machine: "pc", want: ["c NoFreePciePort"] },
-  ])("for its model, which then takes none from others: $machine", ({ machine, want }) => {
+  ])("for its model; it then takes none from other ifaces: $machine", ({ machine, want }) => {
     const vmi = running(2);
     const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
       iface.name === "b" ? { ...iface, model: "pcnet" } : iface,
@@ -63,8 +63,8 @@ describe("an iface has no port", () => {
   });
 });
 
-describe("the book of ports", () => {
-  test("promises them to those first for which the pod has something", () => {
+describe("the reservation of ports", () => {
+  test("prefers ifaces that already have a pod attachment", () => {
     const attachments = [{ name: "c", podInterfaceName: "pod1", state: "Requested" as const }];
     const vmi = running(3, { attachments });
     expect(reservePorts(vmi, vmi.spec, {})).toEqual({
@@ -74,7 +74,7 @@ describe("the book of ports", () => {
     });
   });
 
-  test("promises none to what gets no device behind a port", () => {
+  test("excludes ifaces without a device behind a port", () => {
     const vmi = aVmi({ status: { phase: "Running", pciePorts: { total: 4, free: 3 } } });
     const interfaces = [
       { name: "default", bridge: {} },
@@ -124,13 +124,13 @@ describe("a model needs I/O ports", () => {
     expect(ioPortProblem(vmi, { name: "a", model })?.message).toBe(want);
   });
 
-  test("or the iface is the usual one", () => {
+  test("unless no iface is given", () => {
     expect(ioPortProblem(running(4), undefined)).toBeUndefined();
   });
 });
 
-describe("is reported to users", () => {
-  test("of each iface why it waits", () => {
+describe("the report to users", () => {
+  test("contains the reason for each waiting iface", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
     const { message } = noFreePortMessage(vmi);
@@ -139,17 +139,17 @@ describe("is reported to users", () => {
     );
   });
 
-  test("reports none if they were not counted", () => {
+  test("contains 0 ports if they were not counted", () => {
     expect(noFreePortMessage(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
   });
 
-  test("both numbers and the knob", () => {
+  test("contains both numbers and the setting", () => {
     expect(noFreePortMessage(running(0)).message).toBe(
       "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     );
   });
 
-  test("no knob that the machine does not have", () => {
+  test("omits a setting that the machine does not have", () => {
     const vmi = running(0);
     const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
     const message = noFreePortMessage({ ...vmi, spec: { ...vmi.spec, domain } }).message;
@@ -157,7 +157,7 @@ describe("is reported to users", () => {
     expect(message).not.toContain("pcieRootPorts");
   });
 
-  test("that nothing can be plugged on the root complex", () => {
+  test("explains that nothing can be plugged on the root complex", () => {
     const vmi = running(0);
     const annotations = { [names.ROOT_COMPLEX_ANNOTATION]: "true" };
     const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };

@@ -61,7 +61,7 @@ function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
   );
 }
 
-describe("a VMI is laid out", () => {
+describe("the layout of a VMI is created", () => {
   test.each([
     {
       name: "with the cluster's reserve beside its NICs; an absent one has no place",
@@ -105,13 +105,13 @@ describe("a VMI is laid out", () => {
     expect(layoutOf(vmi)).toEqual(want);
   });
 
-  test("with the reserve alone where it declares no devices", () => {
+  test("with the reserve only if it declares no devices", () => {
     const vmi = aVmi();
     const spec = { ...vmi.spec, domain: {} };
     expect(layoutOf({ ...vmi, spec })).toEqual({ ports: 33, places: [] });
   });
 
-  test("or not, and the field is named", () => {
+  test("or rejected with the field's path", () => {
     const vmi = aVmiOf({
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:00.1" }] },
     });
@@ -121,7 +121,7 @@ describe("a VMI is laid out", () => {
   });
 });
 
-describe("the fields of a layout's problems", () => {
+describe("the fields of layout problems", () => {
   const vmi = aVmiOf({
     devices: { interfaces: [{ name: "a" }, { name: "b", pciAddress: "0000:02:00.0" }] },
   });
@@ -142,12 +142,12 @@ describe("the fields of a layout's problems", () => {
   });
 });
 
-describe("what an iface is laid out by", () => {
+describe("the layout inputs of an iface", () => {
   test.each([
     { name: "is virtio where nothing is said", iface: undefined, want: "virtio" },
     { name: "is virtio where an empty name is given", iface: { model: "" }, want: "virtio" },
     { name: "is what is said", iface: { model: "e1000" }, want: "e1000" },
-  ])("its model $name", ({ iface, want }) => {
+  ])("the model $name", ({ iface, want }) => {
     expect(findModelName(iface === undefined ? undefined : { name: "a", ...iface })).toBe(want);
   });
 
@@ -157,7 +157,7 @@ describe("what an iface is laid out by", () => {
     { pciAddress: "0000:05:00.0", want: { bus: 5, slot: 0, function: 0 } },
     { pciAddress: "05:00.0", want: { bus: 5, slot: 0, function: 0 } },
     { pciAddress: "05", want: undefined },
-  ])("its address: $pciAddress", ({ pciAddress, want }) => {
+  ])("the requested address $pciAddress", ({ pciAddress, want }) => {
     expect(
       requestedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
     ).toEqual(want);
@@ -233,10 +233,10 @@ describe("the queues of a NIC", () => {
   });
 });
 
-describe("a VM remembers where its devices are", () => {
+describe("a VM records its device addresses", () => {
   const vm = aVm({ nics: [{ name: "a" }, { name: "b" }, { name: "gone", state: "absent" }] });
 
-  test("from what the node reports, for the ifaces that it declares", () => {
+  test("from the node's report, for its declared ifaces", () => {
     const vmi = aVmi({
       status: {
         interfaces: [
@@ -261,7 +261,7 @@ describe("a VM remembers where its devices are", () => {
     },
     { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
     { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
-  ])("and by which rules: $name", ({ told: reported, known, want }) => {
+  ])("with the layout version: $name", ({ told: reported, known, want }) => {
     const pciAddress = "0000:01:00.0";
     const topology = { version: reported ?? 0, interfaces: [] };
     const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
@@ -278,7 +278,7 @@ describe("a VM remembers where its devices are", () => {
     expect(status.pcieTopology?.version).toBe(want);
   });
 
-  test("records the layout version in the VMI at a VM's first start", () => {
+  test("with the newest layout version in the VMI at its first start", () => {
     expect(readRecordedTopology(vmiOf(aVm({}), {}))).toEqual({
       version: TOPOLOGY_VERSION,
       interfaces: [],
@@ -286,7 +286,7 @@ describe("a VM remembers where its devices are", () => {
     });
   });
 
-  test("while it is stopped, and passes it to the next VMI", () => {
+  test("while it is stopped, and passes them to the next VMI", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "b", pciAddress: "0000:09:00.0" }] };
     const stopped = { ...vm, status: { pcieTopology } };
     expect(statusOf(stopped, undefined).pcieTopology).toEqual(pcieTopology);

@@ -37,7 +37,7 @@ test.each([
     statuses: [{ name: "default/blue", interface: POD_NIC }],
     want: "Removing",
   },
-])("an old error is gone when $name", ({ state, statuses, want }) => {
+])("removes an old error when $name", ({ state, statuses, want }) => {
   const hotplug = { type: "Unplug", phase: "PodDetaching" } as const;
   const status: VmiStatus = { attachments: [FAILED], interfaces: [{ name: "one", hotplug }] };
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
@@ -60,7 +60,7 @@ const ATTACHED: Attachment = { ...IDENTITY, state: "Attached" };
 const REMOVING: Attachment = { ...IDENTITY, state: "Removing" };
 const PRESENT = { name: "default/blue", interface: POD_NIC };
 
-describe("an attachment that is not in the status", () => {
+describe("an attachment that the status does not contain", () => {
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; state?: string; want: unknown }>([
     { name: "is nothing before it has an outcome", pod: {}, want: [] },
     {
@@ -121,7 +121,7 @@ describe("an attachment that is not in the status", () => {
     ).toStrictEqual(want);
   });
 
-  test("fails by a name that is none", () => {
+  test("fails with an invalid network name", () => {
     const vmi = aVmi({ nics: [{ name: "one", network: "a/b/c" }] });
     expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING)).toMatchObject([
       { name: "one", state: "Failed", reason: "NetworkInvalid" },
@@ -129,7 +129,7 @@ describe("an attachment that is not in the status", () => {
   });
 });
 
-describe("an attachment that is in the status", () => {
+describe("an attachment that the status contains", () => {
   type Row = {
     readonly name: string;
     readonly before: Attachment;
@@ -215,7 +215,7 @@ describe("an attachment that is in the status", () => {
     expect(attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod })).toStrictEqual(want);
   });
 
-  test("comes after those of the specification, in whose order they are", () => {
+  test("is listed after the spec's interfaces, which are listed in order", () => {
     const reported = (name: string): Attachment => ({ ...ATTACHED, name, podInterfaceName: name });
     const vmi = aVmi({
       nics: [{ name: "b" }, { name: "a" }],
@@ -287,7 +287,7 @@ describe("the default network", () => {
   });
 });
 
-describe("an iface whose binding brings a network along", () => {
+describe("an iface whose binding adds a network", () => {
   const EXTRA = POD_NIC.replace("pod", "bnd");
   const bindings = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "plug" } };
   const ALONG = { name: "default/plug", interface: EXTRA };
@@ -318,7 +318,7 @@ describe("an iface whose binding brings a network along", () => {
     expect(attachmentStatuses({ vmi: ON_BLUE, bindings }, facts)).toStrictEqual(want);
   });
 
-  test("has one on the pod's network too", () => {
+  test("waits for the additional network on the pod network too", () => {
     const vmi = vmiOn([{ name: "default", pod: {} }]);
     const pod = { ...NOTHING, podIps: ["10.0.0.5"] };
     expect(attachmentStatuses({ vmi, bindings }, pod)).toEqual([]);
@@ -335,7 +335,7 @@ describe("an iface whose binding brings a network along", () => {
     expect(left()).toEqual([]);
   });
 
-  test("says that the name of the network cannot be", () => {
+  test("reports an invalid name of the additional network", () => {
     const odd = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "a.b/c" } };
     const pod = { ...NOTHING, networkStatus: [PRESENT] };
     const [failed] = attachmentStatuses({ vmi: ON_BLUE, bindings: odd }, pod);

@@ -46,12 +46,12 @@ function statusOf(
   })[0];
 }
 
-describe("what is there of an iface", () => {
+describe("the status of an iface", () => {
   test("is empty for an unknown interface", () => {
     expect(statusOf(BARE)).toBeUndefined();
   });
 
-  test("is its name while it is only declared", () => {
+  test("contains only its name and phase while it is only declared", () => {
     expect(statusOf(facts())).toStrictEqual({
       name: "one",
       podInterfaceName: "pod1",
@@ -81,7 +81,7 @@ describe("what is there of an iface", () => {
     });
   });
 
-  test("is no address where the attachment has none", () => {
+  test("has no address if the attachment has none", () => {
     const status = statusOf(facts({ attachment: { ...ATTACHED, ips: [] } }));
     expect(Object.keys(status ?? {})).toEqual([
       "name",
@@ -96,13 +96,13 @@ describe("what is there of an iface", () => {
     ["domain, multus-status", "multus-status"],
     ["domain", ""],
     [undefined, ""],
-  ])("of which %j was told is said to be told by %j while it is removed", (told, then) => {
+  ])("with source %j has source %j while the attachment is removed", (told, then) => {
     const attachment: Attachment = { ...ATTACHED, state: "Removing" };
     const reported = { name: "one", ...(told !== undefined && { infoSource: told }) };
     expect(statusOf(facts({ attachment, reported }))?.infoSource).toBe(then);
   });
 
-  test("is a device whose link is down, without what is not known of it", () => {
+  test("contains a device whose link is down, without unknown values", () => {
     const status = statusOf(facts({ device: { ...DEVICE, linkUp: false }, links: WIRED }));
     expect(status).toStrictEqual({
       name: "one",
@@ -127,7 +127,7 @@ describe("the pod's network", () => {
     ).toBe("domain, multus-status");
   });
 
-  test("is listed first, and others keep their order", () => {
+  test("is listed first, and other networks retain their order", () => {
     const names = ["b", "pod", "a"];
     const ifaces = names.map((name) => ({
       ...facts({ iface: { name, bridge: {} } }),
@@ -139,18 +139,18 @@ describe("the pod's network", () => {
   });
 });
 
-describe("since when", () => {
+describe("the start time of a phase", () => {
   test.each([
     { reported: { phase: "Pending", since: EARLIER }, since: EARLIER },
     { reported: { phase: "Pending" }, since: NOW },
     { reported: { phase: "Ready", since: EARLIER }, since: NOW },
-  ] as const)("after $reported: $since", ({ reported, since }) => {
+  ] as const)("after $reported is $since", ({ reported, since }) => {
     const hotplug = { type: "Plug", ...reported } as const;
     expect(statusOf(facts({ reported: { name: "one", hotplug } }))?.hotplug?.since).toBe(since);
   });
 });
 
-describe("why a plug waits", () => {
+describe("the reason why a plug waits", () => {
   const portless = new Map([["one", FULL]]);
   const blockedReason = { reason: "WiringFailed", message: "no", attempts: 3 };
   const field = { reason: "BindingNotSupported", message: /^sriov: is not supported yet/ };
@@ -208,7 +208,7 @@ describe("why a plug waits", () => {
     },
   );
 
-  test("for a field that is not built, before the pod and a port", () => {
+  test("is an unsupported field, before the pod and a port", () => {
     const iface = { name: "one", sriov: {} };
     const binding = resolveBinding(iface, undefined, {});
     const status = statusOf(facts({ iface, binding, attachment: FAILED }), { portless });
@@ -233,7 +233,7 @@ describe("a NIC's past blocked reason is cleared", () => {
     });
   });
 
-  test("once it leaves", () => {
+  test("when it is unplugged", () => {
     const iface = { name: "one", bridge: {}, state: "absent" };
     const deleting = facts({ iface, attachment: FAILED, links: WIRED, device: DEVICE, reported });
     expect(statusOf(deleting, { portless })?.hotplug).toEqual({
@@ -258,7 +258,7 @@ function at(
 const READY = at("Ready");
 const REQUESTED = { reason: "WaitingForGuest", attempts: 1 };
 
-describe("news of an iface", () => {
+describe("a transient change of an iface", () => {
   test.each<{ name: string; before?: IfaceStatus; after?: IfaceStatus; want: boolean }>([
     { name: "that waits for its pod", after: at("Pending"), want: true },
     { name: "that waits on", before: at("Pending"), after: at("PodAttaching"), want: true },

@@ -56,7 +56,7 @@ function on(bus: string, name: string, more: Partial<Disk> = {}): Disk {
   return { name, disk: { bus }, ...more };
 }
 
-test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", () => {
+test("a virtio disk is a separate PCI device, with KubeVirt's defaults", () => {
   expect(disksOfVmi(vmiOf(specOf([on("virtio", "root", { serial: "S1" })])))).toEqual([
     {
       alias: "ua-disk-root",
@@ -75,7 +75,7 @@ test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", ()
   ]);
 });
 
-test("disks on controllers count their units for each bus, and their names for both", () => {
+test("disks on controllers have unit numbers per bus, and share names across buses", () => {
   const disks = [on("scsi", "a"), on("virtio", "b"), on("sata", "c"), on("scsi", "d")];
   const observed = disksOfVmi(vmiOf(specOf(disks))).map(({ target, address: place }) => [
     target,
@@ -89,7 +89,7 @@ test("disks on controllers count their units for each bus, and their names for b
   ]);
 });
 
-test("uses two letters after z", () => {
+test("uses two letters after sdz", () => {
   const disks = Array.from({ length: 28 }, (_unused, index) => on("scsi", `d${String(index)}`));
   const targets = disksOfVmi(vmiOf(specOf(disks))).map(({ target }) => target);
   expect(targets.slice(24)).toEqual(["sdy", "sdz", "sdaa", "sdab"]);
@@ -101,7 +101,7 @@ test("makes a CD-ROM read-only with the requested tray state, without discard", 
   expect(disk).not.toHaveProperty("discard");
 });
 
-test("a device of the node that is passed through has no serial number of ours", () => {
+test("a LUN from the node gets no serial number", () => {
   const [disk] = disksOfVmi(vmiOf(specOf([{ name: "a", lun: { bus: "scsi" }, serial: "S" }])));
   expect(disk).toMatchObject({ device: "lun", discard: "unmap" });
   expect(disk).not.toHaveProperty("serial");
@@ -125,7 +125,7 @@ describe("a claim", () => {
     { mode: "Block", disk: { cache: "writeback" } },
     { mode: "Block", disk: { io: "default" } },
     { mode: "Filesystem", disk: {} },
-  ])("$mode with $disk has I/O as QEMU likes it", ({ mode, disk }) => {
+  ])("of mode $mode with $disk uses QEMU's default I/O mode", ({ mode, disk }) => {
     expect(claimed(mode, disk)).not.toHaveProperty("io");
   });
 
@@ -135,7 +135,7 @@ describe("a claim", () => {
 });
 
 test.each(["none", "writethrough", "writeback", "directsync"])(
-  "a disk has the cache %s",
+  "a disk has the cache mode %s",
   (cache) => {
     expect(disksOfVmi(vmiOf(specOf([on("virtio", "a", { cache })])))[0]).toMatchObject({ cache });
   },
@@ -188,7 +188,7 @@ describe("controllers", () => {
       more: { policy: "shared" },
       want: [["scsi", 0, 1]],
     },
-  ])("there are $name", ({ disks, more, want }) => {
+  ])("include $name", ({ disks, more, want }) => {
     expect(printed(disks, more)).toEqual(want);
   });
 
@@ -219,7 +219,7 @@ describe("boot order", () => {
   });
 });
 
-describe("threads of disks", () => {
+describe("I/O threads of disks", () => {
   const own = { dedicatedIOThread: true };
   const three = [on("virtio", "a"), on("virtio", "b"), on("virtio", "c")];
   test.each<{ name: string; disks: readonly Disk[]; more?: Options; count: number; of: object }>([

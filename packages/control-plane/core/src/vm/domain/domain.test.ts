@@ -82,7 +82,7 @@ describe("input devices", () => {
   });
 });
 
-test("randomness and a watchdog have a place each", () => {
+test("the random number generator and the watchdog have their own addresses", () => {
   const { rng, watchdog } = devicesOf({ rng: {}, watchdog: { name: "w", i6300esb: {} } });
   expect(rng).toEqual({ pciAddress: { bus: 2, slot: 0, function: 0 } });
   expect(watchdog).toEqual({
@@ -107,7 +107,7 @@ describe("the TPM", () => {
   });
 });
 
-test("a guest may go without a serial console", () => {
+test("omits the serial console on request", () => {
   expect(devicesOf({ autoattachSerialConsole: false })).not.toHaveProperty("console");
   expect(devicesOf({})).toHaveProperty("console");
 });
@@ -209,11 +209,11 @@ test("limits a NIC's requested queues to the cluster's maximum", () => {
   expect(nics.map(({ queues }) => queues)).toEqual([3]);
 });
 
-test("a NIC that the VMI does not declare is not in its domain", () => {
+test("omits a NIC that the VMI does not declare", () => {
   expect(planDomain(aVmiWith({}), [wired("a")], SETTINGS).nics).toEqual([]);
 });
 
-test("a VMI whose devices have no places has none of them: it is never started", () => {
+test("omits all devices if they have no addresses; this VMI is never started", () => {
   const interfaces = [{ name: "a", pciAddress: "0000:01:01.0" }];
   const { nics, ports, agent } = planDomain(
     aVmiWith({ devices: { interfaces } }),
@@ -223,7 +223,7 @@ test("a VMI whose devices have no places has none of them: it is never started",
   expect({ nics, ports, agent }).toEqual({ nics: [], ports: [], agent: undefined });
 });
 
-test("without KVM the guest is emulated", () => {
+test("emulates the guest without KVM", () => {
   expect(domainOf(aVmiWith({}), { useEmulation: true }).accelerator).toBe("qemu");
 });
 
@@ -250,19 +250,19 @@ describe("the kernel", () => {
   });
 });
 
-describe("memory that other processes can share, and the agent's channel", () => {
+describe("shared memory and the agent's channel", () => {
   test("exist with the newest layout", () => {
     const { sharesMemory, agent } = domainOf(aVmiWith({}));
     expect(sharesMemory).toBe(true);
     expect(agent).toMatchObject(AGENT);
   });
 
-  test("a cluster can do without shared memory", () => {
+  test("omit shared memory if the cluster disables it", () => {
     const network = { ...SETTINGS.network, sharedMemory: false };
     expect(domainOf(aVmiWith({}), { network }).sharesMemory).toBe(false);
   });
 
-  test("adds no channel to a domain with an older layout", () => {
+  test("have no channel with an older layout", () => {
     const definition = domainOf(laidOutBy(1, aVmiWith({})));
     expect(definition.sharesMemory).toBe(true);
     expect(definition).not.toHaveProperty("agent");

@@ -183,7 +183,7 @@ test.each<{ features: NonNullable<Domain["features"]>; want: object }>([
     features: { kvm: {}, pvspinlock: { enabled: false }, smm: {} },
     want: { acpi: true, apic: true, kvmHidden: false, pvspinlock: false, smm: true },
   },
-])("features $features", ({ features, want }) => {
+])("builds features $features", ({ features, want }) => {
   expect(buildFeatures({ features })).toEqual(want);
 });
 
@@ -194,6 +194,6 @@ test.each<{ domain: Domain; want: object }>([
     domain: { firmware: { serial: "s1" }, chassis: { asset: "a" } },
     want: { serial: "s1", chassis: { asset: "a" } },
   },
-])("the guest reads of its machine $want", ({ domain, want }) => {
+])("builds the guest's identity $want", ({ domain, want }) => {
   expect(buildIdentity(domain)).toEqual(want);
 });

@@ -111,7 +111,7 @@ describe("while the VM runs, an iface", () => {
     ]);
   });
 
-  test("that had a place gets it again, though another is plugged before it", () => {
+  test("with a recorded address gets it again, even if another NIC is plugged first", () => {
     const ifaces = ["a", "b"].map((name) =>
       anIface({ name, attachment: "Attached", links: WIRED }),
     );
@@ -143,7 +143,7 @@ describe("while the VM runs, an iface", () => {
     expect(listSteps(actions)).toEqual(["wireTap a", "attachDevice a", "wireTap b"]);
   });
 
-  test("uses no other port after its device was plugged again", () => {
+  test("does not get a second port while its device is unplugged and plugged again", () => {
     const ifaces = [
       anIface({ name: "a", attachment: "Attached", links: WIRED, device: {} }),
       anIface({ name: "b", attachment: "Attached", links: WIRED }),
@@ -153,7 +153,7 @@ describe("while the VM runs, an iface", () => {
   });
 });
 
-describe("unplug requests to a guest", () => {
+describe("unplug requests to a guest are sent", () => {
   const unwanted = anIface({ iface: { state: "absent" }, links: IN_USE, device: {} });
   const replaced = anIface({ attachment: "Attached", links: WIRED, device: {} });
 
@@ -206,7 +206,7 @@ describe("unplug requests to a guest", () => {
       want: "detachDevice a",
     },
     { name: "is unplugged and has its tap", facts: unwanted, want: "detachDevice a" },
-  ])("not if QEMU would abort: a NIC that $name", ({ facts, want }) => {
+  ])("unless QEMU would abort: a NIC that $name", ({ facts, want }) => {
     const domain = running({ ...aDomain(1), abortsWithoutTap: true });
     const steps = live([facts], { domain });
     expect(listSteps(steps)).toEqual([want]);
@@ -214,7 +214,7 @@ describe("unplug requests to a guest", () => {
     expect(reasons).toEqual(want.startsWith("wait") ? ["TapLost"] : []);
   });
 
-  test("of each device by itself", () => {
+  test("for each device separately", () => {
     const other = anIface({ name: "b", iface: null, links: IN_USE, device: {} });
     expect(listSteps(live([unwanted, other], { unplugRequests: { a: requested(1, 0) } }))).toEqual([
       "wait a",

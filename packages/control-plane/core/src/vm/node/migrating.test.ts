@@ -32,7 +32,7 @@ function migrating(phase: "Running" | "Scheduled", migrationState = MOVE) {
 const PAUSED: DomainSnapshot = { ...running(), isPaused: true };
 const SHUT_OFF: DomainSnapshot = { ...running(), running: false };
 
-describe("the target", () => {
+describe("the target node", () => {
   const vmi = migrating("Running");
   const attached = anIface({ attachment: "Attached", links: IN_POD });
   test.each([
@@ -104,7 +104,7 @@ test("resets the source's wirings to await a guest after it left", () => {
   ]);
 });
 
-describe("the source", () => {
+describe("the source node", () => {
   const vmi = migrating("Running");
   const device = {};
   const rows = [
@@ -125,7 +125,7 @@ describe("the source", () => {
     },
   ];
 
-  test.each(rows)("$name waits at once, and is done afterwards", ({ iface }) => {
+  test.each(rows)("$name waits during the migration, and is done afterwards", ({ iface }) => {
     const input = { domain: running() };
     const wait = { kind: "wait", iface: "a", reason: "WaitingForMigration" } as const;
     expect(plan([iface], { ...input, vmi })).toEqual([wait]);
@@ -146,17 +146,17 @@ describe("the source", () => {
     expect(listSteps(plan([], { vmi: over, domain: running() }))).toEqual([]);
   });
 
-  test("leaves links and addresses as they are", () => {
+  test("does not change links and addresses", () => {
     const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
     expect(plan([], { vmi, domain: running(), orphanedWirings: [orphan] })).toEqual([]);
   });
 
-  test.each([undefined, SHUT_OFF])("starts nothing when the domain has gone: %o", (domain) => {
+  test.each([undefined, SHUT_OFF])("starts nothing if the domain does not run: %o", (domain) => {
     expect(plan([], { vmi: migrating("Scheduled"), domain })).toEqual([]);
   });
 });
 
-describe("the node's word", () => {
+describe("whether the node reports the guest's phase", () => {
   test.each([
     { name: "the owner, no migration", migrationState: OVER, domain: SHUT_OFF, want: true },
     { name: "the source while the guest is there", domain: running(), want: true },
@@ -169,7 +169,7 @@ describe("the node's word", () => {
     expect(mayNodeReport(facts)).toBe(want);
   });
 
-  test("after the migration, the end of the domain is the guest's", () => {
+  test("after the migration, the end of the domain is the end of the guest", () => {
     const facts = factsOf([], { vmi: migrating("Running", OVER), domain: SHUT_OFF });
     const report = { blockedReasons: {}, now: "2026-01-01T00:00:00Z" };
     expect(buildNodeVmStatus(facts, report).phase).toBe("Succeeded");

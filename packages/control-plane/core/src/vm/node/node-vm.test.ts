@@ -71,11 +71,11 @@ describe("a VM is started", () => {
     expect(plan([]).at(-1)).toEqual({ kind: "startDomain" });
   });
 
-  test("again where libvirt has its domain and it does not run", () => {
+  test("again if libvirt has its domain and the domain does not run", () => {
     expect(listSteps(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
   });
 
-  test("after its taps are made, each with as many queues as its NIC", () => {
+  test("after its taps are created, each with as many queues as its NIC", () => {
     const ifaces = [
       anIface({ name: "a", attachment: "Attached", links: WIRED }),
       anIface({ name: "b", attachment: "Attached", links: IN_POD }),
@@ -188,7 +188,7 @@ describe("an interface whose device was released", () => {
     expect(mustReportFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
   });
 
-  test("is not another one", () => {
+  test("does not include other interfaces", () => {
     expect(mustReportFirst([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
   });
 
@@ -208,10 +208,13 @@ describe("an interface whose device was released", () => {
       want: false,
     },
     { name: "a first wiring, not", kind: "wireTap", reported: {}, want: false },
-  ])("of another NIC in the pod $name is told first", ({ kind, reported, want }) => {
-    const facts = { ifaces: [{ name: "one", reported: { name: "one", ...reported } }] } as never;
-    expect(mustReportFirst([stepOn(kind, "one")], facts)).toBe(want);
-  });
+  ])(
+    "must be reported before another NIC in the pod is used: $name",
+    ({ kind, reported, want }) => {
+      const facts = { ifaces: [{ name: "one", reported: { name: "one", ...reported } }] } as never;
+      expect(mustReportFirst([stepOn(kind, "one")], facts)).toBe(want);
+    },
+  );
 });
 
 const LINKS = { ...NO_LINKS, podInterface: true, bridge: true, tap: true };
@@ -242,7 +245,7 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
   { name: "something else", action: WIRE, says: "were changed by something else" },
   { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
   { name: "the device", action: ATTACH, says: "its device was missing" },
-])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says: message }) => {
+])("reports that a ready NIC has lost $name", ({ action, links = {}, says: message }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
   const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);
@@ -268,7 +271,7 @@ test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   },
   { name: "of another iface", facts: { ...READY, name: "two" }, action: WIRE },
   { name: "of the domain", facts: READY, action: { kind: "startDomain" } },
-])("nothing is told $name", ({ facts, action }) => {
+])("reports no drift $name", ({ facts, action }) => {
   expect(findDrift([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
 });
 

@@ -11,7 +11,7 @@ const FOUND: Partial<LinkFacts> = { ...IN_POD, tapName: "macvtap0" };
 const tapped = (links: Partial<LinkFacts>) =>
   anIface({ iface, binding, attachment: "Attached", links: { ...FOUND, ...links } });
 
-test("a tap that is not up is set up, by its own name", () => {
+test("configures a tap that is down, by its own name", () => {
   const wiring = { kind: "tap", podInterfaceName: "pod0a", tapName: "macvtap0", mac: MAC };
   const action = { kind: "wireTap", iface: "a", wiring: { ...wiring, mtu: 1450 } };
   const [first, ...rest] = live([tapped({})]);
@@ -20,12 +20,12 @@ test("a tap that is not up is set up, by its own name", () => {
   expect(plan([tapped({})])).toEqual([action]);
 });
 
-describe("a tap that is up is opened", () => {
+describe("opens a tap that is up", () => {
   test.each([
     { tapQueues: undefined, queues: 1 },
     { tapQueues: "one", queues: 1 },
     { tapQueues: "many", queues: 2 },
-  ] as const)("with as many queues as it takes: $takesQueues", ({ tapQueues, queues }) => {
+  ] as const)("with as many queues as it supports: $tapQueues", ({ tapQueues, queues }) => {
     const links = { wired: true, ...(tapQueues === undefined ? {} : { tapQueues }) };
     const pciAddress = { bus: 1, slot: 0, function: 0 };
     const nic = { alias: "ua-a", mac: MAC, model: "virtio", mtu: 1450, linkUp: true } as const;
@@ -34,7 +34,7 @@ describe("a tap that is up is opened", () => {
   });
 });
 
-test("a NIC that is not wanted any more leaves its tap to the plugin", () => {
+test("unplugging a NIC leaves its tap to the plugin", () => {
   const absent = { ...iface, state: "absent" };
   const links = { ...FOUND, wired: true };
   const deleting = anIface({ iface: absent, binding, attachment: "Attached", links, device: {} });

@@ -70,7 +70,7 @@ describe("a containerDisk", () => {
     expect(hasImageVolume(pod)).toBe(true);
   });
 
-  test("otherwise is copied together with all others and the kernel", () => {
+  test("otherwise is copied together with other containerDisks and the kernel", () => {
     const path = "images/../a.img";
     const other: Volume = {
       name: "b",
@@ -105,7 +105,7 @@ describe("a containerDisk", () => {
     expect(hasMissingImage(pod)).toBe(false);
   });
 
-  test("is lost where the server drops its volume's image", () => {
+  test("counts as lost if the server drops its volume's image", () => {
     const pod = podOf([volume]);
     const dropped = { ...pod, spec: { ...pod.spec, volumes: [{ name: "image-0", emptyDir: {} }] } };
     expect(hasMissingImage(dropped)).toBe(true);
@@ -175,7 +175,7 @@ describe("a claim", () => {
       volume: { ephemeral: { persistentVolumeClaim: { claimName: "c" } } },
       words: ["direct", "overlay", "a", "/run/disks/a.qcow2", "/dev/volumes/a", String(2 ** 44)],
     },
-  ])("of mode Block is a device: $words", ({ volume, words: text }) => {
+  ])("of mode Block is mounted as a device: $words", ({ volume, words: text }) => {
     const pod = podOf([{ name: "a", ...volume }], { claims: claims({ ...BLOCK, status: {} }) });
     const devices = [{ name: "volume-0", devicePath: "/dev/volumes/a" }];
     expect(preparing(pod)?.args).toEqual(text);
@@ -233,7 +233,7 @@ test.each([
   { cache: "directsync", isTried: true },
   { cache: "writethrough", isTried: false },
   { cache: "writeback", isTried: false },
-])("whether the host's memory can be passed by is tried for cache $cache: $isTried", (row) => {
+])("tries direct I/O for cache $cache: $isTried", (row) => {
   const disk = { name: "a", ...(row.cache === undefined ? {} : { cache: row.cache }) };
   const domain = { ...aVmi().spec.domain, devices: { disks: [disk] } };
   const pod = podOf([{ name: "a", emptyDisk: { capacity: "1Gi" } }], { domain });
@@ -300,7 +300,7 @@ describe("cloud-init's data", () => {
     ]);
   });
 
-  test("exists without user data, which cloud-init requires", () => {
+  test("contains empty user data by default, because cloud-init requires the file", () => {
     const cloudInitNoCloud = { networkData: "version: 2" };
     const prepare = preparing(podOf([{ name: "ci", cloudInitNoCloud }]));
     expect(prepare?.env?.map(({ name, value }) => [name, value]).slice(1)).toEqual([
@@ -340,7 +340,7 @@ test.each<{ volume: Omit<Volume, "name">; source: object; label: string }>([
     },
     label: "cfgdata",
   },
-])("of $source a small disk is made, and the launcher sees the disk only", (input) => {
+])("$source becomes a small disk, and the launcher mounts the disk only", (input) => {
   const pod = podOf([{ name: "f", ...input.volume }]);
   expect(pod.spec.volumes?.at(-1)).toEqual({ name: "volume-0", ...input.source });
   expect(preparing(pod)?.args).toEqual([

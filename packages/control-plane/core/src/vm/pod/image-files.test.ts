@@ -56,7 +56,7 @@ describe("a kernel is provided", () => {
     });
   });
 
-  test("else by two containers: one brings the program, one of the kernel's image copies", () => {
+  test("otherwise by two containers: one provides the copy program, one copies from the kernel's image", () => {
     const boot = { image: "guest", kernelPath: "/boot/linux", initrdPath: "/initrd" };
     const { volumes, initContainers, mounts, diskMiB } = partsOf(boot, false);
     expect(volumes).toEqual([
@@ -95,22 +95,25 @@ describe("a kernel is provided", () => {
     ]);
   });
 
-  test("without an initrd where none is named", () => {
+  test("without an initrd if none is set", () => {
     const [, copying] = partsOf({ image: "guest" }, false).initContainers;
     expect(copying?.command?.slice(2)).toEqual(["/patchbay/files", "/vmlinuz"]);
   });
 
-  test.each([true, false])("pulled as its VM says; image volumes: %s", (supportsImageVolumes) => {
-    const boot = { image: "guest", imagePullPolicy: "Always", imagePullSecret: "key" };
-    const { spec } = podOf(boot, supportsImageVolumes);
-    expect(spec.imagePullSecrets).toEqual([{ name: "key" }]);
-    const image = spec.volumes?.find(({ name }) => name === "kernel-boot")?.image;
-    const policies = [image?.pullPolicy, spec.initContainers?.[1]?.imagePullPolicy];
-    expect(policies.filter((policy) => policy !== undefined)).toEqual(["Always"]);
-    expect(spec.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
-  });
+  test.each([true, false])(
+    "with the VM's pull policy and secret; image volumes: %s",
+    (supportsImageVolumes) => {
+      const boot = { image: "guest", imagePullPolicy: "Always", imagePullSecret: "key" };
+      const { spec } = podOf(boot, supportsImageVolumes);
+      expect(spec.imagePullSecrets).toEqual([{ name: "key" }]);
+      const image = spec.volumes?.find(({ name }) => name === "kernel-boot")?.image;
+      const policies = [image?.pullPolicy, spec.initContainers?.[1]?.imagePullPolicy];
+      expect(policies.filter((policy) => policy !== undefined)).toEqual(["Always"]);
+      expect(spec.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
+    },
+  );
 
-  test("not at all if unset", () => {
+  test("not at all if no kernel is set", () => {
     expect(partsOf(undefined, false)).toEqual(NO_PARTS);
     expect(partsOf({ image: "guest", imagePullSecret: "" }, true).secrets).toEqual([]);
   });
@@ -127,7 +130,7 @@ test.each([
   { name: "", want: "IfNotPresent" },
   { name: "Never", want: "Never" },
   { name: "never", want: "IfNotPresent" },
-])("the policy named $name is $want", ({ name, want }) => {
+])("the pull policy $name is parsed as $want", ({ name, want }) => {
   expect(parsePullPolicy(name)).toBe(want);
 });
 

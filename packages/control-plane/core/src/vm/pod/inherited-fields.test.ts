@@ -35,7 +35,7 @@ test("copies the VMI's labels and annotations to the pod, except reserved ones",
   });
 });
 
-test("a label holds no name of more than 63 characters", () => {
+test("limits the VM's name in a label to 63 characters", () => {
   const label = buildPodLabels(vmiWithMetadata({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
   expect(label).toHaveLength(63);
 });

@@ -50,7 +50,7 @@ test.each([
   { ports: 0, limit: "363Mi" },
   { ports: 32, limit: "427Mi" },
   { ports: 128, limit: "619Mi" },
-])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
+])("a launcher with $ports ports has limit $limit while they are set up", ({ ports, limit }) => {
   expect(resourcesWith(ports)).toEqual({ request: "361Mi", limit });
 });
 
@@ -60,7 +60,7 @@ test.each([
   { version: 2, spec: { autoattachGraphicsDevice: true }, more: 32 },
   { version: 3, spec: {}, more: 32 },
   { version: 3, spec: { autoattachGraphicsDevice: false }, more: 0 },
-])("of layout $version and $spec a launcher has $more MiB for a display", (row) => {
+])("a launcher with layout $version and $spec has $more MiB more for a display", (row) => {
   const memoryOf = (devices: VmiSpec["domain"]["devices"]): number => {
     const vmi = aVmi();
     const domain = { ...vmi.spec.domain, devices: { ...vmi.spec.domain.devices, ...devices } };
@@ -74,7 +74,7 @@ test.each([
   expect(memoryOf(row.spec) - memoryOf({ autoattachGraphicsDevice: false })).toBe(row.more);
 });
 
-test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {
+test("a launcher has no privileges, the guest's kernel, and a grace period 5 s longer than the guest's", () => {
   const devices = { "devices.kubevirt.io/tun": "1" };
   expect(podOf(aVmi({ nics: [{ name: "one" }] }))).toEqual({
     apiVersion: "v1",
@@ -153,7 +153,7 @@ test("a launcher has no rights, the guest's kernel, and 5 s more than the guest"
 });
 
 describe("a launcher", () => {
-  test("has a device of KVM where guests are not emulated", () => {
+  test("requests KVM unless guests are emulated", () => {
     const { requests, limits } = podOf(aVmi(), false).spec.containers[0]?.resources ?? {};
     for (const devices of [requests, limits]) {
       expect(devices).toMatchObject({
@@ -204,7 +204,7 @@ describe("a pod is the launcher of a VMI", () => {
     expect(isLauncherOf(pod, vmi)).toBe(want);
   });
 
-  test("never of one that was never stored", () => {
+  test("not if the VMI was never stored", () => {
     const metadata = { name: "vm1", namespace: "default" };
     const unstored = { ...vmi, metadata };
     expect(isLauncherOf(podOf(unstored), unstored)).toBe(false);
@@ -230,11 +230,14 @@ test.each<{ devices: Devices; byDefault: boolean; want: boolean }>([
     byDefault: true,
     want: false,
   },
-])("$devices, where the cluster says $byDefault: $want", ({ devices, byDefault, want }) => {
-  expect(loggedOf(devices, byDefault)).toBe(want);
-});
+])(
+  "logs the console of $devices, cluster default $byDefault: $want",
+  ({ devices, byDefault, want }) => {
+    expect(loggedOf(devices, byDefault)).toBe(want);
+  },
+);
 
-test("the container reads the console's log, and can do nothing else", () => {
+test("the container reads the console's log and has no other access", () => {
   const securityContext = { readOnlyRootFilesystem: true };
   const parts = { image: "launcher", securityContext, logsConsoles: true };
   expect(buildConsoleLog({ domain: {} }, parts)).toMatchObject([

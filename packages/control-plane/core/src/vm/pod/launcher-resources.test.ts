@@ -76,7 +76,7 @@ describe("a launcher has more memory than its guest", () => {
   });
 });
 
-describe("of memory is requested, and is the most,", () => {
+describe("memory request and limit are", () => {
   test.each<{
     title: string;
     domain: VmiSpec["domain"];
@@ -115,14 +115,14 @@ describe("of memory is requested, and is the most,", () => {
     expect(memoryOf(domain, facts)).toEqual(want);
   });
 
-  test("without the launcher's own where the VM overcommits that", () => {
+  test("exclude the launcher's overhead if the VM overcommits it", () => {
     const resources = { overcommitGuestOverhead: true };
     const spec = specOf({ memory: { guest: "1Gi" }, resources });
     expect(computeLauncherResources(spec, FACTS, DISK).requests?.["memory"]).toBe("1024Mi");
   });
 });
 
-describe("of processors is requested", () => {
+describe("requests CPU of", () => {
   test.each<{ resources: VmiSpec["domain"]["resources"]; want: string | undefined }>([
     { resources: {}, want: "400m" },
     { resources: { requests: { cpu: 2 } }, want: "2" },
@@ -135,7 +135,7 @@ describe("of processors is requested", () => {
   });
 });
 
-test("other resources are passed on, but large pages, which no guest has", () => {
+test("passes other resources on, except huge pages, which no guest has", () => {
   const amounts = { "example.com/nic": 1, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi" };
   const spec = specOf({ resources: { requests: amounts, limits: amounts } });
   const devices = { "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1" };
@@ -149,13 +149,13 @@ test("other resources are passed on, but large pages, which no guest has", () =>
   expect(requests).toMatchObject({ "example.com/nic": "1", "ephemeral-storage": "1040Mi" });
 });
 
-describe("devices that networks need", () => {
+describe("devices for networks", () => {
   const of = (counts: Readonly<Record<string, number>>, domain: VmiSpec["domain"] = {}) => {
     const facts = { ...FACTS, networkResources: new Map(Object.entries(counts)) };
     return computeLauncherResources(specOf(domain), facts, DISK);
   };
 
-  test("are requested and limited by their number", () => {
+  test("are requested and limited by their count", () => {
     const { requests, limits } = of({ "nics.io/one": 2, "nics.io/two": 1 });
     for (const amounts of [requests, limits]) {
       expect(amounts).toMatchObject({ "nics.io/one": "2", "nics.io/two": "1" });
@@ -167,7 +167,7 @@ describe("devices that networks need", () => {
     { said: "5", want: "5" },
     { said: 5, want: "5" },
     { said: "many", want: "2" },
-  ])("are as many as the VM says itself where that is more: $said", ({ said: message, want }) => {
+  ])("are as many as the VM requests if that is more: $said", ({ said: message, want }) => {
     const { requests, limits } = of(
       { "nics.io/one": 2 },
       { resources: { limits: { "nics.io/one": message } } },
@@ -175,7 +175,7 @@ describe("devices that networks need", () => {
     expect([requests?.["nics.io/one"], limits?.["nics.io/one"]]).toEqual([want, want]);
   });
 
-  test("do not replace the launcher's own", () => {
+  test("do not replace the launcher's own devices", () => {
     const { limits } = of({ "devices.kubevirt.io/tun": 3 });
     expect(limits?.["devices.kubevirt.io/tun"]).toBe("1");
   });
@@ -213,6 +213,6 @@ test.each([
   { bindings: ["heavy", "heavy", "heavy"], want: 200 },
   { bindings: ["free", "broken", "silent"], want: 0 },
   { bindings: ["refused", "unknown", "toString"], want: 0 },
-])("bindings $bindings take $want MiB", ({ bindings, want }) => {
+])("bindings $bindings need $want MiB", ({ bindings, want }) => {
   expect(computeBindingsMiB(specWithBindings(bindings), PLUGINS)).toBe(want);
 });

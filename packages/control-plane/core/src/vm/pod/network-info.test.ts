@@ -42,7 +42,7 @@ function reported(vmi: VirtualMachineInstance, pod: Pod): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-describe("of an attached NIC", () => {
+describe("the network-info of an attached NIC", () => {
   const entry = { name: "default/net-n9", interface: nicOf("n9") };
   test.each<{ name: string; entry: object; want: object }>([
     {
@@ -76,7 +76,7 @@ test("omits missing NICs and sorts the others by network", () => {
 });
 
 test.each(["bridge", "silent", "refused", "unknown", "constructor"])(
-  "a VM whose binding is %s tells nothing, and reads nothing",
+  "is neither reported nor mounted for a VM with binding %s",
   (binding) => {
     const vmi = vmiWith(binding);
     expect(reported(vmi, podWith({ name: "x", interface: nicOf("n9") }))).toBeUndefined();
@@ -84,7 +84,7 @@ test.each(["bridge", "silent", "refused", "unknown", "constructor"])(
   },
 );
 
-test("the launcher reads it where KubeVirt has it", () => {
+test("the launcher mounts network-info at KubeVirt's path", () => {
   expect(buildNetworkInfoVolume({ vmi: vmiWith("told"), bindings: BINDINGS })).toEqual({
     volume: {
       name: "podinfo",

@@ -19,7 +19,7 @@ const PERSISTENT_TPM: Domain = { devices: { tpm: { persistent: true } } };
 const MOUNT = { name: "state", mountPath: "/run/state" };
 const CLAIM = { claimName: "persistent-state-for-vm1" };
 
-describe("their output is", () => {
+describe("the state volume of TPM and EFI is", () => {
   test.each<{ title: string; domain: Domain; volumes: readonly object[] }>([
     { title: "nothing where there are none", domain: { devices: {} }, volumes: [] },
     {
@@ -54,7 +54,7 @@ describe("their output is", () => {
   });
 });
 
-test("the claim is the VM's, of the class that the cluster names", () => {
+test("the state claim belongs to the VM and has the cluster's storage class", () => {
   const config = { ...readStorageConfig(undefined), stateClass: "fast" };
   expect(buildStateClaim(vmiWith(PERSISTENT_TPM), config)).toMatchObject({
     metadata: {
@@ -71,7 +71,7 @@ test("the claim is the VM's, of the class that the cluster names", () => {
   expect(buildStateClaim(vmiWith(EFI), config)).toBeUndefined();
 });
 
-test("without a VM it is the VMI's, of the default class", () => {
+test("the state claim belongs to a VMI without a VM, and has the default class", () => {
   const claim = buildStateClaim(vmiWith(PERSISTENT_TPM, false), readStorageConfig(undefined));
   expect(claim?.metadata.ownerReferences).toMatchObject([
     { kind: "VirtualMachineInstance", uid: "vmi-uid", blockOwnerDeletion: false },
@@ -79,7 +79,7 @@ test("without a VM it is the VMI's, of the default class", () => {
   expect(claim?.spec).not.toHaveProperty("storageClassName");
 });
 
-test("it is made before the launcher", () => {
+test("the state claim is created before the launcher", () => {
   const { firmware } = aVmi().spec.domain;
   const vmi = vmiWith({ ...PERSISTENT_TPM, ...(firmware === undefined ? {} : { firmware }) });
   const facts = { ...CLUSTER, vmi, pod: undefined, settings: SETTINGS };

@@ -160,7 +160,7 @@ describe("existing requests of the pod", () => {
   });
 });
 
-describe("a binding that brings a network along", () => {
+describe("a binding that adds a network", () => {
   const bindings = {
     own: { domainAttachmentType: "tap", networkAttachmentDefinition: "plug" },
     other: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "default/plug" },
@@ -224,7 +224,7 @@ describe("a network that the pod's node does not have", () => {
     expect(attachmentsOf(elements)[0]).toMatchObject({ name: "one", state: "Failed", ...absence });
   });
 
-  test("stays requested if it was before, because the node reports why it fails", () => {
+  test("stays requested if it was before; the node reports why it fails", () => {
     expect(planPodNetworks({ vmi, bindings: {}, absences }, [blue])).toMatchObject([
       blue,
       { name: "green" },
@@ -238,7 +238,7 @@ describe("a network that the pod's node does not have", () => {
   });
 });
 
-test("the networks of a VMI are those that it names, each once, and those of its bindings", () => {
+test("lists each network of a VMI once", () => {
   const vmi = vmiWith([
     { name: "one", network: "blue" },
     { name: "two", network: "other/green" },

@@ -83,11 +83,14 @@ function reported(pod: Pod): unknown {
   };
 }
 
-test.each(pods)("what is said of a launcher that $name is the same of what is seen", ({ pod }) => {
-  expect(reported(trimLauncher(pod))).toEqual(reported(pod));
-});
+test.each(pods)(
+  "a trimmed launcher that $name gives the same report as the whole pod",
+  ({ pod }) => {
+    expect(reported(trimLauncher(pod))).toEqual(reported(pod));
+  },
+);
 
-test("little is left of a pod", () => {
+test("retains only the used fields of a pod", () => {
   const [{ pod } = { pod: aLauncher({}, {}) }] = pods;
   expect(trimLauncher(pod)).toEqual({
     apiVersion: "v1",

@@ -32,7 +32,7 @@ describe("a DataVolume", () => {
       source: { pvc: { name: "gold", namespace: "blue" } },
       want: { kind: "pvc", claimName: "gold" },
     },
-  ])("$name is read", ({ source, want }) => {
+  ])("parses $name", ({ source, want }) => {
     expect(ordered({ source, storage: SIZE })).toEqual({
       source: want,
       size: "10Gi",
@@ -56,7 +56,7 @@ describe("a DataVolume", () => {
   });
 });
 
-describe("causes", () => {
+describe("invalid fields", () => {
   test.each([
     {
       name: "no source and no size",
@@ -121,7 +121,7 @@ describe("causes", () => {
       spec: { sourceRef: { kind: "DataSource", name: "a" }, storage: SIZE },
       fields: ["spec.sourceRef", "spec.source"],
     },
-  ])("name $name", ({ spec, fields }) => {
+  ])("rejects $name", ({ spec, fields }) => {
     const read = readDataVolume(spec, "blue");
     expect("causes" in read ? read.causes.map(({ field }) => field) : []).toEqual(fields);
   });

@@ -83,7 +83,7 @@ test.each<{ title: string; disk: Omit<Disk, "name">; changed: Partial<GuestDisk>
       blockSize: { logical: 4096, physical: 4096, discardGranularity: undefined },
     },
   },
-])("a disk that says $title has KubeVirt's defaults for the rest", ({ disk, changed }) => {
+])("a disk with $title has KubeVirt's defaults for the rest", ({ disk, changed }) => {
   expect(theDisk(disk)).toEqual({ ...DEFAULTS, ...changed });
 });
 
@@ -101,7 +101,7 @@ test("adds a disk for a volume without one, and omits a disk without a volume", 
   expect(read(undefined, undefined)).toEqual([]);
 });
 
-test("older words are read as the newest ones", () => {
+test("replaces older field names with the current ones", () => {
   const disks = read(
     [{ name: "registrydisk", volumeName: "v", disk: { bus: "virtio" } }],
     [{ name: "v", registryDisk: { image: "i" } }],
@@ -240,7 +240,7 @@ test.each<SourceCase>([
     },
     files: { Filesystem: ISO },
   },
-])("of $volume the source and the files are known", ({ volume, source, files }) => {
+])("finds the source and the files of $volume", ({ volume, source, files }) => {
   const disk = theDisk({}, { ...volume, name: "a" });
   expect(disk.source).toEqual(source);
   expect(disk.discard).toBe(!isSmallDisk(disk));
@@ -248,7 +248,7 @@ test.each<SourceCase>([
   expect(Object.fromEntries(modes.map((mode) => [mode, buildDiskFile(disk, mode)]))).toEqual(files);
 });
 
-test("the guest cannot write to a claim that is mounted read-only, but to its overlay", () => {
+test("a claim that is mounted read-only is read-only for the guest, but its overlay is not", () => {
   const claim = { claimName: "c", readOnly: true };
   expect(theDisk({}, { name: "a", persistentVolumeClaim: claim }).readOnly).toBe(true);
   expect(theDisk({}, { name: "a", ephemeral: { persistentVolumeClaim: claim } }).readOnly).toBe(
@@ -256,12 +256,12 @@ test("the guest cannot write to a claim that is mounted read-only, but to its ov
   );
 });
 
-test("a volume without any kind, or an ephemeral one without a claim, is no disk", () => {
+test("a volume without a source, or an ephemeral one without a claim, is not a disk", () => {
   expect(read([{ name: "a" }], [{ name: "a" }])).toEqual([]);
   expect(read([{ name: "a" }], [{ name: "a", ephemeral: {} }])).toEqual([]);
 });
 
-test("a claim's name is known of the sources that have one", () => {
+test("finds the claim's name of sources that have a claim", () => {
   expect(findClaimName(theDisk({}).source)).toBe("c");
   expect(
     findClaimName(theDisk({}, { name: "a", emptyDisk: { capacity: 1 } }).source),

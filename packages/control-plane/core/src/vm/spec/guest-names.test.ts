@@ -10,7 +10,7 @@ test.each([
   { name: "web.example", hostname: "", want: "web" },
   { name: "web", hostname: "web-1.example", want: "web-1" },
   { name: `${"a".repeat(62)}-b`, hostname: undefined, want: "a".repeat(62) },
-])("$name with hostname $hostname is the host $want", ({ name, hostname, want }) => {
+])("a VM $name with hostname $hostname has the hostname $want", ({ name, hostname, want }) => {
   const vmi = aVmi();
   const spec = { ...vmi.spec, ...(hostname === undefined ? {} : { hostname }) };
   expect(buildHostname({ ...vmi, metadata: { ...vmi.metadata, name }, spec })).toBe(want);
@@ -33,6 +33,6 @@ test.each([
   { path: "/data/../a.img", want: undefined },
   { path: "/data/.", want: undefined },
   { path: "", want: undefined },
-])("$path is $want", ({ path, want }) => {
+])("splits host path $path into $want", ({ path, want }) => {
   expect(findHostPath(path)).toEqual(want);
 });

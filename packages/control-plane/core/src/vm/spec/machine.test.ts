@@ -56,7 +56,7 @@ describe("a guest has", () => {
   });
 });
 
-describe("devices sit on the root complex", () => {
+describe("devices are placed on the root complex", () => {
   test.each([
     { annotations: { [names.ROOT_COMPLEX_ANNOTATION]: "true" }, want: true },
     { annotations: { [names.ROOT_COMPLEX_ANNOTATION]: "false" }, want: false },
@@ -79,12 +79,18 @@ test.each([
     kernel: "/etc/x",
     initrd: "/b",
   },
-])("of $given the kernel is $kernel, the initrd $initrd", ({ given: input, kernel, initrd }) => {
-  const container = { image: "guest", ...input };
-  expect(listKernelFiles({ firmware: { kernelBoot: { container } } })).toEqual({ kernel, initrd });
-});
+])(
+  "kernel files for $given are kernel $kernel and initrd $initrd",
+  ({ given: input, kernel, initrd }) => {
+    const container = { image: "guest", ...input };
+    expect(listKernelFiles({ firmware: { kernelBoot: { container } } })).toEqual({
+      kernel,
+      initrd,
+    });
+  },
+);
 
-test("without any image the kernel has its usual name", () => {
+test("the kernel has its default path without an image", () => {
   expect(listKernelFiles({})).toEqual({ kernel: "/vmlinuz", initrd: undefined });
   expect(toLauncherPath("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
 });

@@ -36,7 +36,7 @@ function aDomain(more: Partial<DomainDefinition> = {}): DomainDefinition {
   };
 }
 
-test("a NIC that is plugged is the element that a domain has for it", () => {
+test("prints a plugged NIC like the domain's element for it", () => {
   expect(printNic(aNic())).toBe(`<interface type="ethernet">
   <mac address="02:00:00:00:00:01"/>
   <target dev="tap1" managed="no"/>
@@ -60,13 +60,13 @@ describe("the model of a NIC", () => {
   });
 });
 
-describe("prints queues", () => {
+describe("the queues of a NIC", () => {
   test.each([
     { model: "virtio", queues: 4, driver: ['<driver name="qemu" queues="4"/>'] },
     { model: "virtio", queues: 1, driver: null },
     { model: "e1000", queues: 4, driver: null },
     { model: "a model of tomorrow", queues: 4, driver: null },
-  ])("of $model with $queues: $driver", ({ driver, ...more }) => {
+  ])("of model $model with $queues queues: $driver", ({ driver, ...more }) => {
     expect(
       printNic(aNic(more))
         .match(/<driver.*>/)
@@ -100,7 +100,7 @@ describe("a domain", () => {
     expect(printDomain(aDomain({ kernel })).match(/<(kernel|initrd|cmdline)>.*/g)).toEqual(lines);
   });
 
-  test("whose memory is its own has no backing", () => {
+  test("with private memory has no memory backing", () => {
     expect(printDomain(aDomain())).not.toContain("memoryBacking");
   });
 });

@@ -126,7 +126,7 @@ function everything(machine: string, more: Partial<DomainDefinition> = {}): Doma
 }
 
 // What version 3 made is made for ever.
-test.each(["q35", "pc"])("a %s with everything is its golden file", async (machine) => {
+test.each(["q35", "pc"])("a %s with all devices equals its golden file", async (machine) => {
   const file = `../__golden__/${machine}-everything-layout-3.xml`;
   await expect(printDomain(everything(machine))).toMatchFileSnapshot(file);
 });
@@ -138,7 +138,7 @@ const EFI = {
   variablesPath: "/variables",
 } as const;
 
-describe("a domain has", () => {
+describe("a domain contains", () => {
   test.each<{ change: Partial<DomainDefinition>; lines: readonly string[] }>([
     {
       change: { firmware: { ...EFI, secureBoot: true } },
@@ -180,13 +180,13 @@ describe("a domain has", () => {
     for (const line of lines) expect(xml).toContain(line);
   });
 
-  test("neither ACPI nor APIC where they are off", () => {
+  test("neither ACPI nor APIC if they are disabled", () => {
     const features = { acpi: false, apic: false };
     const xml = printDomain(everything("q35", { features }));
     expect(xml).not.toMatch(/<acpi|<apic/);
   });
 
-  test("no word of QEMU's own where libvirt has words for all", () => {
+  test("no qemu: elements if libvirt's elements suffice", () => {
     expect(printDomain(everything("q35", { disks: [] }))).not.toContain("qemu:");
   });
 });

@@ -116,7 +116,7 @@ test("blocks its interface name for another network, reported once; other networ
   expect((await world.networkStatus()).map(({ name }) => name)).toContain("kube-system/side");
 });
 
-test("is left to the runtime when the pod ends", async () => {
+test("is not detached when the pod ends, because the runtime does that", async () => {
   await settle();
   await world.deletePod();
   await settle();
@@ -136,7 +136,7 @@ test("is adopted again in a new sandbox, where the runtime attaches it again", a
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("keeps the status entry of a hot-plugged network that the runtime attaches in a new sandbox", async () => {
+test("retains the status entry of a hot-plugged network that the runtime attaches in a new sandbox", async () => {
   await world.putPod({ networks: "a@net1,b@net2" });
   await settle();
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
@@ -254,7 +254,7 @@ test.each([
   },
 );
 
-test("detaches a launcher's NIC when its last network left the list while the agent was down", async () => {
+test("detaches a launcher's NIC whose network was removed from the list while the agent was down", async () => {
   const orphan = { ...MADE, interface: "pod0123456789a" };
   const link = { name: orphan.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink(inodeOf("uid-1"), link);

@@ -263,7 +263,7 @@ describe("a failed attachment", () => {
     expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeDefined();
   });
 
-  test("leaves an earlier attachment of the same name alone", async () => {
+  test("does not change an earlier attachment of the same name", async () => {
     const world = await aWorld("a@net1,b@net1");
     expect(await world.pass()).toBeUndefined();
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
@@ -289,7 +289,7 @@ describe("a failed attachment", () => {
       want: "RequestNotMet",
     },
     { name: "a configuration that is none", element: { name: "bad" }, want: "NetworkInvalid" },
-  ])("reports the reason and leaves nothing: $name", async ({ element, want }) => {
+  ])("reports the reason and leaves no leftovers: $name", async ({ element, want }) => {
     const world = await aWorld(JSON.stringify([element]));
     world.putNad({ namespace: "ns1", name: "bad" }, { plugins: [] });
     expect(await world.pass()).toBeDefined();

@@ -97,6 +97,6 @@ test.each([
       { op: "remove", path: ERRORS_PATH },
     ],
   },
-])("tests what it has read: $name", ({ annotations, changed, want }) => {
+])("tests the values that it has read: $name", ({ annotations, changed, want }) => {
   expect(buildAnnotationPatch({ ...POD, annotations }, changed)).toEqual(want);
 });

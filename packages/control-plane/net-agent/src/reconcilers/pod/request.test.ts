@@ -164,7 +164,7 @@ test("passes what a plugin declares to support", async () => {
   expect(row?.request.capabilityArgs).toEqual(asked);
 });
 
-test("reports changes of an attached element, keeps it, and clears the error when they are reverted", async () => {
+test("reports changes of an attached element, retains it, and clears the error after a revert", async () => {
   const world = new World();
   world.putNads("a");
   const ask = async (more: object): Promise<void> => {

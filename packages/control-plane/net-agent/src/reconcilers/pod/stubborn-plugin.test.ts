@@ -46,7 +46,7 @@ describe("a plugin that fails at every DEL", () => {
     });
   });
 
-  test("is reported with the addresses that cannot be released, and its NIC is removed all the same", async () => {
+  test("is reported with the addresses that cannot be released; its NIC is removed nevertheless", async () => {
     const world = await aWorld("a");
     await world.pass();
     await passes(world, 4);

@@ -62,7 +62,7 @@ describe("the finalizer", () => {
     expect(await finalizers()).toEqual([OURS]);
   });
 
-  test("is removed when the pod is deleted, and others stay", async () => {
+  test("is removed when the pod is deleted, and other finalizers stay", async () => {
     await putVmi(vmiWith({ ...DELETED, finalizers: [THEIRS, OURS] }));
     await bench.passVmi();
     expect(await finalizers()).toEqual([THEIRS]);
@@ -210,7 +210,7 @@ describe("the launcher pod", () => {
     });
   });
 
-  test("is deleted by its uid with the VMI, which stays until the pod is gone", async () => {
+  test("is deleted by its uid with the VMI, which exists until the pod is deleted", async () => {
     await putVmi(vmiWith(DELETED, { status: STARTED }));
     await bench.put(PODS, launcher());
     await bench.passVmi();

@@ -62,7 +62,7 @@ describe("the status", () => {
     expect(bench.calls).toEqual([]);
   });
 
-  test("preserves what was known of a deleted pod, except for attachments", async () => {
+  test("preserves the report on a deleted pod, except for attachments", async () => {
     const attachments = [{ name: "one", state: "Attached" as const, podInterfaceName: "pod1" }];
     await putVmi(aVmi({ status: { ...STARTED, nodeName: "node1", attachments } }));
     await bench.passVmi();

@@ -73,7 +73,7 @@ async function wakes(
   return { writes: writes(bench) - begun.writes, questions: questions(bench) - begun.questions };
 }
 
-describe("what the guest reports of its NICs", () => {
+describe("the guest's report on its NICs", () => {
   test("is unknown without an agent, which is not queried", async () => {
     const bench = await running();
     await later(bench, 100_000);
@@ -149,7 +149,7 @@ describe("what the guest reports of its NICs", () => {
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
   });
 
-  test("only causes a log line when an agent does not report it", async () => {
+  test("causes only a log line when the agent rejects the query", async () => {
     const bench = await withAgent();
     bench.daemon.failNext("readGuestInterfaces", new AppError("LIBVIRT_REFUSED", { message: "?" }));
     await later(bench, 3_000);

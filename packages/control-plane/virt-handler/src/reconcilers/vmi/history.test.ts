@@ -75,7 +75,7 @@ describe("the history of a guest's NICs", () => {
     expect(bench.store.calls.slice(before).filter((call) => call === PATCH)).toHaveLength(1);
   });
 
-  test("has a link that goes down", async () => {
+  test("contains the link state change of a NIC", async () => {
     const bench = await running(["one"]);
     await bench.edit(linkOfOne("down"));
     await bench.resume();

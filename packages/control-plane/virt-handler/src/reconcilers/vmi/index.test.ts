@@ -100,7 +100,7 @@ describe("the link of a NIC", () => {
   const links = async (bench: Bench): Promise<readonly (string | undefined)[]> =>
     ((await bench.vmi()).status?.interfaces ?? []).map(({ linkState }) => linkState);
 
-  test("goes down and up while the guest runs, and nothing else of the device changes", async () => {
+  test("is set down and up while the guest runs, without other changes to the device", async () => {
     const bench = await running();
     const device = (): string =>
       (bench.daemon.readXml("default_vm1", "live") ?? "").replaceAll(/>\s+</g, "><");
@@ -183,7 +183,7 @@ describe("an unplug", () => {
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
-  test("of the same name soon after the last one is requested at once", async () => {
+  test("of a NIC with a recently unplugged name is requested at once", async () => {
     const bench = await running();
     const before = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "one"));
@@ -208,7 +208,7 @@ describe("an unplug", () => {
     expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
   });
 
-  test("never wires again what virt-controller is removing", async () => {
+  test("is not undone by rewiring links that virt-controller is removing", async () => {
     const bench = await running();
     const before = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "one"));

@@ -91,7 +91,7 @@ describe("a failing launcher", () => {
     expect(await hindrance(bench)).toBeUndefined();
   });
 
-  test("reports a container runtime that does not find it", async () => {
+  test("is reported with the reason of an unavailable container runtime", async () => {
     const bench = await running();
     await fail(bench, 3, new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "no" }));
     expect(await hindrance(bench)).toMatchObject({
@@ -109,7 +109,7 @@ describe("a failing launcher", () => {
     expect(await hindrance(bench)).toBeUndefined();
   });
 
-  test("leaves the reported state while it is away", async () => {
+  test("does not change the reported state while it is unavailable", async () => {
     const bench = await running();
     await fail(bench, 3);
     const before = await hindrance(bench);

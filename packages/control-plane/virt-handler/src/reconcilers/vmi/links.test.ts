@@ -126,7 +126,7 @@ describe("a tap that is deleted under QEMU", () => {
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching" });
   });
 
-  test("is not Ready while another process has the new one open", async () => {
+  test("is not Ready while another process has the new tap open", async () => {
     const bench = await running(["one"]);
     bench.daemon.unplugPolicy = "lose";
     const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);

@@ -44,7 +44,7 @@ function bridgeOfTap(bench: Bench): string | undefined {
 }
 
 describe("a NIC whose network changes", () => {
-  test("is swapped with its device, and leaves no bridge", async () => {
+  test("is swapped without replugging its device, and its old bridge is removed", async () => {
     const bench = await running(["one"]);
     const before = await status(bench);
     await ask(bench, OLD, NEW);
@@ -106,7 +106,7 @@ describe("a NIC whose network changes", () => {
     expect(bench.daemon.calls.some((call) => call.startsWith("updateDevice"))).toBe(false);
   });
 
-  test("keeps its link up when the other network cannot be wired", async () => {
+  test("retains its link state when the other network cannot be wired", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     const link = { name: NEW_NIC, kind: "ipvlan", mac: "02:00:00:00:00:09", mtu: 1500, up: true };
@@ -138,7 +138,7 @@ describe("a NIC whose network changes", () => {
     expect(bridgeOfTap(bench)).toBe(NEW_BRIDGE);
   });
 
-  test("keeps the MTU that its guest knows, and reports it", async () => {
+  test("retains the MTU that its guest uses, and reports it", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     putNew(bench, 1400);

@@ -56,7 +56,7 @@ describe("the next pass", () => {
     expect(bench.next).toEqual({ kind: "done" });
   });
 
-  test("is due when the guest is to be asked again", async () => {
+  test("is due when the guest must be queried again", async () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "hold";
     await bench.edit((vmi) => without(vmi, "one"));
@@ -230,7 +230,7 @@ test("reports a canceled unplug before it repairs the links", async () => {
 });
 
 describe("a pass does nothing", () => {
-  test("when the VMI is gone", async () => {
+  test("when the VMI was deleted", async () => {
     const bench = await running();
     const { name, namespace = "" } = (await bench.vmi()).metadata;
     await bench.store.delete(VIRTUAL_MACHINE_INSTANCES, { name, namespace });
@@ -327,7 +327,7 @@ describe("a libvirt call for a state that already exists", () => {
     expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
   });
 
-  test("succeeds when the device has gone meanwhile", async () => {
+  test("succeeds when the device was removed meanwhile", async () => {
     const bench = await running();
     await bench.edit((vmi) => without(vmi, "one"));
     bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));

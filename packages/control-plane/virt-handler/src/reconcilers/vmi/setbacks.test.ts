@@ -112,7 +112,7 @@ describe("a plug that libvirt rejects", () => {
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: attach, attempts: 1 });
   });
 
-  test("keeps its reason while another step ends the connection", async () => {
+  test("retains its reason while another step ends the connection", async () => {
     const bench = await plugging();
     const both = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "two"));
@@ -125,7 +125,7 @@ describe("a plug that libvirt rejects", () => {
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: "LauncherUnreachable" });
   });
 
-  test("for lack of a port is tried at once when another NIC has gone", async () => {
+  test("because no port is free is retried at once when another NIC was unplugged", async () => {
     const bench = await plugging();
     bench.daemon.failNext("attachDevice", new AppError("LIBVIRT_NO_FREE_PORT", {}));
     await bench.resume();
@@ -136,7 +136,7 @@ describe("a plug that libvirt rejects", () => {
 
 describe("an unplug that libvirt rejects", () => {
   test.each([...LOCAL, ...LOST])(
-    "with $code reports $detach, keeps the links, and succeeds later",
+    "with $code reports $detach, retains the links, and succeeds later",
     async ({ code, detach }) => {
       const bench = await unplugging();
       bench.daemon.failAlways("detachDevice", new AppError(code, { message: "no" }));
@@ -189,7 +189,7 @@ describe("an unplug that libvirt rejects", () => {
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 2 });
   });
 
-  test("in an unknown way may have reached the guest, which is asked again after 10 s", async () => {
+  test("for an unknown reason may have reached the guest, and is requested again after 10 s", async () => {
     const bench = await unplugging("hold");
     const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virDomainDetachDeviceAlias" });
     bench.daemon.failAlways("detachDevice", late, "live");
@@ -238,7 +238,7 @@ describe("an unavailable libvirt", () => {
 
 describe("a guest that does not release a NIC", () => {
   test.each(["lose", "hold", "refuse"] as const)(
-    "and does %s is asked after delays that grow to a minute, without end",
+    "and does %s is requested with delays that grow to a minute, without end",
     async (policy) => {
       const bench = await unplugging(policy);
       const askedAt: number[] = [];
@@ -255,7 +255,7 @@ describe("a guest that does not release a NIC", () => {
     },
   );
 
-  test("and refuses is reported at once, and asked again later all the same", async () => {
+  test("and refuses is reported at once, and requested again later nevertheless", async () => {
     const bench = await unplugging("refuse");
     await bench.resume();
     const told = await hotplugOf(bench, "one");
@@ -270,7 +270,7 @@ describe("a guest that does not release a NIC", () => {
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
-  test("is asked again by a new process, which continues the count", async () => {
+  test("is requested again by a new process, which continues the count", async () => {
     const bench = await unplugging("lose");
     for (let asked = 1; asked <= 3; asked += 1) {
       await bench.resume();
@@ -282,7 +282,7 @@ describe("a guest that does not release a NIC", () => {
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "GuestRefused", attempts: 4 });
   });
 
-  test("is never asked twice in 10 s by one process, and in the end the NIC is gone", async () => {
+  test("is requested at most once in 10 s by one process, until the NIC is unplugged", async () => {
     const happening = fc.record({
       waitMs: fc.integer({ min: 0, max: 15_000 }),
       policy: fc.constantFrom<UnplugPolicy>("lose", "hold", "refuse"),

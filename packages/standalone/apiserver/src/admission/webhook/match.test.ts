@@ -103,7 +103,7 @@ test.each<{ name: string; change: Partial<AdmissionRequest>; want: string | unde
     change: { kind: NAMESPACES, subresource: "finalize" },
     want: "stored",
   },
-])("selection by namespace: $name", ({ change, want }) => {
+])("namespace selector: $name", ({ change, want }) => {
   const selected: string[] = [];
   const webhook: Webhook = {
     ...webhookFor(["*", "*/*"], "*"),
@@ -143,7 +143,7 @@ test.each([
   { name: "the object that is deleted", object: undefined, oldObject: CHOSEN, want: true },
   { name: "neither", object: OTHER, oldObject: OTHER, want: false },
   { name: "no object at all", object: undefined, oldObject: undefined, want: false },
-])("selection by labels of $name: $want", ({ object, oldObject, want }) => {
+])("object selector with labels of $name: $want", ({ object, oldObject, want }) => {
   const webhook: Webhook = {
     ...webhookFor(["pods"], "*"),
     selectsObjects: true,
@@ -235,7 +235,7 @@ test.each([
   expect(ask(...expressions)).toBe(want);
 });
 
-test("one that cannot be told decides where the others hold", () => {
+test("reports a condition that fails to evaluate if the other conditions hold", () => {
   const met = ask("true", "object.none == 1");
   expect(met).toBeInstanceOf(Error);
   expect(String(met)).toContain("matchConditions[c1]");

@@ -14,7 +14,7 @@ import {
 } from "../../testing/webhook-server.ts";
 
 describe("mutation", () => {
-  test("goes from webhook to webhook, and warnings are collected", async () => {
+  test("passes the object from webhook to webhook and collects warnings", async () => {
     const one = makeWebhookServer({ ...label("one"), warnings: ["w1"] });
     const two = makeWebhookServer({
       ...patchOf({ op: "add", path: "/data", value: { a: "b" } }),
@@ -36,7 +36,7 @@ describe("mutation", () => {
     expect([one.received.length, two.received.length]).toEqual([1, 1]);
   });
 
-  test("asks a webhook again when a later one changed the object and it wants that", async () => {
+  test("calls a webhook again after a later change if its reinvocation policy requests it", async () => {
     const one = makeWebhookServer({});
     const other = makeWebhookServer({});
     const two = makeWebhookServer(label("two"));
@@ -107,7 +107,7 @@ describe("mutation", () => {
       response: { patchType: "JSONPatch", patch: "ab!c" },
       message: expect.stringContaining("illegal base64 data at input byte 2") as string,
     },
-  ])("refuses $name", async ({ response, message }) => {
+  ])("rejects $name", async ({ response, message }) => {
     const { admission } = await makeAdmission(
       { "one:443": makeWebhookServer(response).server },
       { mutating: [hook("one")] },
@@ -121,7 +121,7 @@ describe("mutation", () => {
   test.each([
     { name: "another namespace", path: "/metadata/namespace", code: 400 },
     { name: "another name", path: "/metadata/name", code: 422 },
-  ])("refuses $name", async ({ path, code }) => {
+  ])("rejects $name", async ({ path, code }) => {
     const one = makeWebhookServer(patchOf({ op: "replace", path, value: "x" }));
     const { admission } = await makeAdmission(
       { "one:443": one.server },
@@ -131,7 +131,7 @@ describe("mutation", () => {
     await expect(admission.mutate(asked, same)).rejects.toMatchObject({ code });
   });
 
-  test("by a patch of nothing changes nothing", async () => {
+  test("by a null patch changes nothing", async () => {
     const one = makeWebhookServer({
       patchType: "JSONPatch",
       patch: Buffer.from("null").toString("base64"),
@@ -144,7 +144,7 @@ describe("mutation", () => {
     expect(await admission.mutate(given, same)).toEqual(given.object);
   });
 
-  test("keeps the kind and the version of the object", async () => {
+  test("preserves the kind and the version of the object", async () => {
     const one = makeWebhookServer(
       patchOf(
         { op: "replace", path: "/kind", value: "Other" },
@@ -159,7 +159,7 @@ describe("mutation", () => {
     expect(await admission.mutate(given, same)).toEqual(given.object);
   });
 
-  test("of a body of its own keeps its kind, and may name another object", async () => {
+  test("of a subresource body preserves its kind, and may change its name and namespace", async () => {
     const one = makeWebhookServer(
       patchOf(
         { op: "replace", path: "/metadata/name", value: "x" },
@@ -183,7 +183,7 @@ describe("mutation", () => {
   test.each([
     { name: "a missing namespace", path: "/metadata/namespace" },
     { name: "a missing name", path: "/metadata/name" },
-  ])("takes $name as that of the request", async ({ path }) => {
+  ])("replaces $name with that of the request", async ({ path }) => {
     const one = makeWebhookServer(patchOf({ op: "replace", path, value: "" }));
     const { admission } = await makeAdmission(
       { "one:443": one.server },
@@ -200,7 +200,7 @@ describe("mutation", () => {
       given: invalid({ group: "", resource: "x", kind: "X" }, "x", []),
       want: 422,
     },
-  ])("whose object has a fault $name is answered with $want", async ({ given, want }) => {
+  ])("of an object with a fault $name returns $want", async ({ given, want }) => {
     const { admission } = await makeAdmission(
       { "one:443": makeWebhookServer(label("x")).server },
       { mutating: [hook("one")] },

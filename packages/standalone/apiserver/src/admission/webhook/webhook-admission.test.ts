@@ -57,7 +57,7 @@ test("a webhook receives the whole request", async () => {
   });
 });
 
-describe("a refusal", () => {
+describe("a rejection or failure", () => {
   const text = (code: number, body: string) =>
     makeBackendServer((_request, response) => response.writeHead(code).end(body)).server;
   const failed = (why: string): string =>
@@ -235,7 +235,7 @@ describe("a refusal", () => {
     });
   });
 
-  test("of a webhook that may be ignored is logged", async () => {
+  test("of a webhook with failurePolicy Ignore is logged", async () => {
     const { admission, warned } = await makeAdmission(
       {},
       { validating: [hook("one", { failurePolicy: "Ignore" })] },
@@ -245,7 +245,7 @@ describe("a refusal", () => {
   });
 });
 
-test("a refusal carries the details that the webhook gave", async () => {
+test("a rejection carries the details from the webhook", async () => {
   const status = { code: 403, message: "no", details: { name: "n", kind: "k" } };
   const { admission } = await makeAdmission(
     { "one:443": makeWebhookServer({ allowed: false, status }).server },
@@ -257,7 +257,7 @@ test("a refusal carries the details that the webhook gave", async () => {
   });
 });
 
-describe("a webhook is reached", () => {
+describe("a webhook is called", () => {
   test("at the port and the path of its URL", async () => {
     const one = makeWebhookServer({});
     const { admission, connections } = await makeAdmission(
@@ -315,10 +315,10 @@ describe("a webhook is reached", () => {
   });
 });
 
-describe("the first version of reviews", () => {
+describe("AdmissionReview v1beta1", () => {
   const first = { admissionReviewVersions: ["v2", "v1beta1", "v1"] };
 
-  test("is used when the webhook prefers it, and needs neither uid nor type", async () => {
+  test("is used when the webhook prefers it, and works without uid and type", async () => {
     const one = makeBackendServer((_request, response) => {
       const { patch } = label("one");
       response.end(JSON.stringify({ response: { allowed: true, patch } }));
@@ -334,7 +334,7 @@ describe("the first version of reviews", () => {
     });
   });
 
-  test("does not let validation change anything", async () => {
+  test("does not let a validating webhook change the object", async () => {
     const one = makeWebhookServer({ uid: "other", ...label("one") });
     const { admission } = await makeAdmission(
       { "one:443": one.server },
@@ -344,7 +344,7 @@ describe("the first version of reviews", () => {
   });
 });
 
-test("a review of a namespace names it as its own namespace", async () => {
+test("a review of a namespace has that namespace as its namespace", async () => {
   const one = makeWebhookServer({});
   const rules = [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["*/*"] }];
   const { admission } = await makeAdmission(
@@ -370,7 +370,7 @@ test("a review of a namespace names it as its own namespace", async () => {
   });
 });
 
-test("a review of a body of its own shows it as it is", async () => {
+test("a review of a subresource body contains the body unchanged", async () => {
   const one = makeWebhookServer({});
   const rules = [
     { operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps/x"] },
@@ -394,7 +394,7 @@ test("a review of a body of its own shows it as it is", async () => {
   });
 });
 
-describe("a webhook is not asked", () => {
+describe("a webhook is not called", () => {
   test.each<{ name: string; hook?: Fields; asked?: Partial<Mutation> }>([
     {
       name: "about configurations of webhooks",

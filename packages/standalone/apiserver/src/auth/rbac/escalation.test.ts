@@ -62,19 +62,19 @@ const bindingTo = (name: string, kind = "ClusterRole"): Fields => ({
   roleRef: { apiGroup: RBAC, kind, name },
 });
 
-describe("a role", () => {
+describe("writing a role", () => {
   test.each<{ name: string; held: readonly Fields[]; fields: Fields }>([
     { name: "what is held", held: [WRITE], fields: { rules: [READ] } },
     { name: "nothing", held: [], fields: { rules: [] } },
     { name: "nothing, with no aggregation", held: [], fields: { aggregationRule: null } },
     { name: "an aggregation by who holds everything", held: ALL, fields: { aggregationRule: {} } },
-  ])("may give $name", ({ held, fields }) => {
+  ])("may grant $name", ({ held, fields }) => {
     expect(() => {
       checkEscalation(grantOf("roles", fields), new FakeAuthorizer(held));
     }).not.toThrow();
   });
 
-  test("may not give more, and the refusal names what", () => {
+  test("may not grant more, and the error names the missing permissions", () => {
     const check = (): void => {
       checkEscalation(grantOf("roles", { rules: [WRITE] }), new FakeAuthorizer([READ]));
     };
@@ -91,14 +91,14 @@ describe("a role", () => {
   test.each([
     { name: "resources", held: [ALL[0] ?? {}] },
     { name: "paths", held: [ALL[1] ?? {}] },
-  ])("may not aggregate where only all $name are held", ({ held }) => {
+  ])("may not aggregate when the writer holds all $name only", ({ held }) => {
     const check = (): void => {
       checkEscalation(grantOf("clusterroles", { aggregationRule: {} }), new FakeAuthorizer(held));
     };
     expect(check).toThrow(/must have cluster-admin privileges to use the aggregationRule/);
   });
 
-  test("may give everything where its writer may escalate it", () => {
+  test("may grant everything if the writer has the escalate verb", () => {
     const authorizer = new FakeAuthorizer([], [], "escalate");
     const oldObject = objectWith({});
     checkEscalation(grantOf("roles", { rules: ALL }, { oldObject }), authorizer);
@@ -112,7 +112,7 @@ describe("a role", () => {
     ]);
   });
 
-  test("names why more may be held", () => {
+  test("reports roles that could not be resolved", () => {
     const authorizer = new FakeAuthorizer([]);
     authorizer.listUserRules = () => ({ rules: [], errors: ["a not found", "b not found"] });
     const check = (): void => {
@@ -122,18 +122,21 @@ describe("a role", () => {
   });
 });
 
-describe("a binding", () => {
-  test.each(["rolebindings", "clusterrolebindings"])("%s may give what is held", (resource) => {
-    const authorizer = new FakeAuthorizer([READ], [READ]);
-    expect(() => {
-      checkEscalation(grantOf(resource, bindingTo("known")), authorizer);
-    }).not.toThrow();
-  });
+describe("writing a binding", () => {
+  test.each(["rolebindings", "clusterrolebindings"])(
+    "%s may grant permissions that the writer holds",
+    (resource) => {
+      const authorizer = new FakeAuthorizer([READ], [READ]);
+      expect(() => {
+        checkEscalation(grantOf(resource, bindingTo("known")), authorizer);
+      }).not.toThrow();
+    },
+  );
 
   test.each([
     { kind: "Role", resource: "roles" },
     { kind: "ClusterRole", resource: "clusterroles" },
-  ])("may not give more of a $kind, unless its writer may bind it", ({ kind, resource }) => {
+  ])("may not grant more of a $kind unless the writer has the bind verb", ({ kind, resource }) => {
     const grant = grantOf("rolebindings", bindingTo("known", kind));
     expect(() => {
       checkEscalation(grant, new FakeAuthorizer([READ], [WRITE]));
@@ -143,7 +146,7 @@ describe("a binding", () => {
     expect(binder.asked).toMatchObject([{ verb: "bind", group: RBAC, resource, name: "known" }]);
   });
 
-  test("of a role that does not exist: 404", () => {
+  test("to a role that does not exist returns 404", () => {
     const check = (): void => {
       checkEscalation(grantOf("rolebindings", bindingTo("gone")), new FakeAuthorizer([READ]));
     };
@@ -156,7 +159,7 @@ describe("a binding", () => {
   });
 });
 
-describe("is not asked about", () => {
+describe("the escalation check skips", () => {
   const much: Fields = { rules: ALL };
 
   test.each<{ name: string; change: Partial<Grant> }>([
@@ -188,7 +191,7 @@ describe("is not asked about", () => {
   test.each<{ name: string; before: KubeObject }>([
     { name: "labels", before: objectWith(much, { labels: { a: "b" } }) },
     { name: "rules", before: objectWith({ rules: [READ] }) },
-  ])("but about a change of $name", ({ before }) => {
+  ])("except a change of $name", ({ before }) => {
     const grant = grantOf("roles", much, { oldObject: before });
     expect(() => {
       checkEscalation(grant, new FakeAuthorizer([]));

@@ -61,7 +61,7 @@ function ask(who: User, change: Partial<AccessAttributes> = {}): AccessDecision 
 
 const clusterRole = (): Promise<void> => put("clusterroles", "reader", { rules: RULES });
 
-describe("who is bound", () => {
+describe("subjects of a binding", () => {
   test.each<{ name: string; subject: Fields; who: User; want: string }>([
     { name: "a user", subject: user("jane"), who: JANE, want: 'User "jane"' },
     {
@@ -97,13 +97,13 @@ describe("who is bound", () => {
   test.each([
     { name: "a user with the name of a group", subject: user("devs") },
     { name: "a group with the name of the user", subject: { kind: "Group", name: "jane" } },
-  ])("not $name", async ({ subject }) => {
+  ])("does not match $name", async ({ subject }) => {
     await clusterRole();
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", subject));
     expect(ask(JANE).allowed).toBe(false);
   });
 
-  test("a cluster's binding holds in each namespace, and for paths", async () => {
+  test("a cluster role binding applies in each namespace, and to paths", async () => {
     const rules = [...RULES, { nonResourceURLs: ["/metrics"], verbs: ["get"] }];
     await put("clusterroles", "reader", { rules });
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
@@ -115,14 +115,14 @@ describe("who is bound", () => {
     expect(ask(JANE, { path: "/other", resource: "" }).allowed).toBe(false);
   });
 
-  test("a namespace's binding does not hold for paths", async () => {
+  test("a role binding does not apply to paths", async () => {
     const rules = [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }];
     await put("clusterroles", "reader", { rules });
     await put("default/rolebindings", "b", binding("ClusterRole", "reader", user("jane")));
     expect(ask(JANE, { path: "/metrics", resource: "" }).allowed).toBe(false);
   });
 
-  test("a Role is looked for in the binding's namespace", async () => {
+  test("a role is resolved in the binding's namespace", async () => {
     await put("default/roles", "reader", { rules: RULES });
     await put("default/rolebindings", "b", binding("Role", "reader", user("jane")));
     await put("other/rolebindings", "b", binding("Role", "reader", user("jane")));
@@ -133,13 +133,13 @@ describe("who is bound", () => {
     });
   });
 
-  test("masters may do everything, without a role", () => {
+  test("members of system:masters may do everything without a role", () => {
     const master = { name: "root", groups: ["system:masters"] };
     expect(ask(master, { verb: "delete" })).toEqual({ allowed: true, reason: "" });
   });
 });
 
-describe("roles that do not exist", () => {
+describe("missing roles", () => {
   const missing = 'clusterrole.rbac.authorization.k8s.io "gone" not found';
 
   test("are named once", async () => {
@@ -153,7 +153,7 @@ describe("roles that do not exist", () => {
     expect(rbac.listUserRules(JANE, "").errors).toHaveLength(3);
   });
 
-  test("hide nothing that another role allows", async () => {
+  test("do not hide permissions from another role", async () => {
     await clusterRole();
     await put("clusterrolebindings", "a", binding("ClusterRole", "gone", user("jane")));
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
@@ -165,7 +165,7 @@ describe("roles that do not exist", () => {
   });
 });
 
-describe("the next request sees", () => {
+describe("the next request observes", () => {
   beforeEach(async () => {
     await clusterRole();
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
@@ -189,13 +189,13 @@ describe("the next request sees", () => {
     expect(ask(JANE).allowed).toBe(false);
   });
 
-  test("one of two bindings of a subject that is left", async () => {
+  test("the remaining one of two bindings of a subject", async () => {
     await put("clusterrolebindings", "c", binding("ClusterRole", "reader", user("jane")));
     await remove("clusterrolebindings", "b");
     expect(ask(JANE).reason).toContain('ClusterRoleBinding "c"');
   });
 
-  test("nothing of other kinds", async () => {
+  test("no objects of other kinds", async () => {
     const address = { bucket: "/configmaps", namespace: "default", name: "b" };
     await store.write((transaction) => {
       transaction.put(address, { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "b" } });
@@ -204,7 +204,7 @@ describe("the next request sees", () => {
   });
 });
 
-test("roles and bindings that were there before are known", async () => {
+test("loads existing roles and bindings at startup", async () => {
   await clusterRole();
   await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
   rbac = makeRbac(store);
@@ -214,7 +214,7 @@ test("roles and bindings that were there before are known", async () => {
   expect(rbac.listRoleRules({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
 });
 
-test("bindings are reported by name, whatever their order", async () => {
+test("sorts reported bindings by name", async () => {
   await clusterRole();
   for (const name of ["b", "a", "c"]) {
     await put("clusterrolebindings", name, binding("ClusterRole", "reader", user("jane")));

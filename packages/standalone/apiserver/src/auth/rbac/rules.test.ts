@@ -12,7 +12,7 @@ function attributesWith(change: Partial<AccessAttributes>): AccessAttributes {
   return { verb: "get", group: "", version: "v1", resource: "pods", ...nothing, ...change };
 }
 
-describe("what a rule allows", () => {
+describe("matching of a rule", () => {
   const rows = [
     { name: "its resource", given: rule({ resources: ["pods"] }), ask: {}, want: true },
     {
@@ -93,7 +93,7 @@ describe("what a rule allows", () => {
   });
 });
 
-describe("what is missing to someone who gives rules away", () => {
+describe("permissions that a granter lacks", () => {
   const rows = [
     {
       name: "nothing of what they hold",
@@ -143,13 +143,13 @@ describe("what is missing to someone who gives rules away", () => {
   });
 });
 
-test("a rule that is billions of rules is refused before it is broken down", () => {
+test("rejects a rule that expands to billions of rules before expanding it", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ verbs: names, apiGroups: names, resources: names });
   expect(() => missingRules([], wanted)).toThrow("too large to be compared");
 });
 
-test("few rules are refused where too much is held to compare them with", () => {
+test("rejects a small rule if the held rules are too many to compare", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ resources: names });
   expect(missingRules(rule({ resources: ["*"] }), wanted)).toEqual([]);

@@ -13,20 +13,20 @@ function ecKey(namedCurve: string): string {
 test.each([
   { name: "no PEM", key: "x" },
   { name: "another curve", key: ecKey("P-384") },
-])("a key of $name is refused", ({ key }) => {
+])("rejects a key of $name", ({ key }) => {
   expect(() => new TokenSigner(key)).toThrow(
     expect.objectContaining({ code: "APISERVER_TLS_INVALID" }),
   );
 });
 
-test("another curve is named in the error", () => {
+test("names an unsupported curve in the error", () => {
   expect(() => new TokenSigner(ecKey("P-384"))).toThrow("the key for tokens is not on P-256");
 });
 
 describe("a signer", () => {
   const pem = ecKey("P-256");
 
-  test("accepts what was signed with its key, also before it started", async () => {
+  test("accepts tokens signed with its key, also from before a restart", async () => {
     const token = await new TokenSigner(pem).sign({ a: 1 });
     const signer = new TokenSigner(pem);
     const claims = await signer.verify(token);
@@ -34,7 +34,7 @@ describe("a signer", () => {
     expect(await signer.verify(token)).toBe(claims);
   });
 
-  test("rejects other keys, changed tokens and texts that are none", async () => {
+  test("rejects other keys, modified tokens and text that is not a token", async () => {
     const signer = new TokenSigner(undefined);
     const own = await signer.sign({ a: 1 });
     const foreign = await new TokenSigner(pem).sign({ a: 1 });
@@ -45,7 +45,7 @@ describe("a signer", () => {
     }
   });
 
-  test("rejects claims that are no object", async () => {
+  test("rejects claims that are not an object", async () => {
     const signer = new TokenSigner(pem);
     for (const text of ["[1]", "1", "{"]) {
       const token = await new CompactSign(new TextEncoder().encode(text))

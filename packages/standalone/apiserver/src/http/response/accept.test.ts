@@ -25,12 +25,12 @@ test.each([
   { accept: "application/yaml;q=0.5,application/json;q=0.6,text/html", want: JSON_OBJECT },
   { accept: "application/json;q=0,application/yaml;q=0.1", want: YAML_OBJECT },
   { accept: "application/json;q=much,application/yaml;q=0.1", want: YAML_OBJECT },
-])("'$accept' is answered with $want.format $want.as", ({ accept, want }) => {
+])("answers '$accept' with $want.format $want.as", ({ accept, want }) => {
   expect(chooseRepresentation(accept, true)).toEqual({ ...want, pretty: true });
 });
 
 test.each(["text/html", "application/json;q=0", "application/json;as=Other"])(
-  "%s is not acceptable",
+  "rejects %s as not acceptable",
   (accept) => {
     expect(() => chooseRepresentation(accept, false)).toThrow(
       "only the following media types are accepted: application/json, application/yaml",
@@ -38,7 +38,7 @@ test.each(["text/html", "application/json;q=0", "application/json;as=Other"])(
   },
 );
 
-describe("a stream", () => {
+describe("a watch stream", () => {
   test.each([
     { accept: "application/yaml,application/json;as=Table", want: JSON_TABLE },
     { accept: "", want: JSON_OBJECT },
@@ -46,7 +46,7 @@ describe("a stream", () => {
     expect(chooseStream(accept)).toEqual({ ...want, pretty: false });
   });
 
-  test("is not YAML", () => {
+  test("is never YAML", () => {
     expect(() => chooseStream("application/yaml")).toThrow("application/json;stream=watch");
   });
 });
@@ -65,6 +65,6 @@ test.each([
   { query: "pretty=11", userAgent: "curl/8.0", want: false },
   { query: "pretty=untrue", userAgent: "curl/8.0", want: false },
   { query: "pretty=false", userAgent: "curl/8.0", want: false },
-])("'$query' by '$userAgent' is for people: $want", ({ query, userAgent, want }) => {
+])("pretty-prints for '$query' by '$userAgent': $want", ({ query, userAgent, want }) => {
   expect(wantsPrettyPrint(new URLSearchParams(query), userAgent)).toBe(want);
 });

@@ -52,13 +52,13 @@ describe("an object", () => {
     });
   });
 
-  test("is left out of its row when the client wants that", async () => {
+  test("is omitted from its row at the client's request", async () => {
     const table = await get(`${MAPS}/m?includeObject=None`, TABLE);
     expect(table).toMatchObject({ rows: [{ cells: ["m", 1, "<unknown>"] }] });
     expect(table).not.toHaveProperty("rows.0.object");
   });
 
-  test("that was just created is shown as a table too", async () => {
+  test("is also shown as a table right after its creation", async () => {
     const body = { metadata: { name: "new" } };
     const answer = await server.send("POST", `${MAPS}?dryRun=All`, { body, accept: TABLE });
     expect(answer.body).toMatchObject({
@@ -93,7 +93,7 @@ describe("a list", () => {
     });
   });
 
-  test("of one page says where the next one begins", async () => {
+  test("of one page contains the token of the next page", async () => {
     expect(await get(`${MAPS}?limit=1`, TABLE)).toMatchObject({
       metadata: { ...metadata(), continue: expect.any(String) as string, remainingItemCount: 1 },
       rows: [{ cells: ["m", 1, expect.any(String)] }],
@@ -130,7 +130,7 @@ async function twoOf(length: number): Promise<readonly StoredObject[]> {
   return server.deps.store.list({ bucket: "/configmaps", namespace: "other" });
 }
 
-describe("a list in pieces", () => {
+describe("a list in chunks", () => {
   async function pieces(representation: Representation, items: readonly StoredObject[]) {
     const timeSlice = new TimeSlice({ clock: server.clock, fairQueue: new FairQueue() }, "u");
     const reply: Reply = { type: "list", items, revision: 9 };
@@ -145,7 +145,7 @@ describe("a list in pieces", () => {
     return { contentType: made.contentType, count: texts.length, text: texts.join("") };
   }
 
-  test("has the parts of a whole one", async () => {
+  test("has the same parts as a whole list", async () => {
     const items = await twoOf(40_000);
     const made = await pieces(AS_JSON, items);
     expect([made?.contentType, made?.count]).toEqual(["application/json", 4]);
@@ -157,7 +157,7 @@ describe("a list in pieces", () => {
     });
   });
 
-  test("is JSON also for YAML, shown as the client wants", async () => {
+  test("is JSON also for YAML clients, in the requested representation", async () => {
     const items = await twoOf(40_000);
     const made = await pieces({ format: "yaml", as: "PartialObjectMetadata", pretty: true }, items);
     expect(made?.contentType).toBe("application/yaml");
@@ -172,7 +172,7 @@ describe("a list in pieces", () => {
     });
   });
 
-  test("begins behind a length", async () => {
+  test("is chunked only beyond a length", async () => {
     const items = await twoOf(32 * 1024);
     const lengths = items.map(({ text }) => text.length);
     expect(lengths).toEqual([32 * 1024, 32 * 1024]);
@@ -181,7 +181,7 @@ describe("a list in pieces", () => {
   });
 });
 
-test("the length of an answer is that of the stored text, or of the body", async () => {
+test("the rendering cost is the length of the stored text, or of the request body", async () => {
   const [item] = await twoOf(1000);
   if (item === undefined) throw new Error("nothing is stored");
   const call = callFor(AS_JSON);
@@ -203,12 +203,12 @@ test.each([
 test.each([
   { length: 256 * 1024, isPretty: true },
   { length: 256 * 1024 + 1, isPretty: false },
-])("a text of $length characters has line breaks: $isPretty", ({ length, isPretty }) => {
+])("pretty-prints a text of $length characters: $isPretty", ({ length, isPretty }) => {
   const text = `["${"x".repeat(length - 4)}"]`;
   expect(formatJson(text, { ...AS_JSON, pretty: true }).text.startsWith("[\n")).toBe(isPretty);
 });
 
-test("YAML is printed as YAML", () => {
+test("prints YAML", () => {
   expect(formatJson('{"a":[1]}', { ...AS_JSON, format: "yaml" })).toEqual({
     contentType: "application/yaml",
     text: "a:\n  - 1\n",

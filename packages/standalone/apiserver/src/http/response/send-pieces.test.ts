@@ -8,7 +8,7 @@ test.each([
   { waiting: 1, want: true },
   { waiting: 0, want: false },
 ])(
-  "with $waiting bytes waiting, a client that takes nothing is cut off: $want",
+  "with $waiting bytes pending, a client that does not read is cut off: $want",
   ({ waiting, want }) => {
     const timers: { ms: number; run: () => void }[] = [];
     const response = {

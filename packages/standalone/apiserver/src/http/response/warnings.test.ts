@@ -21,7 +21,7 @@ test.each([
   expect(warningValues(given)).toEqual(want);
 });
 
-test("no more than 4096 characters are written, and what begins below is finished", () => {
+test("writes at most 4096 characters, and completes a warning that begins below the limit", () => {
   const many = Array.from({ length: 40 }, (_, index) => `${String(index)}${"x".repeat(300)}`);
   expect(warningValues(many)).toHaveLength(16);
 });

@@ -61,7 +61,7 @@ describe("documents", () => {
       },
     },
     { path: "/openid/v1/jwks", want: { keys: [{ alg: "ES256", use: "sig", kty: "EC" }] } },
-  ])("$path is served as JSON", async ({ path, want }) => {
+  ])("serves $path as JSON", async ({ path, want }) => {
     const { code, headers, text } = await send(path);
     expect(code).toBe(200);
     expect(headers["content-type"]).toMatch(/^application\/(jwk-set\+)?json/);
@@ -81,12 +81,12 @@ describe("documents", () => {
       path: "/readyz?verbose&exclude=log&exclude=x",
       want: '[+]ping ok\n[+]log excluded: ok\n[+]store ok\nwarn: some health checks cannot be excluded: no matches for "x"\nreadyz check passed\n',
     },
-  ])("$path reports health", async ({ path, want }) => {
+  ])("reports health at $path", async ({ path, want }) => {
     const { code, headers, text } = await send(path);
     expect([code, headers["content-type"], text]).toEqual([200, "text/plain; charset=utf-8", want]);
   });
 
-  test("discovery lists the group versions with their resources", async () => {
+  test("lists the group versions with their resources in discovery", async () => {
     const core = json((await send("/api/v1")).text);
     expect(core).toMatchObject({ kind: "APIResourceList", groupVersion: "v1" });
     expect(core["resources"]).toContainEqual({
@@ -107,18 +107,21 @@ describe("documents", () => {
     ]);
   });
 
-  test.each(["/api/v9", "/apis/none.io", "/apis/test.io/v9"])("%s is not found", async (path) => {
-    const { code, text } = await send(path);
-    expect(code).toBe(404);
-    expect(json(text)).toMatchObject({ kind: "Status", reason: "NotFound" });
-  });
+  test.each(["/api/v9", "/apis/none.io", "/apis/test.io/v9"])(
+    "returns 404 for %s",
+    async (path) => {
+      const { code, text } = await send(path);
+      expect(code).toBe(404);
+      expect(json(text)).toMatchObject({ kind: "Status", reason: "NotFound" });
+    },
+  );
 
-  test("discovery of an aggregated version is left to its server", async () => {
+  test("forwards discovery of an aggregated version to its server", async () => {
     expect((await send("/apis/far.io/v1")).text).toBe("from afar");
     expect(app.forwarded.at(-1)).toBe("admin /apis/far.io/v1");
   });
 
-  test("discovery comes in one piece for clients that accept that", async () => {
+  test("returns aggregated discovery to clients that accept it", async () => {
     const accept =
       "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     const { headers, text } = await send("/apis", { headers: { accept } });
@@ -155,7 +158,7 @@ describe("documents", () => {
     });
   });
 
-  test("fields are sent as YAML and with line breaks for clients that want that", async () => {
+  test("sends fields as YAML and with line breaks on request", async () => {
     const yaml = await send("/api", { headers: { accept: "application/yaml" } });
     expect(yaml.headers["content-type"]).toBe("application/yaml");
     expect(yaml.text).toContain("kind: APIVersions\n");
@@ -172,12 +175,12 @@ describe("OpenAPI documents", () => {
     return paths[path]?.serverRelativeURL ?? "";
   }
 
-  test("the index names the documents of this server and of available others", async () => {
+  test("the index names the documents of this server and of available aggregated servers", async () => {
     expect(await addressOf("apis/test.io/v1")).toMatch(/^\/openapi\/v3\/apis\/test\.io\/v1\?hash=/);
     expect(await addressOf("apis/far.io/v1")).toBe("/openapi/v3/apis/far.io/v1?hash=F");
   });
 
-  test("a document may be kept when it was requested by its hash", async () => {
+  test("a document requested by its hash may be cached", async () => {
     const address = await addressOf("api/v1");
     const { code, headers, text } = await send(address);
     expect(code).toBe(200);
@@ -187,18 +190,18 @@ describe("OpenAPI documents", () => {
     expect(plain.headers["cache-control"]).toBe("no-cache, private");
   });
 
-  test("a client with an old hash is sent to the document's address", async () => {
+  test("redirects a client with an outdated hash to the document's address", async () => {
     const { code, headers } = await send("/openapi/v3/apis/test.io/v1?hash=OLD");
     expect([code, headers.location]).toEqual([301, await addressOf("apis/test.io/v1")]);
     expect((await send("/openapi/v3/apis/test.io/v1?timeout=32s")).code).toBe(200);
   });
 
-  test("a document of another server, or of nothing, is not this server's", async () => {
+  test("does not serve documents of other servers or unknown documents", async () => {
     expect((await send("/openapi/v3/apis/none.io/v1")).code).toBe(404);
     expect((await send("/openapi/v3/apis/far.io/v1")).code).toBe(404);
   });
 
-  test("a document is tagged, compressed on request, and not sent again", async () => {
+  test("has an ETag, is compressed on request, and is not sent again if unchanged", async () => {
     const path = "/openapi/v3/apis/test.io/v1";
     const whole = await send(path);
     const tag = String(whole.headers.etag);
@@ -216,7 +219,7 @@ describe("OpenAPI documents", () => {
     expect((await send(path, { headers: { "if-none-match": '"x"' } })).code).toBe(200);
   });
 
-  test("version 2 comes as protobuf for clients that want that", async () => {
+  test("version 2 is served as protobuf on request", async () => {
     const type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     const accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const { code, headers } = await send("/openapi/v2", { headers: { accept } });

@@ -160,7 +160,7 @@ test.each<{ name: string; kind?: Kind; given: Record<string, unknown>; want: rea
   expect(refusals(kind, given)).toEqual(want);
 });
 
-test("groups that a client names stay, and accounts have none", () => {
+test("retains API groups of client subjects, and service accounts have no group", () => {
   const subjects = [
     { kind: "User", name: "u", apiGroup: "x" },
     { kind: "ServiceAccount", name: "s" },
@@ -174,7 +174,7 @@ test("groups that a client names stay, and accounts have none", () => {
   expect(withDefaults(ROLE_BINDING, given)["subjects"]).toHaveProperty("1", subjects[1]);
 });
 
-test("a binding keeps its role", () => {
+test("a binding cannot change its role", () => {
   const other = { roleRef: { ...roleRef, name: "s" } };
   expect(changeRefusals(ROLE_BINDING, { roleRef }, { roleRef, subjects: [] })).toEqual([]);
   expect(changeRefusals(ROLE_BINDING, { roleRef }, other)).toEqual([
@@ -182,7 +182,7 @@ test("a binding keeps its role", () => {
   ]);
 });
 
-test("reviews are created only, and those of one namespace belong to it", () => {
+test("reviews only support create, and local reviews are namespaced", () => {
   expect(REVIEW_KINDS.filter(({ namespaced }) => namespaced).map(({ kind }) => kind)).toEqual([
     "LocalSubjectAccessReview",
   ]);
@@ -191,7 +191,7 @@ test("reviews are created only, and those of one namespace belong to it", () => 
   expect(isReview(ROLE)).toBe(false);
 });
 
-test("a kind whose form is not known is refused", () => {
+test("rejects a kind without a schema", () => {
   const unknown = { group: "x.io", version: "v1", resource: "xs", kind: "X" };
   expect(() => defineKind(unknown)).toThrow("X has no shape");
 });

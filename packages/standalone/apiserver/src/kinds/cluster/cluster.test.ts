@@ -22,7 +22,7 @@ test.each<{ name: string; given: Fields; labels?: Fields; finalizers: readonly s
     given: { spec: { finalizers: ["kubernetes", "x.io/a"] }, status: { phase: "Gone" } },
     finalizers: ["kubernetes", "x.io/a"],
   },
-])("a namespace with $name is completed", ({ given, labels = {}, finalizers }) => {
+])("completes a namespace with $name", ({ given, labels = {}, finalizers }) => {
   const namespace = created(NAMESPACE, given);
   expect(namespace.metadata.labels).toEqual({ ...labels, ...LABELS });
   expect(namespace["spec"]).toEqual({ finalizers });
@@ -40,7 +40,7 @@ test("a client cannot change the finalizers and the name label of a namespace", 
   expect(change["spec"]).toEqual({ finalizers: ["kubernetes"] });
 });
 
-test("a namespace that is deleted is terminating, without a time of grace", () => {
+test("a deleted namespace is Terminating, without a grace period", () => {
   const namespace = objectOf(NAMESPACE, {
     metadata: { deletionGracePeriodSeconds: 0 },
     status: { phase: "Active", conditions: [] },
@@ -50,7 +50,7 @@ test("a namespace that is deleted is terminating, without a time of grace", () =
   expect(namespace.metadata).toEqual({ name: "o" });
 });
 
-test("a namespace is never deleted with others", () => {
+test("a namespace cannot be deleted by a collection request", () => {
   expect(NAMESPACE.verbs).not.toContain("deletecollection");
   expect(NAMESPACE.verbs).toHaveLength(7);
 });
@@ -118,7 +118,7 @@ test.each([
   );
 });
 
-test("an event is the same under both names of its fields", () => {
+test("an event reads the same through both of its APIs", () => {
   const shown = objectOf(EVENTS_K8S_IO_EVENT, {
     note: "m",
     regarding: { name: "p" },
@@ -165,7 +165,7 @@ test.each([
     given: { reportingController: "c" },
     want: "c",
   },
-])("events are selected by $field: $want", ({ kind, field, given, want }) => {
+])("selects events by $field: $want", ({ kind, field, given, want }) => {
   expect(kind.strategy.selectableFields[field]?.(objectOf(kind, given))).toBe(want);
 });
 

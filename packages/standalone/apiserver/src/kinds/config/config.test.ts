@@ -134,12 +134,12 @@ test.each([
     given: { data: { a: "YQ==", b: "" }, stringData: { a: "b", c: "ä" } },
     want: { type: "Opaque", data: { a: "Yg==", b: "", c: "w6Q=" } },
   },
-])("the secret $given becomes $want", ({ given, want }) => {
+])("stores the secret $given as $want", ({ given, want }) => {
   const { apiVersion, kind, metadata, ...fields } = withDefaults(SECRET, given);
   expect([apiVersion, kind, metadata.name]).toEqual(["v1", "Secret", "o"]);
   expect(fields).toEqual(want);
 });
 
-test.each(["YQ", "YQ=", "Y===", "YQ==YQ==", "a b=", "äääa", "*"])("%s is no base64", (text) => {
+test.each(["YQ", "YQ=", "Y===", "YQ==YQ==", "a b=", "äääa", "*"])("%s is not base64", (text) => {
   expect(() => withDefaults(SECRET, { data: { a: text } })).toThrow("illegal base64 data");
 });

@@ -51,7 +51,7 @@ test.each([
       clientConfig: { url },
     },
   },
-])("a webhook of a $kind.kind is completed", ({ kind, given, want }) => {
+])("completes a webhook of a $kind.kind", ({ kind, given, want }) => {
   const object = kind === undefined ? {} : withDefaults(kind, { webhooks: [given] });
   expect(object).toHaveProperty("webhooks", [want]);
 });
@@ -267,7 +267,7 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
   expect(causes.map((cause) => cause.replace(/^webhooks\[0\]/, ""))).toEqual(want);
 });
 
-test("two webhooks of one name are refused, those without are refused for that", () => {
+test("rejects two webhooks with one name, and reports missing names instead of duplicates", () => {
   const twice = judged(hook, { ...hook, name: "b.x.io" }, hook);
   expect(twice).toEqual(['webhooks[2].name: Duplicate value: "a.x.io"']);
   expect(judged({ ...hook, name: "" }, { ...hook, name: "" })).toEqual(

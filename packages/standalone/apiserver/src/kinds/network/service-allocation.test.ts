@@ -126,7 +126,7 @@ test.each<{
   expect((outcome.spec as Fields)["clusterIP"]).toBe(address);
 });
 
-test("an address that is given stands in the list of addresses too", () => {
+test("adds an assigned address to the list of addresses", () => {
   expect(claimed({}).spec).toMatchObject({ clusterIP: "10.96.0.2", clusterIPs: ["10.96.0.2"] });
 });
 
@@ -219,7 +219,7 @@ test.each<{
     want: [undefined],
   },
   { name: "one as a load balancer", given: [{ port: 80 }], type: "LoadBalancer", want: [30_086] },
-])("ports of the node: $name", ({ given, type = "NodePort", at, want, causes = [] }) => {
+])("node ports: $name", ({ given, type = "NodePort", at, want, causes = [] }) => {
   const outcome = claimed({ type, ports: given }, at);
   expect((outcome.spec as { ports: Fields[] }).ports.map(({ nodePort }) => nodePort)).toEqual(want);
   expect(outcome.causes).toEqual(causes);

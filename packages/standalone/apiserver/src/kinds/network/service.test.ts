@@ -79,7 +79,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
   expect(service["status"]).toEqual({ loadBalancer: {} });
 });
 
-test("a Service without a specification gets one", () => {
+test("a Service without a spec gets a default spec", () => {
   expect(withDefaults(SERVICE, {})["spec"]).toEqual({ type: "ClusterIP", sessionAffinity: "None" });
 });
 
@@ -188,7 +188,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
       "spec.externalIPs: Forbidden: this machine does not accept traffic for other addresses; use type NodePort",
     ],
   },
-])("a Service is judged: $name", ({ given, want }) => {
+])("validation of a Service: $name", ({ given, want }) => {
   expect(refusals(SERVICE, { spec: given })).toEqual(want);
 });
 
@@ -279,6 +279,6 @@ test.each([
     want: [expect.stringContaining("no controller on this machine assigns addresses")],
   },
   { type: "NodePort", want: [] },
-])("a client that writes a Service of type $type is warned: $want", ({ type, want }) => {
+])("warns a client that writes a Service of type $type: $want", ({ type, want }) => {
   expect(SERVICE.strategy.warnings?.(objectOf(SERVICE, { spec: { type } }))).toEqual(want);
 });

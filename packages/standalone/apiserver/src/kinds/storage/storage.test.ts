@@ -160,7 +160,7 @@ test.each<{
   expect(changeRefusals(kind, { spec: before }, { spec: after })).toEqual(want);
 });
 
-test("a class may grow its volumes, and change nothing else", () => {
+test("only volume expansion of a class can change", () => {
   const before = { provisioner: "p", parameters: { a: "b" } };
   const after = {
     provisioner: "q",

@@ -121,11 +121,11 @@ test.each<{ kind: string; given?: Fields; want: Fields }>([
     want: { spec: { replicas: 1, strategy: "x" } },
   },
   { kind: "LimitRange", given: { spec: {} }, want: { spec: {} } },
-])("a $kind with $given becomes $want", ({ kind, given = {}, want }) => {
+])("stores a $kind with $given as $want", ({ kind, given = {}, want }) => {
   expect(withDefaults(kindOf(kind), given)).toEqual(objectOf(kindOf(kind), want));
 });
 
-test("defaults are not shared between objects", () => {
+test("does not share defaults between objects", () => {
   const [one, other] = [0, 1].map(() => withDefaults(kindOf("Deployment"), {}));
   expect(one?.["spec"]).not.toBe(other?.["spec"]);
 });
@@ -133,7 +133,7 @@ test("defaults are not shared between objects", () => {
 test.each([
   { kind: "Job", path: ["template"] },
   { kind: "CronJob", path: ["jobTemplate", "spec", "template"] },
-])("the template of a $kind has the defaults and refusals of a pod", ({ kind, path }) => {
+])("the template of a $kind is defaulted and validated like a pod", ({ kind, path }) => {
   const within = (spec: unknown) =>
     path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), { spec });
   const complete = withDefaults(kindOf(kind), { spec: within(podSpec) });
@@ -144,7 +144,7 @@ test.each([
   ]);
 });
 
-test("volumes that a StatefulSet makes are known to its pods", () => {
+test("pods of a StatefulSet can mount the volumes of its claim templates", () => {
   const container = { ...podSpec.containers[0], volumeMounts: [{ name: "d", mountPath: "/d" }] };
   const spec = { template: { spec: { containers: [container] } } };
   const volumeClaimTemplates = [{ metadata: { name: "d" } }];
@@ -160,14 +160,14 @@ test.each([
   { selector: { matchExpressions: [{ key: "a", operator: "Exists" }] }, want: "a" },
   { selector: { a: "b", c: "d" }, want: "a=b,c=d" },
   { selector: undefined, want: "" },
-])("what is scaled with the selector $selector is $want", ({ selector, want }) => {
+])("the scale subresource reads the selector $selector as $want", ({ selector, want }) => {
   const { scale } = kindOf("ReplicationController");
   expect(scale?.selector(objectOf(kindOf("ReplicationController"), { spec: { selector } }))).toBe(
     want,
   );
 });
 
-test("kinds with a number of pods are scaled", () => {
+test("kinds with replicas have a scale subresource", () => {
   const scaled = STORE_ONLY_KINDS.filter(({ scale }) => scale !== undefined);
   expect(scaled.map(({ kind }) => kind)).toEqual([
     "Deployment",
@@ -180,7 +180,7 @@ test("kinds with a number of pods are scaled", () => {
   );
 });
 
-test("a client that writes one is warned, unless others use it", () => {
+test("warns about a store-only kind unless other components use it", () => {
   const quiet = STORE_ONLY_KINDS.filter(({ strategy }) => strategy.warnings === undefined);
   expect(quiet.map(({ kind }) => kind)).toEqual(["ControllerRevision", "PriorityClass"]);
   const ingress = kindOf("Ingress");

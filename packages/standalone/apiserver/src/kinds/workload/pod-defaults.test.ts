@@ -18,7 +18,7 @@ const CONTAINER = {
   terminationMessagePolicy: "File",
 };
 
-describe("a pod's specification", () => {
+describe("defaults of a pod spec", () => {
   const defaults = {
     restartPolicy: "Always",
     terminationGracePeriodSeconds: 30,
@@ -53,7 +53,7 @@ describe("a pod's specification", () => {
   });
 });
 
-describe("a container", () => {
+describe("defaults of a container", () => {
   const probe = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
 
   test.each<{ name: string; container: Fields; want: Fields; spec?: Fields }>([
@@ -136,7 +136,7 @@ describe("a container", () => {
     { image: "host:5000/i:v1", want: "IfNotPresent" },
     { image: "i@sha256:00", want: "IfNotPresent" },
     { image: "i:latest@sha256:00", want: "IfNotPresent" },
-  ])("is pulled $want from $image", ({ image, want }) => {
+  ])("pulls $want from $image", ({ image, want }) => {
     expect(specOf({ containers: [{ image }] })["containers"]).toMatchObject([
       { imagePullPolicy: want },
     ]);
@@ -221,7 +221,7 @@ test.each<{ name: string; resources: Fields | undefined; want: Fields | undefine
   expect(filled).toEqual({ initContainers: [{ resources: want }], enableServiceLinks: false });
 });
 
-test("a pod gets links to services unless it has a value of its own", () => {
+test("a pod gets service links by default unless it sets its own value", () => {
   const filled: Fields = {};
   defaultPodOnlyFields(filled);
   expect(filled).toEqual({ enableServiceLinks: true });

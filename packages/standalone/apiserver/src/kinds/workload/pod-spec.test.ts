@@ -76,7 +76,7 @@ test.each([
   expect(volumes).toEqual([{ name: "v", ...want }]);
 });
 
-test("both names of the service account are kept", () => {
+test("sets both fields of the service account name", () => {
   expect(defaulted({}, { serviceAccount: "a" })).toMatchObject({ serviceAccountName: "a" });
   expect(defaulted({}, { serviceAccountName: "a" })).toMatchObject({ serviceAccount: "a" });
   expect(defaulted({})).not.toHaveProperty("serviceAccount");
@@ -112,18 +112,18 @@ test.each([
   [{}, { volumes: [{ name: "v" }, { name: "v" }] }, "spec.volumes[1].name", "Duplicate"],
   [{}, { activeDeadlineSeconds: 0 }, "spec.activeDeadlineSeconds", "Invalid"],
   [{}, { terminationGracePeriodSeconds: -1 }, "spec.terminationGracePeriodSeconds", "Invalid"],
-])("a container %j in %j is refused at %s: %s", (...[container, more, field, reason]) => {
+])("a container %j in %j is rejected at %s: %s", (...[container, more, field, reason]) => {
   expect(podSpecCauses(defaulted(container, more), "spec")).toContainEqual(
     expect.objectContaining({ field, reason: `FieldValue${reason}` }),
   );
 });
 
-test("volumes that a controller adds are known", () => {
+test("accepts mounts of volumes that a controller adds", () => {
   const spec = defaulted({ volumeMounts: [{ name: "data", mountPath: "/d" }] });
   expect(podSpecCauses(spec, "spec", ["data"])).toEqual([]);
 });
 
-describe("where two could be meant", () => {
+describe("rejection of ambiguous specs", () => {
   function causesOf(container: object, more: object = {}) {
     return podSpecCauses(defaulted({ ...container }, more), "spec").map(
       ({ field = "", message }) => `${field}: ${message}`,
@@ -252,14 +252,14 @@ describe("where two could be meant", () => {
     expect(causesOf(container, more)).toEqual(want);
   });
 
-  test("every source that a volume can have is known", () => {
+  test("knows each volume source", () => {
     const sources = [...typeShape("core.v1.Volume").fields.keys()].filter((key) => key !== "name");
     const all = Object.fromEntries(sources.map((key) => [key, {}]));
     expect(causesOf({}, { volumes: [{ name: "v", ...all }] })).toHaveLength(sources.length - 1);
   });
 });
 
-test("a pod in the network of its host has the ports of its host", () => {
+test("host ports of a host network pod default to its container ports", () => {
   const ports = [{ containerPort: 80 }, { containerPort: 81, hostPort: 8081 }];
   const [container] = defaulted({ ports }, { hostNetwork: true })["containers"] as unknown[];
   expect(container).toMatchObject({ ports: [{ hostPort: 80 }, { hostPort: 8081 }] });
@@ -268,7 +268,7 @@ test("a pod in the network of its host has the ports of its host", () => {
 test.each([
   { ports: [{ containerPort: 1 }, { containerPort: 65_535 }] },
   { terminationGracePeriodSeconds: 0, activeDeadlineSeconds: 1 },
-])("%j is accepted", ({ ports, ...more }) => {
+])("accepts %j", ({ ports, ...more }) => {
   const spec = defaulted(ports === undefined ? {} : { ports }, more);
   expect(podSpecCauses(spec, "spec")).toEqual([]);
 });

@@ -22,19 +22,16 @@ test.each<{ resources: readonly Fields[]; init?: readonly Fields[]; want: string
   { resources: [{ limits: full }, {}], want: "Burstable" },
   { resources: [{ limits: full }, { limits: full }], want: "Guaranteed" },
   { resources: [{ limits: full }], init: [{}], want: "Burstable" },
-])(
-  "the quality of service with $resources and $init is $want",
-  ({ resources, init = [], want }) => {
-    const pod = created(POD, {
-      spec: {
-        containers: resources.map((of) => ({ ...container, resources: of })),
-        initContainers: init.map((of) => ({ ...container, name: "d", resources: of })),
-      },
-      status: { phase: "Running" },
-    });
-    expect(pod["status"]).toEqual({ phase: "Pending", qosClass: want });
-  },
-);
+])("the QoS class with $resources and $init is $want", ({ resources, init = [], want }) => {
+  const pod = created(POD, {
+    spec: {
+      containers: resources.map((of) => ({ ...container, resources: of })),
+      initContainers: init.map((of) => ({ ...container, name: "d", resources: of })),
+    },
+    status: { phase: "Running" },
+  });
+  expect(pod["status"]).toEqual({ phase: "Pending", qosClass: want });
+});
 
 const FIXED = [
   expect.stringMatching(/^spec: Forbidden: pod updates may not change fields other than/) as string,
@@ -108,7 +105,7 @@ test.each<{
   { name: "none without a node", spec: { nodeName: "" }, asked: 7, want: undefined },
   { name: "none when it has ended", phase: "Succeeded", asked: 7, want: undefined },
   { name: "none when it has failed", phase: "Failed", asked: 7, want: undefined },
-])("a pod that is deleted gets $name", ({ spec = {}, phase = "Running", asked, want }) => {
+])("a deleted pod gets $name", ({ spec = {}, phase = "Running", asked, want }) => {
   const pod = objectOf(POD, { spec: { nodeName: "n", ...spec }, status: { phase } });
   expect(POD.strategy.graceSeconds?.(pod, asked)).toBe(want);
 });
@@ -121,7 +118,7 @@ test.each([
   "status.phase",
   "status.podIP",
   "status.nominatedNodeName",
-])("pods are selected by %s", (field) => {
+])("pods can be selected by %s", (field) => {
   const [of = "", key = ""] = field.split(".");
   const pod = objectOf(POD, { [of]: { [key]: "x" } });
   expect(POD.strategy.selectableFields[field]?.(pod)).toBe("x");
@@ -163,7 +160,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
   expect(refusals(POD_DISRUPTION_BUDGET, { spec: given })).toEqual(want);
 });
 
-test("a new disruption budget allows nothing yet", () => {
+test("a new disruption budget allows no disruptions yet", () => {
   expect(created(POD_DISRUPTION_BUDGET, { status: { disruptionsAllowed: 5 } })["status"]).toEqual({
     currentHealthy: 0,
     desiredHealthy: 0,

@@ -8,7 +8,7 @@ function anObject(fields: Fields, metadata: Fields = {}): KubeObject {
   return { apiVersion: "v1", kind: "Thing", metadata: { name: "t", ...metadata }, ...fields };
 }
 
-test("one manager writes everything but the status", () => {
+test("the first manager owns all fields except the status", () => {
   const metadata = { creationTimestamp: "2026-01-01T00:00:00Z", uid: "u", resourceVersion: "7" };
   const owned = { labels: { a: "b" }, annotations: { c: "d" }, finalizers: ["x/y"] };
   const object = anObject({ data: { k: "v" } }, { ...metadata, ...owned });
@@ -31,7 +31,7 @@ test("one manager writes everything but the status", () => {
   ]);
 });
 
-test("another manager writes the status", () => {
+test("the second manager owns the status", () => {
   const [main, status] = buildManagedFields(anObject({ spec: { a: 1 }, status: { phase: "x" } }));
   expect(main).toMatchObject({ time: "1970-01-01T00:00:00Z" });
   expect(main?.["fieldsV1"]).toEqual({ "f:metadata": {}, "f:spec": { "f:a": {} } });

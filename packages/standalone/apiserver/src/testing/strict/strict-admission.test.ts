@@ -38,7 +38,7 @@ function makeStrict() {
 }
 
 describe("strict admission", () => {
-  test("fills in what webhooks made, and warns of fields that it drops", async () => {
+  test("adds default fields after mutating webhooks, and warns about dropped fields", async () => {
     const { webhooks, admission } = makeStrict();
     webhooks.change = (object) => {
       object.metadata.labels = { a: "b" };
@@ -54,7 +54,7 @@ describe("strict admission", () => {
     expect(asked.warnings).toEqual(['unknown field "spec.volumes[0].image"']);
   });
 
-  test("fills in nothing that is not stored", async () => {
+  test("does not add fields to objects that are not stored", async () => {
     const { admission } = makeStrict();
     const given = admissionRequest({ kind: POD, object: aPod(), bodyKind: BODY });
     const pod = await admission.mutate(given, complete);
@@ -62,7 +62,7 @@ describe("strict admission", () => {
     expect(pod["spec"]).not.toHaveProperty("tolerations");
   });
 
-  test("refuses owners before webhooks see the object", async () => {
+  test("rejects owner references before webhooks receive the object", async () => {
     const { webhooks, admission } = makeStrict();
     const owned = aPod();
     owned.metadata.ownerReferences = [
@@ -73,7 +73,7 @@ describe("strict admission", () => {
     expect(webhooks.recorded).toEqual([]);
   });
 
-  test("leaves the rest to webhooks", async () => {
+  test("passes other requests to webhooks", async () => {
     const { webhooks, admission } = makeStrict();
     await admission.validate(admissionRequest({ kind: POD, object: aPod() }));
     await admission.admitDeletion(admissionRequest({ kind: POD, oldObject: aPod() }));
@@ -82,20 +82,20 @@ describe("strict admission", () => {
 });
 
 describe("with recorded managers", () => {
-  test("what is stored names them, and nothing else is filled in", async () => {
+  test("adds only managed fields to stored objects", async () => {
     const admission = recordManagers(new FakeWebhooks());
     const pod = await admission.mutate(admissionRequest({ kind: POD, object: aPod() }), complete);
     expect(pod.metadata.managedFields).toHaveLength(1);
     expect(pod["spec"]).toEqual(aPod()["spec"]);
   });
 
-  test("what is not stored does not", async () => {
+  test("does not add managed fields to objects that are not stored", async () => {
     const admission = recordManagers(new FakeWebhooks());
     const asked = admissionRequest({ kind: POD, object: aPod(), bodyKind: BODY });
     expect(await admission.mutate(asked, complete)).toEqual(aPod());
   });
 
-  test("the rest is left to webhooks", async () => {
+  test("passes other requests to webhooks", async () => {
     const webhooks = new FakeWebhooks();
     const admission = recordManagers(webhooks);
     await admission.validate(admissionRequest());
@@ -108,7 +108,7 @@ function podWith(volumes: readonly unknown[], kind = "Pod"): KubeObject {
   return { apiVersion: "v1", kind, metadata: { name: "p" }, spec: { volumes } };
 }
 
-test("a volume without its image is an empty directory, and the path is told", () => {
+test("replaces an image volume by an empty directory, and reports the path", () => {
   const pod = podWith([
     { name: "a", emptyDir: { medium: "Memory" } },
     { name: "b", image: {} },
@@ -122,7 +122,7 @@ test("a volume without its image is an empty directory, and the path is told", (
   expect(dropImageVolumes(pod)).toEqual([]);
 });
 
-test("what is no pod, and what is no list of volumes, is left alone", () => {
+test("does not change other kinds or invalid volume lists", () => {
   const other = podWith([{ name: "b", image: {} }], "Thing");
   expect(dropImageVolumes(other)).toEqual([]);
   expect(other["spec"]).toEqual({ volumes: [{ name: "b", image: {} }] });
@@ -143,7 +143,7 @@ function aRunningPod(): KubeObject {
   };
 }
 
-test("a pod gets tolerations, nulls, empty members and its managers", () => {
+test("a pod gets tolerations, nulls, empty members and managed fields", () => {
   const pod = addServerFields(aRunningPod());
   expect(pod["spec"]).toMatchObject({
     tolerations: [
@@ -167,7 +167,7 @@ test("a pod gets tolerations, nulls, empty members and its managers", () => {
   ]);
 });
 
-test("what is there is not filled in", () => {
+test("does not overwrite existing fields", () => {
   const toleration = { key: "node.kubernetes.io/not-ready", operator: "Exists" };
   const condition = { type: "Ready", lastProbeTime: "t", lastTransitionTime: "u" };
   const container = { name: "c", lastState: { a: 1 }, state: { b: 1 }, imageID: "i" };
@@ -196,14 +196,14 @@ test("what is there is not filled in", () => {
 test.each([
   { apiVersion: "v1", kind: "Node" },
   { apiVersion: "other.io/v1", kind: "Pod" },
-])("$apiVersion $kind gets its managers only", (type) => {
+])("$apiVersion $kind gets managed fields only", (type) => {
   const given = { ...aRunningPod(), ...type };
   const { metadata, ...filled } = addServerFields(structuredClone(given));
   expect({ ...filled, metadata: given.metadata }).toEqual(given);
   expect(metadata.managedFields).toHaveLength(2);
 });
 
-test("filling in once more changes nothing", () => {
+test("is idempotent", () => {
   const once = addServerFields(aRunningPod());
   expect(addServerFields(structuredClone(once))).toEqual(once);
 });
@@ -258,7 +258,7 @@ const DELETE = "delete pods ns/p";
 const BLOCKING_NODE = owner({ kind: "Node", name: "n", uid: "2", blockOwnerDeletion: true });
 const UPDATE = { operation: "UPDATE" } as const;
 
-describe("asks for", () => {
+describe("required permissions", () => {
   test.each<{ name: string; change: Partial<AdmissionRequest>; want: readonly string[] }>([
     { name: "nothing for a new object without owners", change: { object: ownedBy() }, want: [] },
     { name: "nothing for a new object with owners", change: { object: ownedBy(PLAIN) }, want: [] },
@@ -297,7 +297,7 @@ describe("asks for", () => {
   });
 });
 
-describe("refuses", () => {
+describe("rejected owner references", () => {
   test.each<{ name: string; change: Partial<AdmissionRequest>; held: string; why: string }>([
     {
       name: "to let an owner wait whose finalizers are others'",

@@ -13,7 +13,7 @@ const request = {
   revision: 7,
 };
 
-test("a strict server forgets places from before its start, once for each watch", () => {
+test("a strict server expires revisions from before its start, once for each watch", () => {
   const behavior = makeStrictWatchBehavior(7, () => 0.5);
   expect(behavior.mustRelist({ ...request, revision: 8 })).toBe(false);
   expect(behavior.mustRelist({ ...request, revision: 0 })).toBe(false);
@@ -29,7 +29,7 @@ test("a strict server forgets places from before its start, once for each watch"
   expect(behavior.mustRelist({ ...request, kind: NODE, revision: 1 })).toBe(false);
 });
 
-test("a strict server remembers so many watches and no more", () => {
+test("a strict server remembers a limited number of watches", () => {
   const behavior = makeStrictWatchBehavior(7, () => 0.5);
   const forgotten = Array.from({ length: 10_001 }, (_, index) =>
     behavior.mustRelist({ ...request, user: String(index) }),
@@ -37,13 +37,13 @@ test("a strict server remembers so many watches and no more", () => {
   expect([forgotten.indexOf(false), forgotten.length]).toEqual([10_000, 10_001]);
 });
 
-test("a kind server forgets nothing and sends bookmarks also when nothing happens", () => {
+test("a lenient server expires no revision and sends bookmarks also when idle", () => {
   expect(DEFAULT_WATCH_BEHAVIOR.mustRelist(request)).toBe(false);
   expect(DEFAULT_WATCH_BEHAVIOR.sendsIdleBookmarks).toBe(true);
   expect(makeStrictWatchBehavior(7, () => 0.5).sendsIdleBookmarks).toBe(false);
 });
 
-test("a strict server ends watches after seconds, a kind one when it is asked to", () => {
+test("a strict server ends watches after seconds, a lenient server at their timeout", () => {
   expect(makeStrictWatchBehavior(1, () => 0.5).limitTimeoutMs(600_000)).toBe(7500);
   expect(makeStrictWatchBehavior(1, () => 0.5).limitTimeoutMs(3000)).toBe(3000);
   expect(DEFAULT_WATCH_BEHAVIOR.limitTimeoutMs(600_000)).toBe(600_000);

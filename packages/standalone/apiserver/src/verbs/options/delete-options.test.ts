@@ -154,7 +154,7 @@ function refusalOf(query: string, body: unknown): unknown {
 const cannot = (type: string, field: string, want: string) =>
   `json: cannot unmarshal ${type} into Go struct field DeleteOptions.${field} of type ${want}`;
 
-describe("refusals", () => {
+describe("rejections", () => {
   test.each([
     { body: { gracePeriodSeconds: "5" }, what: cannot("string", "gracePeriodSeconds", "int64") },
     { body: { gracePeriodSeconds: 1.5 }, what: cannot("number", "gracePeriodSeconds", "int64") },
@@ -171,7 +171,7 @@ describe("refusals", () => {
     expect(refusalOf("", body)).toEqual({ code: 400, what });
   });
 
-  test("the body of another kind: 400", () => {
+  test("rejects the body of another kind with 400", () => {
     expect(refusalOf("", { kind: "Pod" })).toEqual({
       code: 400,
       what: "decoded object cannot be converted to DeleteOptions",
@@ -191,7 +191,7 @@ describe("refusals", () => {
     });
   });
 
-  test("all causes are named at once: 422", () => {
+  test("reports all causes at once with 422", () => {
     const body = { propagationPolicy: "Bogus", orphanDependents: false, dryRun: ["Some"] };
     expect(refusalOf("dryRun=All", body)).toEqual({
       code: 422,
@@ -204,7 +204,7 @@ describe("refusals", () => {
   });
 });
 
-describe("as webhooks see them", () => {
+describe("options as webhooks receive them", () => {
   const HEAD = { kind: "DeleteOptions", apiVersion: "meta.k8s.io/v1" };
 
   test.each([

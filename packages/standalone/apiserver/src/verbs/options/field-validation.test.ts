@@ -19,13 +19,13 @@ afterEach(async () => {
 const FAULTY = '{"metadata":{"name":"a"},"data":{"k":"1","k":"2"},"nope":1}';
 const BOTH = ['duplicate field "data.k"', 'unknown field "nope"'];
 
-describe("what is done about fields that are unknown or given twice", () => {
+describe("validation of unknown and duplicate fields", () => {
   test.each([
     { mode: "", warnings: BOTH },
     { mode: "?fieldValidation=", warnings: BOTH },
     { mode: "?fieldValidation=Warn", warnings: BOTH },
     { mode: "?fieldValidation=Ignore", warnings: [] },
-  ])("'$mode' accepts them and warns of $warnings.length", async ({ mode, warnings }) => {
+  ])("'$mode' accepts the object with $warnings.length warnings", async ({ mode, warnings }) => {
     const answer = await server.send("POST", `${MAPS}${mode}`, { body: FAULTY });
     expect([answer.code, answer.warnings, answer.body["data"]]).toEqual([
       201,
@@ -34,7 +34,7 @@ describe("what is done about fields that are unknown or given twice", () => {
     ]);
   });
 
-  test("Strict refuses them, and names all", async () => {
+  test("Strict rejects the object and reports all of its faults", async () => {
     const answer = await server.send("POST", `${MAPS}?fieldValidation=Strict`, { body: FAULTY });
     expect([answer.code, answer.body.message, server.stored("configmaps", "a")]).toEqual([
       400,
@@ -49,7 +49,7 @@ describe("what is done about fields that are unknown or given twice", () => {
     expect([answer.code, answer.warnings]).toEqual([201, []]);
   });
 
-  test.each(["POST", "PUT", "PATCH"])("an unknown mode in %s: 422", async (method) => {
+  test.each(["POST", "PUT", "PATCH"])("rejects an unknown mode in %s with 422", async (method) => {
     await server.send("POST", MAPS, { body: { metadata: { name: "a" } } });
     const path = method === "POST" ? MAPS : `${MAPS}/a`;
     const body = { metadata: { name: "a" } };
@@ -71,13 +71,13 @@ describe("what is done about fields that are unknown or given twice", () => {
     ]);
   });
 
-  test("YAML is not searched for fields that it gives twice: it may not", async () => {
+  test("does not search YAML for duplicates, which YAML forbids", async () => {
     const body = 'metadata: {name: a}\nnope: 1\ndata: {k: \'{"a":1,"a":2}\'}\n';
     const answer = await server.send("POST", MAPS, { body, contentType: "application/yaml" });
     expect([answer.code, answer.warnings]).toEqual([201, ['unknown field "nope"']]);
   });
 
-  test("long paths are cut, and a hundred are named", async () => {
+  test("truncates long paths, and reports at most a hundred", async () => {
     const long = "x".repeat(300);
     const many = Object.fromEntries(
       Array.from({ length: 101 }, (_, index) => [`f${String(index)}`, 1]),
@@ -102,7 +102,7 @@ describe("bodies", () => {
   });
 });
 
-test("a kind warns of what is without effect", async () => {
+test("a kind warns about fields without effect", async () => {
   const spec = {
     selector: { matchLabels: { a: "b" } },
     template: {
@@ -126,11 +126,11 @@ test.each([
   { text: '{"\\u0061":1,"a":1}', want: ["a"] },
   { text: '[{"op":1,"op":2}]', want: ["[0].op"] },
   { text: "", want: [] },
-])("$text has twice: $want", ({ text, want }) => {
+])("finds the duplicates in $text: $want", ({ text, want }) => {
   expect(findDuplicateFields(text)).toEqual(want);
 });
 
-test("what a printer made has nothing twice", () => {
+test("finds no duplicates in printed JSON", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(findDuplicateFields(JSON.stringify(value))).toEqual([]);

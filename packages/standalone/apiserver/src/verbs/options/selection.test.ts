@@ -35,7 +35,7 @@ test.each([
   expect([parsed?.matches(objectOf(POD, POD_OF_NS)), parsed?.name]).toEqual([want, name]);
 });
 
-test("an object without a namespace has an empty one", () => {
+test("an object without a namespace matches an empty namespace", () => {
   const parsed = parseFieldSelector("metadata.namespace=", NODE);
   expect(parsed?.matches(objectOf(NODE))).toBe(true);
 });
@@ -44,8 +44,8 @@ test.each(["", ",", ",,"])("'%s' selects everything", (selector) => {
   expect(parseFieldSelector(selector, POD)).toBeUndefined();
 });
 
-describe("a selector is refused", () => {
-  test.each(["metadata.name", "=p", "!=p", "a!b=c"])("that has no form: %s", (selector) => {
+describe("a selector is rejected", () => {
+  test.each(["metadata.name", "=p", "!=p", "a!b=c"])("with invalid syntax: %s", (selector) => {
     expect(() => parseFieldSelector(selector, POD)).toThrow(
       `invalid field selector: "${selector}"; can't understand it`,
     );
@@ -54,13 +54,13 @@ describe("a selector is refused", () => {
   const of = (what: string, selector: string): string =>
     `Unable to find "${what}" that match label selector "", field selector "${selector}": `;
 
-  test("for a field that the kind does not offer", () => {
+  test("for a field that the kind does not support", () => {
     expect(() => parseFieldSelector("spec.x=1", POD)).toThrow(
       `${of("v1, Resource=pods", "spec.x=1")}"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"`,
     );
   });
 
-  test("for a field that a custom kind does not offer", () => {
+  test("for a field that a custom kind does not support", () => {
     const [kind] = toKinds(widgetDefinition(), 1);
     if (kind === undefined) throw new Error("no kind");
     expect(() => parseFieldSelector("spec.x=1", kind)).toThrow(

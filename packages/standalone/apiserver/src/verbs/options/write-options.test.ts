@@ -80,7 +80,7 @@ describe("options of writes", () => {
     expect(refusalOf(verb, query)).toEqual(want);
   });
 
-  test("force belongs to apply patches", () => {
+  test("force is allowed for apply patches", () => {
     expect(refusalOf("patch", "force=true", "application/apply-patch+yaml")).toBeUndefined();
   });
 });
@@ -108,7 +108,7 @@ test.each([
   { text: "-1", revision: notUnsigned("-1"), count: notInteger("-1"), flag: false },
   { text: "1x", revision: notUnsigned("1x"), count: notInteger("1x"), flag: false },
   { text: "x1", revision: notUnsigned("x1"), count: notInteger("x1"), flag: false },
-])("$text as a revision, a count and a flag", ({ text, revision, count, flag }) => {
+])("parses $text as a revision, a count and a flag", ({ text, revision, count, flag }) => {
   expect([
     outcomeOf(() => parseRevision(text)),
     outcomeOf(() => parseCount(text)),

@@ -25,7 +25,7 @@ function bind(body: Fields, query = ""): Promise<Answer> {
 const UNBOUND = { spec: { nodeName: "" } };
 
 describe("binding", () => {
-  test("gives the pod a node and the condition that it is scheduled", async () => {
+  test("assigns the pod to a node and sets the PodScheduled condition", async () => {
     await server.put("pods", aPod("p", UNBOUND));
     const { code, body } = await bind(NODE);
     expect([code, body]).toEqual([
@@ -49,7 +49,7 @@ describe("binding", () => {
     });
   });
 
-  test("replaces the condition that it is not", async () => {
+  test("replaces a false PodScheduled condition", async () => {
     const conditions = [{ type: "PodScheduled", status: "False" }];
     await server.put("pods", aPod("p", { ...UNBOUND, status: { conditions } }));
     await bind(NODE);
@@ -61,7 +61,7 @@ describe("binding", () => {
     ).toHaveLength(1);
   });
 
-  test("of a pod that has a node: 409, and it stays there", async () => {
+  test("of a bound pod fails with 409 and does not move the pod", async () => {
     await server.put("pods", aPod("p", { spec: { nodeName: "n9" } }));
     expect(await bind(NODE)).toMatchObject({
       code: 409,
@@ -133,7 +133,7 @@ describe("admission of the body", () => {
     expect(server.webhooks.recorded.map(({ request: { object } }) => object)).toEqual([want, want]);
   });
 
-  test("what webhooks make of it holds", async () => {
+  test("uses the body that webhooks return", async () => {
     await server.put("pods", aPod("p", UNBOUND));
     server.webhooks.change = (object) => {
       object["target"] = { kind: "Node", name: "n7" };
@@ -162,7 +162,7 @@ describe("port-forward", () => {
       pod: false,
       want: { code: 404, body: { message: 'pods "p" not found' } },
     },
-  ])("of $name is refused: $want.code", async ({ pod, want }) => {
+  ])("of $name fails with $want.code", async ({ pod, want }) => {
     if (pod) await server.put("pods", aPod("p"));
     expect(await server.send("GET", `${POD}/portforward`)).toMatchObject(want);
     const request = {
@@ -181,7 +181,7 @@ describe("port-forward", () => {
 describe("finalize of a namespace", () => {
   const PATH = "/api/v1/namespaces/other/finalize";
 
-  test("replaces the finalizers of the specification, and leaves the status", async () => {
+  test("replaces spec.finalizers and preserves the status", async () => {
     const body = {
       metadata: { name: "other", labels: { a: "b" } },
       spec: { finalizers: ["t.io/a"] },
@@ -198,7 +198,7 @@ describe("finalize of a namespace", () => {
     ]);
   });
 
-  test("removes a namespace that is being deleted and has none left", async () => {
+  test("removes a terminating namespace without remaining finalizers", async () => {
     await server.send("DELETE", "/api/v1/namespaces/other");
     const body = { metadata: { name: "other" }, spec: {} };
     expect((await server.send("PUT", PATH, { body })).code).toBe(200);

@@ -41,7 +41,7 @@ function evict(name: string, body: Fields = {}, query = ""): Promise<Answer> {
 }
 
 describe("without a budget", () => {
-  test("the pod is deleted; the answer is a Status", async () => {
+  test("deletes the pod and returns a Status", async () => {
     await server.put("pods", web("a"));
     const { code, body } = await evict("a");
     expect([code, body, server.stored("pods", "a")]).toEqual([
@@ -51,7 +51,7 @@ describe("without a budget", () => {
     ]);
   });
 
-  test("the options of the body hold", async () => {
+  test("applies the options of the body", async () => {
     await server.put("pods", aPod("a"));
     await evict("a", { deleteOptions: { gracePeriodSeconds: 77 } });
     expect(server.stored("pods", "a")?.metadata.deletionGracePeriodSeconds).toBe(77);
@@ -68,14 +68,14 @@ describe("without a budget", () => {
     expect(server.stored("pods", "a")).toBeDefined();
   });
 
-  test("an unknown pod: 404", async () => {
+  test("returns 404 for an unknown pod", async () => {
     expect(await evict("none")).toMatchObject({
       code: 404,
       body: { message: 'pods "none" not found' },
     });
   });
 
-  test("admission is asked about the eviction, and not about the deletion", async () => {
+  test("sends the eviction to admission, not the deletion", async () => {
     await server.put("pods", web("a"));
     await evict("a");
     expect(server.webhooks.recorded).toMatchObject([
@@ -174,7 +174,7 @@ describe("with a budget", () => {
     expect(server.stored("pods", "a") === undefined).toBe(code === 201);
   });
 
-  test("the refusal says how many are missing", async () => {
+  test("reports the number of missing healthy pods", async () => {
     await server.put("pods", web("a"), web("b", UNREADY));
     await server.put(BUDGETS, budget("b", { minAvailable: 2 }));
     const { body } = await evict("a");
@@ -192,7 +192,7 @@ describe("with a budget", () => {
     ]);
   });
 
-  test("a budget of another namespace does not count", async () => {
+  test("ignores a budget of another namespace", async () => {
     await server.put("pods", web("a"));
     const other = budget("b", { minAvailable: 3 });
     other.metadata.namespace = "other";
@@ -200,13 +200,13 @@ describe("with a budget", () => {
     expect((await evict("a")).code).toBe(201);
   });
 
-  test("pods of another namespace do not count", async () => {
+  test("ignores pods of another namespace", async () => {
     await server.put("pods", web("a"), web("b", {}, { namespace: "other" }));
     await server.put(BUDGETS, budget("b", { minAvailable: 1 }));
     expect((await evict("a")).code).toBe(429);
   });
 
-  test("several budgets of one pod: 500", async () => {
+  test("fails with 500 for several budgets of one pod", async () => {
     await server.put("pods", web("a"));
     await server.put(BUDGETS, budget("b", { minAvailable: 0 }), budget("c", { minAvailable: 0 }));
     expect(await evict("a")).toMatchObject({
@@ -219,7 +219,7 @@ describe("with a budget", () => {
     });
   });
 
-  test("of two evictions at once, the second sees what the first has left", async () => {
+  test("the second of two concurrent evictions observes the reduced budget", async () => {
     await server.put("pods", web("a"), web("b"), web("c"));
     await server.put(BUDGETS, budget("b", { minAvailable: 2 }));
     const answers = await Promise.all([evict("a"), evict("b")]);

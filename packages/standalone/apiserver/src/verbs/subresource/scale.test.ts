@@ -70,14 +70,14 @@ describe("the scale of an object", () => {
     ]);
   });
 
-  test("of an unknown object: 404", async () => {
+  test("of an unknown object returns 404", async () => {
     expect(await server.send("GET", SCALE)).toMatchObject({
       code: 404,
       body: { message: 'widgets.test.io "w" not found' },
     });
   });
 
-  test("of a kind without one: 404", async () => {
+  test("of a kind without a scale returns 404", async () => {
     expect((await server.send("GET", "/api/v1/namespaces/default/pods/p/scale")).code).toBe(404);
   });
 });
@@ -86,7 +86,7 @@ describe("a change of the scale", () => {
   test.each([
     { name: "PUT", method: "PUT", body: { metadata: { name: "w" }, spec: { replicas: 5 } } },
     { name: "a merge patch", method: "PATCH", body: { spec: { replicas: 5 } } },
-  ])("by $name sets the number alone", async ({ method, body }) => {
+  ])("by $name sets only the number of replicas", async ({ method, body }) => {
     await putWidget({ spec: { size: 1, replicas: 3 }, status: { replicas: 3 } });
     const answer = await server.send(method, SCALE, { body });
     expect([answer.code, answer.body]).toMatchObject([
@@ -105,7 +105,7 @@ describe("a change of the scale", () => {
     });
   });
 
-  test("operations are applied to the scale", async () => {
+  test("applies JSON patch operations to the scale", async () => {
     await putWidget({ spec: { replicas: 3 } });
     const body = [
       { op: "test", path: "/kind", value: "Scale" },
@@ -116,14 +116,14 @@ describe("a change of the scale", () => {
     expect([answer.code, answer.body["spec"]]).toEqual([200, { replicas: 4 }]);
   });
 
-  test("makes the objects of its path where they are missing", async () => {
+  test("creates missing parent objects of the replicas path", async () => {
     await putWidget({});
     const body = { metadata: { name: "w" }, spec: { replicas: 5 } };
     expect((await server.send("PUT", SCALE, { body })).code).toBe(200);
     expect(server.stored("test.io/widgets", "w")?.["spec"]).toEqual({ replicas: 5, color: "red" });
   });
 
-  test("of a named version", async () => {
+  test("of an outdated version fails with 409", async () => {
     await putWidget({ spec: { replicas: 3 } });
     const metadata = { name: "w", resourceVersion: versionOf() };
     const body = { metadata, spec: { replicas: 5 } };
@@ -170,7 +170,7 @@ describe("a change of the scale", () => {
     expect([answer.code, answer.body.message]).toEqual([code, message]);
   });
 
-  test("a strategic merge patch is what kubectl patch sends for a built-in kind", async () => {
+  test("accepts a strategic merge patch of a built-in kind, as kubectl sends", async () => {
     const template = {
       metadata: { labels: { a: "b" } },
       spec: { containers: [{ name: "c", image: "i" }] },
@@ -189,14 +189,14 @@ describe("a change of the scale", () => {
     });
   });
 
-  test("a strategic merge patch of a custom resource: 415", async () => {
+  test("rejects a strategic merge patch of a custom resource with 415", async () => {
     const contentType = "application/strategic-merge-patch+json";
     expect((await server.send("PATCH", SCALE, { body: {}, contentType })).code).toBe(415);
   });
 });
 
 describe("admission", () => {
-  test("sees Scales, before and after", async () => {
+  test("receives the Scale before and after the change", async () => {
     await putWidget({ spec: { replicas: 3 } });
     await server.send("PATCH", SCALE, { body: { spec: { replicas: 5 } } });
     const request = {
@@ -212,7 +212,7 @@ describe("admission", () => {
     ]);
   });
 
-  test("may change the number", async () => {
+  test("may change the number of replicas", async () => {
     await putWidget({ spec: { replicas: 3 } });
     server.webhooks.change = (scale) => {
       scale["spec"] = { replicas: 9 };

@@ -42,7 +42,7 @@ function claimsOf({ body }: Answer): Fields {
 }
 
 describe("a token", () => {
-  test("lasts an hour and is for this server unless something else is asked for", async () => {
+  test("lasts an hour and is for this server by default", async () => {
     const answer = await request({});
     expect([answer.code, answer.body]).toEqual([
       201,
@@ -100,7 +100,7 @@ describe("a token", () => {
   });
 });
 
-describe("refusals", () => {
+describe("rejections", () => {
   const pod = { kind: "Pod", apiVersion: "v1", name: "p" };
 
   test.each([
@@ -177,7 +177,7 @@ describe("refusals", () => {
   });
 });
 
-test("admission sees the request and may change it", async () => {
+test("admission receives the request and may change it", async () => {
   server.webhooks.change = (object) => {
     object["spec"] = { expirationSeconds: 700 };
   };

@@ -28,7 +28,7 @@ async function isWhole(waiting: Budget): Promise<boolean> {
   return reserved;
 }
 
-test("a watch begins with its head", () => {
+test("begins with the response head", () => {
   const { response } = open();
   expect(response.head).toEqual({
     code: 200,
@@ -37,7 +37,7 @@ test("a watch begins with its head", () => {
   expect([response.headersSent, response.unreadMs]).toEqual([true, 30]);
 });
 
-test("a client that left before has an ended watch without a head", () => {
+test("has ended without a head if the client disconnected before", () => {
   const response = new FakeResponse();
   response.destroy();
   const stream = new WatchStream(response.asServerResponse, {
@@ -48,7 +48,7 @@ test("a client that left before has an ended watch without a head", () => {
   expect([stream.signal.aborted, response.headersSent, response.text]).toEqual([true, false, ""]);
 });
 
-test("what is long is written in pieces, nothing at all for no text", async () => {
+test("writes long text in chunks, and nothing for an empty text", async () => {
   const { response, stream, waiting } = open();
   stream.write("");
   stream.write(Buffer.alloc(PIECE + 1, "a"));
@@ -60,7 +60,7 @@ test("what is long is written in pieces, nothing at all for no text", async () =
 });
 
 describe("a client that does not read", () => {
-  test("is behind once too much waits for it, and no longer when it has read", async () => {
+  test("is behind when too much is pending, until it has read", async () => {
     const { response, stream } = open({ slow: true });
     stream.write(Buffer.alloc(BACKLOG, "a"));
     expect(stream.isBehind).toBe(false);
@@ -97,7 +97,7 @@ describe("a client that does not read", () => {
     expect(await isWhole(waiting)).toBe(true);
   });
 
-  test("gets the rest at the end when that is little", async () => {
+  test("receives a small remainder at the end", async () => {
     const { response, stream } = open({ slow: true });
     stream.write(Buffer.alloc(2 * PIECE + 1, "a"));
     stream.end();
@@ -108,7 +108,7 @@ describe("a client that does not read", () => {
     expect([response.text.length, response.writableFinished]).toEqual([2 * PIECE + 1, true]);
   });
 
-  test("that leaves gives back what waited, once", async () => {
+  test("releases its pending bytes once when it disconnects", async () => {
     const { response, stream, waiting } = open({ slow: true, budget: 100 });
     waiting.spend(50);
     stream.write("x".repeat(60));
@@ -122,7 +122,7 @@ describe("a client that does not read", () => {
     expect(waiting.isSpent).toBe(true);
   });
 
-  test("that leaves wakes whoever waits for it", async () => {
+  test("unblocks pending waits when it disconnects", async () => {
     const { response, stream } = open({ slow: true });
     stream.write(Buffer.alloc(PIECE + 1, "a"));
     const drained = stream.waitUntilDrained();
@@ -132,7 +132,7 @@ describe("a client that does not read", () => {
 });
 
 describe("work that writes", () => {
-  test("is done when the client has read, with a part of its user's budget", async () => {
+  test("runs when the client has read, with a reservation from its user's budget", async () => {
     const { response, stream, waiting } = open({ slow: true, budget: 100 });
     stream.write(Buffer.alloc(PIECE, "a"));
     const done: boolean[] = [];
@@ -147,13 +147,13 @@ describe("work that writes", () => {
     expect([done, waiting.isSpent]).toEqual([[true], false]);
   });
 
-  test("gives its part back when it fails", async () => {
+  test("releases its reservation when it fails", async () => {
     const { stream, waiting } = open({ budget: 100 });
     await expect(stream.withRoom(100, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(waiting.isSpent).toBe(false);
   });
 
-  test("is not done where the watch ends before", async () => {
+  test("does not run if the watch ends before", async () => {
     const { stream, waiting } = open({ budget: 100 });
     waiting.spend(100);
     let isDone = false;

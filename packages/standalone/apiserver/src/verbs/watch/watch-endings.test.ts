@@ -28,7 +28,7 @@ async function removeDefinition(): Promise<void> {
   await server.deps.store.write((transaction) => transaction.remove(address, widgetDefinition()));
 }
 
-describe("refusals", () => {
+describe("rejections", () => {
   const PROBLEM =
     "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
 
@@ -57,7 +57,7 @@ describe("refusals", () => {
     expect(response.headersSent).toBe(false);
   });
 
-  test("a refused option is named as a cause of ListOptions", async () => {
+  test("a rejected option is named as a cause of ListOptions", async () => {
     const { done } = server.watch(`${WATCH}&sendInitialEvents=false`);
     await expect(done).rejects.toMatchObject({
       details: {
@@ -68,7 +68,7 @@ describe("refusals", () => {
     });
   });
 
-  test("a revision that is compacted: 410", async () => {
+  test("a compacted revision fails with 410", async () => {
     const asked: unknown[] = [];
     server.deps.store.changesAfter = (scope, after) => {
       asked.push([scope, after]);
@@ -79,7 +79,7 @@ describe("refusals", () => {
     expect(asked).toEqual([[{ bucket: "/configmaps", namespace: "default" }, 2]]);
   });
 
-  test("more watches than one user may have: 429, until one of them ends", async () => {
+  test("watches beyond the user's limit fail with 429 until one ends", async () => {
     const few = await startTestServer({ limits: { watches: 1 } });
     const first = few.watch(WATCH);
     await runTurns();
@@ -92,8 +92,8 @@ describe("refusals", () => {
   });
 });
 
-describe("the end", () => {
-  test("the client leaves: nothing is logged, and nothing follows the store any more", async () => {
+describe("the end of a watch", () => {
+  test("on client disconnect logs nothing and removes the store listener", async () => {
     const { response, done } = server.watch(WATCH);
     await runTurns();
     response.destroy();
@@ -101,14 +101,14 @@ describe("the end", () => {
     expect(server.logged).toEqual([]);
   });
 
-  test("the client has left before: nothing is sent", async () => {
+  test("sends nothing if the client disconnected before", async () => {
     const response = new FakeResponse();
     response.destroy();
     await server.watch(WATCH, {}, response).done;
     expect(response.headersSent).toBe(false);
   });
 
-  test("the server stops", async () => {
+  test("closes the response when the server stops", async () => {
     const { response, done } = server.watch(WATCH);
     await runTurns();
     server.stop();
@@ -116,7 +116,7 @@ describe("the end", () => {
     expect([response.writableEnded, server.logged]).toEqual([true, []]);
   });
 
-  test("the definition of the kind is removed; a change of it is no end", async () => {
+  test("follows the removal of the kind's definition, not its change", async () => {
     await server.put(DEFINITIONS, widgetDefinition());
     const { response, done } = server.watch(WIDGETS);
     const maps = server.watch(WATCH);
@@ -129,7 +129,7 @@ describe("the end", () => {
     expect([response.writableEnded, maps.response.writableEnded]).toEqual([true, false]);
   });
 
-  test("a failure ends the watch and is logged", async () => {
+  test("follows a failure, which is logged", async () => {
     await server.put("configmaps", aConfigMap());
     const { store } = server.deps;
     const list = store.list.bind(store);
@@ -145,7 +145,7 @@ describe("the end", () => {
     ]);
   });
 
-  test("a log that is compacted while the client is behind ends in an ERROR event", async () => {
+  test("sends an ERROR event if the log is compacted while the client is behind", async () => {
     const from = revision();
     await server.put("configmaps", aConfigMap());
     const { store } = server.deps;
@@ -183,7 +183,7 @@ describe("a client that does not read", () => {
     });
   }
 
-  test("is sent what it missed from the log, once each and in order", async () => {
+  test("receives missed events from the log, once each and in order", async () => {
     const response = new FakeResponse({ slow: true });
     server.watch(`${WATCH}&resourceVersion=${revision()}`, {}, response);
     await runTurns();
@@ -206,7 +206,7 @@ describe("a client that does not read", () => {
     ]);
   });
 
-  test("gets the objects that exist a chunk at a time", async () => {
+  test("receives the existing objects in chunks", async () => {
     for (let count = 0; count < 6; count += 1) {
       await server.put("configmaps", aConfigMap({ name: `m${String(count)}` }, LONG));
     }
@@ -223,7 +223,7 @@ describe("a client that does not read", () => {
     expect(Math.max(...response.pieces)).toBeLessThanOrEqual(64 * 1024);
   });
 
-  test("is cut off at the end when too much is left", async () => {
+  test("is cut off at the end when too much is pending", async () => {
     const response = new FakeResponse({ slow: true });
     const { done } = server.watch(`${WATCH}&resourceVersion=${revision()}`, {}, response);
     await runTurns();
@@ -238,7 +238,7 @@ describe("a client that does not read", () => {
     expect([response.destroyed, response.writableEnded]).toEqual([true, false]);
   });
 
-  test("delays other watches of its user, and nobody else's", async () => {
+  test("delays other watches of its user, not those of other users", async () => {
     const small = await startTestServer({ limits: { unsentBytes: 100_000 } });
     const from = String(small.deps.store.revision());
     const slow = new FakeResponse({ slow: true });

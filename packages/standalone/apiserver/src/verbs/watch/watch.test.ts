@@ -46,7 +46,7 @@ async function remove(name: string): Promise<void> {
   await server.send("DELETE", `${MAPS}/${name}`);
 }
 
-describe("beginning", () => {
+describe("the start of a watch", () => {
   beforeEach(async () => {
     await server.put("configmaps", aConfigMap({ name: "b" }), aConfigMap({ name: "a" }));
     await server.put("configmaps", aConfigMap({ name: "a", namespace: "other" }));
@@ -89,12 +89,12 @@ describe("beginning", () => {
     expect([watch.response.headersSent, watch.response.unreadMs]).toEqual([true, 30_000]);
   });
 
-  test("an event is the object as it is stored", async () => {
+  test("sends an object as stored", async () => {
     const [event] = await eventsOf(server.watch(`${WATCH}&fieldSelector=metadata.name%3Da`), 1);
     expect(event).toEqual({ type: "ADDED", object: server.stored("configmaps", "a") });
   });
 
-  test("from a revision on, what came after it is sent in its order, and then what happens", async () => {
+  test("sends later changes in order from a revision, and then new ones", async () => {
     const from = revision();
     await server.put("configmaps", aConfigMap({ name: "c" }));
     await server.put("configmaps", aConfigMap({ name: "a" }, { k: "2" }));
@@ -109,7 +109,7 @@ describe("beginning", () => {
     expect(revisions).toEqual([1, 2, 3, 4, 5].map((step) => Number(from) + step));
   });
 
-  test("a revision that is still to come is waited for", async () => {
+  test("waits for a future revision", async () => {
     const watch = server.watch(`${WATCH}&resourceVersion=${String(Number(revision()) + 2)}`);
     await runTurns();
     for (const name of ["x", "y", "z"]) {
@@ -118,14 +118,14 @@ describe("beginning", () => {
     expect(printed(await eventsOf(watch, 1))).toEqual(["ADDED z"]);
   });
 
-  test("of changes that come together, those after the revision are sent", async () => {
+  test("sends only the changes of a batch that follow the revision", async () => {
     const watch = server.watch(`${WATCH}&resourceVersion=${String(Number(revision()) + 1)}`);
     await runTurns();
     await server.put("configmaps", aConfigMap({ name: "x" }), aConfigMap({ name: "y" }));
     expect(printed(await eventsOf(watch, 1))).toEqual(["ADDED y"]);
   });
 
-  test("a change while the objects are sent is not lost and not sent twice", async () => {
+  test("sends a change during the initial list exactly once", async () => {
     const watch = server.watch(WATCH);
     const written = server.put("configmaps", aConfigMap({ name: "c" }));
     await written;
@@ -135,7 +135,7 @@ describe("beginning", () => {
 });
 
 describe("selectors", () => {
-  test("entering is ADDED, leaving is DELETED with the state before and the revision of the change", async () => {
+  test("an object is ADDED when it matches, and DELETED with its previous state when it stops", async () => {
     await server.put("configmaps", aConfigMap({ name: "in", labels: { l: "1" } }, { k: "old" }));
     const watch = server.watch(`${WATCH}&labelSelector=l&resourceVersion=${revision()}`);
     await runTurns();
@@ -154,7 +154,7 @@ describe("selectors", () => {
     });
   });
 
-  test("a name among others, whose changes nobody sees", async () => {
+  test("a single name, without changes of other names", async () => {
     const path = "/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Da";
     const watch = server.watch(`${path}&resourceVersion=${revision()}`);
     await runTurns();
@@ -172,11 +172,11 @@ describe("selectors", () => {
   });
 });
 
-describe("forms", () => {
+describe("representations", () => {
   const PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
   const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-  test("metadata alone", async () => {
+  test("metadata only", async () => {
     await server.put("configmaps", aConfigMap({ name: "a" }));
     const watch = server.watch(WATCH, { accept: PARTIAL });
     await eventsOf(watch, 1);
@@ -218,7 +218,7 @@ describe("forms", () => {
     expect(row?.object && { kind: (row.object as KubeObject).kind }).toEqual(want);
   });
 
-  test("each watch gets its own form and kind of the same change", async () => {
+  test("each watch gets its own representation of the same change", async () => {
     await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
     const from = revision();
     const open = (version: string, accept?: string, query = "") =>
@@ -257,7 +257,7 @@ describe("forms", () => {
 describe("bookmarks", () => {
   const BOOKMARKS = `${WATCH}&allowWatchBookmarks=true`;
 
-  test("are sent each minute and 2 s before the end, which is the end of the answer", async () => {
+  test("are sent each minute and 2 s before the response ends", async () => {
     const watch = server.watch(`${BOOKMARKS}&timeoutSeconds=90&resourceVersion=${revision()}`);
     await runTurns();
     expect(server.clock.dueMs).toEqual([60_000]);
@@ -291,7 +291,7 @@ describe("bookmarks", () => {
     expect([watch.response.text, watch.response.writableEnded]).toEqual(["", true]);
   });
 
-  test("name the revision of the store although nothing was sent", async () => {
+  test("contain the revision of the store although no event was sent", async () => {
     const watch = server.watch(`${BOOKMARKS}&resourceVersion=${revision()}`);
     await runTurns();
     await server.put("pods", aPod("p"));
@@ -301,7 +301,7 @@ describe("bookmarks", () => {
     ]);
   });
 
-  test("a watch lasts half an hour unless it says for how long", async () => {
+  test("a watch lasts half an hour unless it specifies a timeout", async () => {
     const watch = server.watch(`${WATCH}&timeoutSeconds=0`);
     await runTurns();
     await server.clock.advance(1_799_999);
@@ -323,7 +323,7 @@ describe("bookmarks", () => {
 });
 
 describe("strict watch behavior", () => {
-  test("bookmarks follow news only, watches last as long as the behavior says, and a place may be forgotten", async () => {
+  test("sends bookmarks only after events, limits the duration and may expire a revision", async () => {
     const strict = await startTestServer({
       watchBehavior: {
         sendsIdleBookmarks: false,

@@ -13,7 +13,7 @@ test.each<{ name: string; disk: number; want: number }>([
   expect(claimCapacityBytes(disk * GIBIBYTE)).toBe(want * GIBIBYTE);
 });
 
-test("nothing is left where older claims promise more than there is", () => {
+test("nothing is free if older claims promise more than the disk size", () => {
   expect(freeClaimBytes({ diskBytes: GIBIBYTE, promisedBytes: 9 * GIBIBYTE })).toBe(0);
 });
 
@@ -28,6 +28,6 @@ test.each<{ name: string; volume: ReturnType<typeof aVolume>; want: number }>([
     want: 0,
   },
   { name: "nothing of no size", volume: aVolume("Bound", { capacity: {} }), want: 0 },
-])("of volumes $name is counted as promised", ({ volume, want }) => {
+])("counts as promised: $name", ({ volume, want }) => {
   expect(sumPromisedBytes([volume])).toBe(want * GIBIBYTE);
 });

@@ -27,13 +27,13 @@ function planned(change: Partial<ClaimFacts> = {}): readonly string[] {
   return planClaim(facts(change)).map(shown);
 }
 
-test("a claim that has its volume keeps it, whatever was promised before there was a limit", () => {
+test("a claim with a volume retains it even beyond the capacity limit", () => {
   const claimCapacity = { diskBytes: GIBIBYTE, promisedBytes: 50 * GIBIBYTE };
   const made = planned({ claimCapacity, volume: aVolume("Pending") });
   expect(made).toEqual(["createStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"]);
 });
 
-test("a claim that a pod waits for gets a volume of its own", () => {
+test("a claim that a pod waits for gets a new volume", () => {
   const [action] = planClaim(facts());
   expect(action).toEqual({
     kind: "createVolume",
@@ -272,14 +272,14 @@ describe("a claim with a volume", () => {
       spec: { accessModes: ["ReadOnlyMany"] },
       want: "incompatible accessMode",
     },
-  ])("does not take one that is $name", ({ spec, want }) => {
+  ])("does not bind a volume that is $name", ({ spec, want }) => {
     const volume = { ...available, spec: { ...available.spec, ...spec } };
     expect(planned({ claim: named, volume })).toEqual([
       `VolumeMismatch: Cannot bind to requested volume "${HANDLE}": ${want}`,
     ]);
   });
 
-  test("tells how much it has, and as what its storage is made", () => {
+  test("reports its capacity, and creates storage of the volume's mode", () => {
     const plan = planClaim(facts({ volume: aVolume("Pending", { volumeMode: "Block" }) }));
     expect(plan).toContainEqual({
       kind: "createStorage",
@@ -293,7 +293,7 @@ describe("a claim with a volume", () => {
   });
 });
 
-describe("fields that an object need not have", () => {
+describe("optional fields", () => {
   const without = <T extends object>(whole: T, name: keyof T): T =>
     // All members but one that need not be there.
     Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name)) as T;
@@ -364,7 +364,7 @@ describe("fields that an object need not have", () => {
       storageClass: aClass({ reclaimPolicy: "Retain" }),
       policy: "Retain",
     },
-  ])("$name makes volumes of policy $policy", ({ storageClass, policy }) => {
+  ])("$name creates volumes with policy $policy", ({ storageClass, policy }) => {
     const [action] = planClaim(facts({ storageClass }));
     expect(action).toMatchObject({ volume: { spec: { persistentVolumeReclaimPolicy: policy } } });
   });

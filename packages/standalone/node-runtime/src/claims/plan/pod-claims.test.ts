@@ -135,7 +135,7 @@ test.each([
   // It is begun first.
   { name: "30 s", afterMs: 30_000, selected: false, problems: [], requeueAfterMs: undefined },
 ])(
-  "a claim that is begun ($selected) is told of $name after pod and claim are there",
+  "a claim whose provisioning has begun ($selected) is checked $name after creation",
   ({ afterMs, selected, problems, requeueAfterMs }) => {
     const claim = selected ? aClaim() : NEW;
     const pod = {
@@ -155,7 +155,7 @@ test.each([
   },
 );
 
-test("a pod that will wait all the same begins no claim", () => {
+test("a pod with another missing claim does not begin provisioning", () => {
   const volumes = ["data", "none"].map((claimName) => ({
     name: claimName,
     persistentVolumeClaim: { claimName },
@@ -173,7 +173,7 @@ test("a pod that will wait all the same begins no claim", () => {
   });
 });
 
-test("a pod without claims goes", () => {
+test("a pod without claims may start", () => {
   const none = (): undefined => undefined;
   const lookup = { findClaim: none, findClass: none, findVolume: none };
   expect(planPodClaims(aPod(), lookup, 0)).toEqual({ areBound: true, problems: [], toSelect: [] });

@@ -122,12 +122,12 @@ const VOLUMES: readonly {
   },
 ];
 
-describe("a volume shows", () => {
+describe("a volume contains", () => {
   test.each(VOLUMES)("$name", ({ volume, want }) => {
     expect(show({ name: "v", ...volume })).toEqual(want);
   });
 
-  test("tokens to the one user of the pod alone, or to its group", () => {
+  test("tokens for the pod's only user, or for its group", () => {
     const volume = {
       name: "v",
       projected: { sources: [{ serviceAccountToken: { path: "token" } }] },
@@ -143,14 +143,14 @@ describe("a volume shows", () => {
     expect(show(volume, { securityContext, containers })).toEqual(["token 644 token"]);
   });
 
-  test("files that the pod's group may read", () => {
+  test("files that the pod's group can read", () => {
     const volume = { name: "v", secret: { secretName: "secret", defaultMode: 0o400 } };
     expect(show(volume, { securityContext: { fsGroup: 108 } })).toEqual([
       "key 440 hidden undefined:108",
     ]);
   });
 
-  test("labels by name, quoted as Go quotes", () => {
+  test("labels sorted by name, quoted like Go strings", () => {
     const pod = aPodWith([]);
     const labels = { z: 'say "hi"\n', a: "\u0007\u000b\u001f\\" };
     const volume = { name: "v", downwardAPI: { items: [ONE_LABEL] } };
@@ -203,7 +203,7 @@ const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: s
   },
 ];
 
-test.each(REFUSED)("a volume is refused for $name", ({ volume, want }) => {
+test.each(REFUSED)("rejects a volume for $name", ({ volume, want }) => {
   expect(() => show({ name: "v", ...volume })).toThrow(
     expect.objectContaining({
       code: "RUNTIME_VOLUME_FAILED",
@@ -212,7 +212,7 @@ test.each(REFUSED)("a volume is refused for $name", ({ volume, want }) => {
   );
 });
 
-test("each object is named once, from whatever volume", () => {
+test("lists each referenced object once, from all volumes", () => {
   const pod = aPodWith([
     { name: "a", configMap: { name: "config" } },
     { name: "b", secret: { secretName: "secret" } },
@@ -229,7 +229,7 @@ test("each object is named once, from whatever volume", () => {
   ]);
 });
 
-test("a pod without volumes names no object and no token", () => {
+test("a pod without volumes references no object and no token", () => {
   const bare = aPod();
   expect(listVolumeReferences(bare)).toEqual([]);
   expect(listTokenSources(bare)).toEqual([]);
@@ -237,7 +237,7 @@ test("a pod without volumes names no object and no token", () => {
   expect(listVolumeReferences(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
 });
 
-test("each token is named by the volume that shows it", () => {
+test("lists the tokens of all volumes", () => {
   const [one, two] = [{ path: "one" }, { path: "two", audience: "vault" }];
   const pod = aPodWith([
     { name: "a", projected: { sources: [{ serviceAccountToken: one }, { secret: {} }] } },
@@ -253,7 +253,7 @@ test.each([
   { name: "the pod", volume: { downwardAPI: {} }, want: true },
   { name: "several", volume: { projected: {} }, want: true },
   { name: "an empty directory", volume: { emptyDir: {} }, want: false },
-])("a volume of $name is kept current: $want", ({ volume, want }) => {
+])("a volume of $name follows changes: $want", ({ volume, want }) => {
   expect(isApiBacked({ name: "v", ...volume })).toBe(want);
 });
 
@@ -274,7 +274,7 @@ test.each([
   expect(show({ name: "v", ...volume })).toEqual([]);
 });
 
-test("annotations are shown by name", () => {
+test("lists annotations by name", () => {
   const pod = aPodWith([]);
   const annotations = { z: "2", a: "1" };
   const items = [{ path: "x", fieldRef: { fieldPath: "metadata.annotations" } }];
@@ -288,7 +288,7 @@ test.each([
   { name: "a path of 4,095 bytes", path: `${"x/".repeat(2047)}y` },
   { name: "a name that begins with a dot", path: ".x" },
   { name: "a name with two dots in it", path: "a/..x" },
-])("a file may be at $name", ({ path }) => {
+])("accepts a file at $name", ({ path }) => {
   const configMap = { name: "config", items: [{ key: "b", path }] };
   expect(show({ name: "v", configMap })).toEqual([`${path} 644 B`]);
 });
@@ -296,14 +296,14 @@ test.each([
 test.each([
   { name: "a path of 4,096 bytes", path: `${"x/".repeat(2047)}yy` },
   { name: "a name that is a dot", path: "a/." },
-])("a file may not be at $name", ({ path }) => {
+])("rejects a file at $name", ({ path }) => {
   const configMap = { name: "config", items: [{ key: "b", path }] };
   expect(() => show({ name: "v", configMap })).toThrow(
     expect.objectContaining({ code: "RUNTIME_VOLUME_FAILED" }),
   );
 });
 
-test("a name that a file's name begins with is no directory of it", () => {
+test("a common prefix of two file names is not a path collision", () => {
   const items = [
     { key: "b", path: "a" },
     { key: "b", path: "ab" },

@@ -14,7 +14,7 @@ function openWatches(bench: ReturnType<typeof createVolumeBench>): readonly stri
 }
 
 describe("an object of a pod", () => {
-  test("is watched by its name while some pod has it, once for all of them", () => {
+  test("is watched by name while a pod references it, with one watch for all pods", () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     objects.hold("1", "ns", [C, D]);
@@ -31,7 +31,7 @@ describe("an object of a pod", () => {
     expect(openWatches(bench)).toEqual([]);
   });
 
-  test("tells its pods alone of its changes", async () => {
+  test("reports its changes only to its own pods", async () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     bench.put(aConfigMap("c", { key: "1" }));
@@ -49,7 +49,7 @@ describe("an object of a pod", () => {
     expect(told).toEqual(["1"]);
   });
 
-  test("that the API server does not tell of is an error in the end", async () => {
+  test("throws after a timeout if the watch never syncs", async () => {
     const clock = createFakeClock();
     const silent = Object.assign(createFakeCache<KubeObject>(), {
       start: () => undefined,
@@ -73,14 +73,14 @@ describe("an object of a pod", () => {
     await timeout;
   });
 
-  test("that no pod holds is not read", async () => {
+  test("is not read if no pod references it", async () => {
     const bench = createVolumeBench();
     bench.put(aConfigMap("c", { key: "1" }));
     expect(await bench.deps.objects.read("ns", C)).toBeUndefined();
     expect(bench.watches.size).toBe(0);
   });
 
-  test("of another namespace is another one", async () => {
+  test("of another namespace is a different object", async () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     bench.put(aConfigMap("c", { key: "1" }));
@@ -91,14 +91,14 @@ describe("an object of a pod", () => {
     expect((await objects.read("ns", C))?.size).toBe(1);
   });
 
-  test("leaves no timer behind once it is read", async () => {
+  test("leaves no timer after a read", async () => {
     const bench = createVolumeBench();
     bench.deps.objects.hold("1", "ns", [C]);
     await bench.deps.objects.read("ns", C);
     expect(bench.clock.dueMs).toEqual([]);
   });
 
-  test("is no longer watched when the node stops", () => {
+  test("is not watched after the node stops", () => {
     const stop = new AbortController();
     const bench = createVolumeBench(stop.signal);
     bench.deps.objects.hold("1", "ns", [C]);

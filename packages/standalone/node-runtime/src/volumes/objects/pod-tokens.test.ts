@@ -23,7 +23,7 @@ test.each([
   expect(replaceAtMs({ text: "t", expiresMs: 5000 + lifeMs }, 5000)).toBe(want);
 });
 
-describe("tokens", () => {
+describe("tokens of a pod", () => {
   let clock: ReturnType<typeof createFakeClock>;
   let log: ReturnType<typeof createFakeLogger>;
   let requests: Parameters<RequestToken>[1][];
@@ -46,7 +46,7 @@ describe("tokens", () => {
     tokens = createPodTokens(request, { clock, log });
   });
 
-  test("are for an hour and the API server where the volume says nothing else", async () => {
+  test("are valid for an hour and for the API server by default", async () => {
     await findToken();
     await findToken({ audience: "vault", expirationSeconds: 600 });
     expect(requests).toStrictEqual([
@@ -55,7 +55,7 @@ describe("tokens", () => {
     ]);
   });
 
-  test("are requested once for each audience and life, and again when they are due", async () => {
+  test("are requested once for each audience and lifetime, and again when due", async () => {
     expect(await findToken()).toBe("token 1");
     expect(await findToken({ audience: "vault" })).toBe("token 2");
     await clock.advance(0.8 * HOUR_MS - 1);
@@ -65,7 +65,7 @@ describe("tokens", () => {
     expect(await findToken()).toBe("token 3");
   });
 
-  test("are due when the first of the pod's is", async () => {
+  test("are due with the earliest of the pod's tokens", async () => {
     expect(tokens.dueMs(UID)).toBeUndefined();
     await findToken();
     await clock.advance(1000);
@@ -78,7 +78,7 @@ describe("tokens", () => {
     expect(tokens.dueMs("another")).toBeUndefined();
   });
 
-  test("are forgotten with their pod", async () => {
+  test("are deleted with their pod", async () => {
     await findToken();
     tokens.forget("another");
     expect(await findToken()).toBe("token 1");
@@ -87,7 +87,7 @@ describe("tokens", () => {
     expect(await findToken()).toBe("token 2");
   });
 
-  test("serve until their end while the API server refuses new ones every ten seconds", async () => {
+  test("remain usable until they expire, while failed requests are retried every ten seconds", async () => {
     await findToken();
     refusal = new Error("not now");
     await clock.advance(0.8 * HOUR_MS);
@@ -110,14 +110,14 @@ describe("tokens", () => {
     await expect(findToken()).rejects.toThrow("not now");
   });
 
-  test("fail at the very moment at which the last one ends", async () => {
+  test("fail at the moment when the last one expires", async () => {
     await findToken();
     refusal = new Error("not now");
     await clock.advance(HOUR_MS);
     await expect(findToken()).rejects.toThrow("not now");
   });
 
-  test("that were never given out are an error", async () => {
+  test("cause an error if no token was issued", async () => {
     refusal = new Error("not now");
     await expect(findToken()).rejects.toThrow("not now");
     expect([tokens.dueMs(UID), log.lines]).toEqual([undefined, []]);
@@ -133,7 +133,7 @@ function serverThatAnswers(status: unknown) {
   return { requests, request: createTokenRequester({ requestRaw }) };
 }
 
-test("a token is asked for the pod's account, bound to the pod", async () => {
+test("requests a token for the pod's account, bound to the pod", async () => {
   const status = { token: "t", expirationTimestamp: "2026-11-22T10:00:00Z" };
   const { requests, request } = serverThatAnswers(status);
   const token = await request(aPodWith([]), { audience: "x", expirationSeconds: 600 });
@@ -156,7 +156,7 @@ test("a token is asked for the pod's account, bound to the pod", async () => {
 });
 
 test.each([{}, { token: "t" }, { token: "t", expirationTimestamp: "soon" }])(
-  "an answer without a token or its end is an error: %o",
+  "rejects a response without a token or expiry: %o",
   async (status) => {
     const { request } = serverThatAnswers(status);
     await expect(request(aPodWith([]), { expirationSeconds: 600 })).rejects.toMatchObject({
@@ -168,7 +168,7 @@ test.each([{}, { token: "t" }, { token: "t", expirationTimestamp: "soon" }])(
 test.each([
   { seconds: 3600, want: 2880 },
   { seconds: 7 * 24 * 3600, want: 24 * 3600 },
-])("a token of $seconds s is replaced after $want s", ({ seconds, want }) => {
+])("replaces a token of $seconds s after $want s", ({ seconds, want }) => {
   expect(replaceAtMs({ text: "", expiresMs: 5000 + seconds * 1000 }, 5000)).toBe(
     5000 + want * 1000,
   );

@@ -42,7 +42,7 @@ const POD = aPodWith([{ name: "v", emptyDir: { sizeLimit: "10Mi" } }], {
   ],
 });
 
-test("a volume without a wall, logs and changed files are measured, and the pod is ended with both numbers", async () => {
+test("measures volumes without a hard limit, logs and changed files, and reports both numbers", async () => {
   const stop = new AbortController();
   const bench = benchOf(POD, stop);
   bench.disk.setUsed(VOLUME, 10 * MI);
@@ -62,7 +62,7 @@ test("a volume without a wall, logs and changed files are measured, and the pod 
   stop.abort();
 });
 
-test("trees are walked once a minute while nothing is written, and not at all without pods", async () => {
+test("walks directory trees once a minute while idle, and never without pods", async () => {
   const stop = new AbortController();
   const bench = benchOf(POD, stop);
   await pass(bench, 58);
@@ -77,7 +77,7 @@ test("trees are walked once a minute while nothing is written, and not at all wi
   for (const one of [stop, idleStop]) one.abort();
 });
 
-test("a volume with a wall says itself how full it is", async () => {
+test("reads the usage of a volume with a hard limit from its file system", async () => {
   const stop = new AbortController();
   const bench = benchOf(aPodWith([{ name: "v", emptyDir: {} }]), stop);
   await bench.disk.mountImage(VOLUME, {
@@ -91,7 +91,7 @@ test("a volume with a wall says itself how full it is", async () => {
   stop.abort();
 });
 
-test("a failure to measure is told, and tried again", async () => {
+test("logs a failed measurement and retries", async () => {
   const stop = new AbortController();
   const bench = benchOf(POD, stop);
   bench.disk.usedBytes = () => Promise.reject(new Error("du is gone"));
@@ -103,7 +103,7 @@ test("a failure to measure is told, and tried again", async () => {
   stop.abort();
 });
 
-test("a pod that makes a claim grow on a full disk is evicted, and what it wrote is forgiven", async () => {
+test("evicts a pod that grows a claim on a full disk, and resets the growth", async () => {
   const bench = createVolumeBench();
   const pods = createFakeCache<Pod>();
   pods.put(POD);
@@ -130,7 +130,7 @@ test("a pod that makes a claim grow on a full disk is evicted, and what it wrote
   expect(bench.log.lines).toMatchObject([{ level: "warn", fields: { uid: UID } }]);
 });
 
-test("a pod over its own limit is evicted before one that only uses most, and nothing is forgiven", async () => {
+test("evicts a pod over its own limit before the largest pod, and resets no growth", async () => {
   const bench = createVolumeBench();
   const pods = createFakeCache<Pod>();
   const greedy = aPodWith([], { containers: [{ name: "main", image: "i" }] });

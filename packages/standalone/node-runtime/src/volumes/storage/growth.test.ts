@@ -12,13 +12,13 @@ function updateSizes(
   return Object.fromEntries(marks.updateSizes(new Map(Object.entries(sizes)), minute * MINUTE));
 }
 
-test("what was there at first has not grown, and what is new has grown from nothing", () => {
+test("existing data has not grown, and new data has grown from zero", () => {
   const marks = new GrowthTracker();
   expect(updateSizes(marks, { old: 50 }, 0)).toEqual({ old: 0 });
   expect(updateSizes(marks, { old: 55, made: 7 }, 1)).toEqual({ old: 5, made: 7 });
 });
 
-test("growth is that of the last half to whole hour", () => {
+test("counts the growth of the last half to whole hour", () => {
   const marks = new GrowthTracker();
   updateSizes(marks, { a: 0 }, 0);
   expect(updateSizes(marks, { a: 10 }, 29)).toEqual({ a: 10 });
@@ -27,14 +27,14 @@ test("growth is that of the last half to whole hour", () => {
   expect(updateSizes(marks, { a: 25 }, 93)).toEqual({ a: 0 });
 });
 
-test("what was given back may not be written again for nothing", () => {
+test("freed space does not offset new growth", () => {
   const marks = new GrowthTracker();
   updateSizes(marks, { a: 50 }, 0);
   expect(updateSizes(marks, { a: 10 }, 1)).toEqual({ a: 0 });
   expect(updateSizes(marks, { a: 40 }, 2)).toEqual({ a: 30 });
 });
 
-test("what was forgiven is counted from then", () => {
+test("counts growth from the last reset", () => {
   const marks = new GrowthTracker();
   updateSizes(marks, { a: 0 }, 0);
   updateSizes(marks, { a: 30 }, 1);

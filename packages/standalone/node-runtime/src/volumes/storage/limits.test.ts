@@ -38,7 +38,7 @@ function usage(volumes: Record<string, number>, containers: Record<string, numbe
   };
 }
 
-describe("a pod's limit on the disk", () => {
+describe("a pod's disk limit", () => {
   test.each([
     {
       name: "the default and its volumes' own",
@@ -52,7 +52,7 @@ describe("a pod's limit on the disk", () => {
   });
 });
 
-describe("a pod has to go", () => {
+describe("a pod is evicted", () => {
   test.each([
     {
       name: "for a volume over its size",
@@ -92,7 +92,7 @@ describe("on a disk that is nearly full", () => {
     ["much", usage({ free: 100 * MI }, { c0: MI })],
   ]);
 
-  test("the pod that uses most has to go, and is told the numbers", () => {
+  test("evicts the pod with the highest usage, and reports the numbers", () => {
     expect(selectVictim(usages, { sizeBytes: 10 * GI, freeBytes: 0.4 * GI })).toEqual({
       uid: "much",
       message:
@@ -100,11 +100,11 @@ describe("on a disk that is nearly full", () => {
     });
   });
 
-  describe("what outlives pods", () => {
+  describe("data that outlives pods", () => {
     const growth = new Map([['new data of claim volume "pvc-1"', 200 * MI]]);
     const writer = { ...usage({}), growth };
 
-    test("is charged to whoever makes it grow, before a neighbour that holds less", () => {
+    test("is charged to the pod that grows it, before a smaller pod", () => {
       const all = new Map([...usages, ["writer", writer]]);
       const victim = selectVictim(all, { sizeBytes: 10 * GI, freeBytes: 0 });
       expect(victim?.uid).toBe("writer");
@@ -113,7 +113,7 @@ describe("on a disk that is nearly full", () => {
       );
     });
 
-    test("ends nobody when the writers have gone, and all others together would not free enough", () => {
+    test("evicts no pod if the writers have ended and the others would not free enough", () => {
       expect(selectVictim(usages, { sizeBytes: 100 * GI, freeBytes: 0 })).toBeUndefined();
     });
   });
@@ -126,12 +126,12 @@ describe("on a disk that is nearly full", () => {
       disk: { sizeBytes: 10 * GI, freeBytes: 0 },
       of: new Map([["little", usage({ free: 63 * MI })]]),
     },
-  ])("nobody has to where $name", ({ disk, of }) => {
+  ])("evicts no pod where $name", ({ disk, of }) => {
     expect(selectVictim(of, disk)).toBeUndefined();
   });
 });
 
-describe("the trees are walked", () => {
+describe("walks of the directory trees", () => {
   const last = { atMs: 100_000, freeBytes: 50 * GI, headroomBytes: 2 * GI };
   test.each([
     { name: "at first", last: undefined, afterMs: 0, writtenBytes: 0, want: true },
@@ -180,13 +180,13 @@ test.each([
   [1536, "1.5Ki"],
   [12.34 * MI, "12.3Mi"],
   [3 * GI, "3Gi"],
-])("%d bytes are written as %s", (bytes, want) => {
+])("prints %d bytes as %s", (bytes, want) => {
   expect(printBytes(bytes)).toBe(want);
 });
 
 describe("a pod without volumes", () => {
   const bare = aPod();
-  test("may have the default on the disk, for its container's files", () => {
+  test("has the default disk limit for its container's files", () => {
     expect(findStorageLimit(bare)).toBe(DEFAULT_STORAGE_BYTES);
     expect(computeHeadroomBytes(bare, usage({}, { compute: GI }))).toBe(GI);
     expect(findLimitViolation(bare, usage({}, { compute: GI }))).toBeUndefined();
@@ -199,7 +199,7 @@ describe("a pod without volumes", () => {
 test.each([
   { name: "exactly its limit", small: 10 * MI, want: undefined },
   { name: "a byte more", small: 10 * MI + 1, want: "small" },
-])("a volume of a pod that holds $name: $want", ({ small, want }) => {
+])("the violation of a pod whose volume holds $name: $want", ({ small, want }) => {
   const violation = findLimitViolation(limited("1Gi"), usage({ small }));
   expect(/"(\w+)"/.exec(violation ?? "")?.[1]).toBe(want);
 });
@@ -207,14 +207,14 @@ test.each([
 test.each([
   { name: "no size", limit: "much" },
   { name: "zero", limit: "0" },
-])("a limit that is $name is none", ({ limit }) => {
+])("ignores a limit that is $name", ({ limit }) => {
   const pod = aPodWith([{ name: "small", emptyDir: { sizeLimit: limit } }]);
   expect(findLimitViolation(pod, usage({ small: GI }))).toBeUndefined();
   expect(computeHeadroomBytes(pod, usage({ small: GI }))).toBe(GI);
   expect(findLimitViolation(limited(limit), usage({}, { c0: GI }))).toBeUndefined();
 });
 
-test("a container's limit is for that container, and a limit of a part of a byte for a whole one", () => {
+test("applies a container's limit to that container, and rounds up to whole bytes", () => {
   const pod = limited("20Mi", "1Gi");
   expect(findLimitViolation(pod, usage({}, { c0: 20 * MI, c1: 500 * MI }))).toBeUndefined();
   expect(findLimitViolation(pod, usage({}, { c1: 1025 * MI }))).toContain("Container c1 (1Gi)");
@@ -223,7 +223,7 @@ test("a container's limit is for that container, and a limit of a part of a byte
   expect(findStorageLimit(small)).toBe(DEFAULT_STORAGE_BYTES + 2);
 });
 
-test("what grows weighs as what is held does, when a pod has to go", () => {
+test("growth counts like usage for evictions", () => {
   const disk = { sizeBytes: 10 * GI, freeBytes: 0 };
   const grown = { ...usage({}), growth: new Map([["new data", 64 * MI]]) };
   expect(selectVictim(new Map([["writer", grown]]), disk)?.uid).toBe("writer");
@@ -232,7 +232,7 @@ test("what grows weighs as what is held does, when a pod has to go", () => {
   expect(selectVictim(new Map(), disk)).toBeUndefined();
 });
 
-test("a pod has to go where the ends of all together free just enough", () => {
+test("evicts a pod if evicting all pods frees just enough", () => {
   const usages = new Map([
     ["one", usage({ free: 64 * MI })],
     ["other", usage({ free: 36 * MI })],

@@ -43,7 +43,7 @@ export function describeContainersContract(
       return id;
     };
 
-    test("a container is created, runs, and has ended; each with its time", async () => {
+    test("a container is created, runs and ends, with the time of each state", async () => {
       const id = await create(bench.runner);
       const created = await runtime.findContainer(id);
       expect(created).toMatchObject({ id, name: "main", attempt: 0, state: "CREATED" });
@@ -63,7 +63,7 @@ export function describeContainersContract(
       ]);
     });
 
-    test("what a running container writes beside its image is told by its name and labels", async () => {
+    test("reports the disk usage of a running container with its name and labels", async () => {
       const id = await start(bench.runner);
       const labels = (await runtime.findContainer(id))?.labels;
       await vi.waitFor(async () => {
@@ -76,7 +76,7 @@ export function describeContainersContract(
       expect(await runtime.listWrites()).toEqual([]);
     });
 
-    test("what programs end with is told", async () => {
+    test("reports the exit codes of containers", async () => {
       const failed = await start(bench.failing);
       const done = await start(bench.done, 1);
       await vi.waitFor(async () => {
@@ -93,7 +93,7 @@ export function describeContainersContract(
       }, SOON);
     });
 
-    test("a program that does not listen is killed when its grace is over", async () => {
+    test("kills a program that ignores the stop signal after its grace period", async () => {
       const id = await start(bench.stubborn);
       const stopping = runtime.stopContainer(id, 1);
       await bench.pass(1000);
@@ -101,14 +101,14 @@ export function describeContainersContract(
       expect(await runtime.findContainer(id)).toMatchObject({ state: "EXITED", exitCode: 137 });
     });
 
-    test("a container is started once, and each attempt is another", async () => {
+    test("starts a container only once, and each attempt is another container", async () => {
       const id = await start(bench.done);
       await expect(runtime.startContainer(id)).rejects.toMatchObject({ code: "CRI_FAILED" });
       await expect(create(bench.done)).rejects.toMatchObject({ code: "CRI_FAILED" });
       expect(await create(bench.done, 1)).not.toBe(id);
     });
 
-    test("none is created of a missing image or in a missing sandbox, or started in a stopped one", async () => {
+    test("rejects a missing image, a missing sandbox, and a start in a stopped sandbox", async () => {
       const sandbox = sandboxConfigFor(bench, "pod");
       const config = containerConfigFor(bench, bench.runner);
       const imageless = { ...config, image: "localhost/nobody/has:this" };
@@ -124,7 +124,7 @@ export function describeContainersContract(
       await expect(createAndStart()).rejects.toMatchObject({ code: "CRI_FAILED" });
     });
 
-    test("ending or removing what is gone is done; a running one is ended and removed", async () => {
+    test("stopping or removing a removed container succeeds; removing a running container ends it", async () => {
       const id = await start(bench.runner);
       await runtime.removeContainer(id);
       expect(await runtime.findContainer(id)).toBeUndefined();
@@ -136,7 +136,7 @@ export function describeContainersContract(
       });
     });
 
-    test("a program runs in a container, and what it says is told with its exit code", async () => {
+    test("runs a program in a container and returns its output with its exit code", async () => {
       const id = await start(bench.runner);
       expect(await runtime.execSync(id, bench.speaker, 10)).toEqual({
         exitCode: 3,
@@ -145,7 +145,7 @@ export function describeContainersContract(
       });
     });
 
-    test("what a program says is not taken when it is too much, which harms nothing else", async () => {
+    test("rejects a program's output that is too long, without effect on later programs", async () => {
       const id = await start(bench.runner);
       await expect(runtime.execSync(id, bench.chatterer, 10)).rejects.toMatchObject({
         code: "CRI_FAILED",
@@ -154,7 +154,7 @@ export function describeContainersContract(
       expect(await runtime.execSync(id, bench.speaker, 10)).toMatchObject({ exitCode: 3 });
     });
 
-    test("a program that takes too long is a time-out; none runs where nothing does", async () => {
+    test("a program that takes too long times out; programs in a stopped container fail", async () => {
       const id = await start(bench.runner);
       const waiting = expect(runtime.execSync(id, bench.sleeper, 1)).rejects.toMatchObject({
         code: "CRI_TIMED_OUT",
@@ -168,7 +168,7 @@ export function describeContainersContract(
       });
     });
 
-    test("a stream is opened at an address; the log of a running container is opened anew", async () => {
+    test("opens a stream at a URL, and reopens the log of a running container only", async () => {
       const id = await start(bench.runner);
       const streams = { tty: false, stdin: true, stdout: true, stderr: true };
       const url = await runtime.exec({ containerId: id, command: bench.speaker, ...streams });

@@ -55,7 +55,7 @@ describe("the network namespace", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
-  test("is named at DEL while it is the one of ADD", async () => {
+  test("is passed to DEL while it is the namespace of ADD", async () => {
     await world.putPod({ networks: "a" });
     await world.pass();
     await world.putPod({ networks: "" });
@@ -79,7 +79,7 @@ describe("the network namespace", () => {
       },
     },
     { name: "the machine was started anew", change: () => (world.bootId = "boot-2") },
-  ])("is not named at DEL when $name", async ({ change }) => {
+  ])("is not passed to DEL when $name", async ({ change }) => {
     await world.putPod({ networks: "a" });
     await world.pass();
     await world.putPod({ networks: "" });
@@ -89,7 +89,7 @@ describe("the network namespace", () => {
     expect(world.requests.at(-1)?.request).not.toHaveProperty("netnsPath");
   });
 
-  test("loses no NIC at detach when it is another one", async () => {
+  test("loses no NIC at detach when it differs from the namespace of ADD", async () => {
     await world.putPod({ networks: "a" });
     await world.pass();
     await world.putPod({ networks: "" });

@@ -53,7 +53,7 @@ test("passes from one attachment to another in any order, and back to the cluste
   expect(gateways()).toEqual(["10.0.0.1", "fd00::1"]);
 });
 
-test("an unreachable gateway fails the attachment and leaves the pod its route", async () => {
+test("an unreachable gateway fails the attachment, and the pod retains its route", async () => {
   const message = 'the kernel refused "route add default via 10.9.9.9 dev net1": ENETUNREACH';
   world.defaultRoutes.failNext("add", new AppError("PODNET_FAILED", { message }));
   expect(await ask(element("a", "net1", "10.9.9.9"))).toEqual({ code: "CNI_REQUEST_NOT_MET" });
@@ -90,7 +90,7 @@ test("a route that cannot be restored is reported and does not block the detach"
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("restores no routes in a pod that is over", async () => {
+test("does not restore routes in a pod that has ended", async () => {
   await ask(element("a", "net1", "10.1.0.1"));
   world.defaultRoutes.failNext("list", new Error("nobody asks"));
   await world.deletePod();

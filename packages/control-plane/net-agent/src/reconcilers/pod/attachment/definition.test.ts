@@ -18,7 +18,7 @@ async function putFile(name: string, config: unknown): Promise<void> {
   await world.files.writeAtomic(`${DEFINITIONS_DIR}/${name}`, text);
 }
 
-test("attaches as the file says, although other files are broken", async () => {
+test("attaches with the configuration in the file, although other files are broken", async () => {
   await putFile("00-broken.conf", "{");
   await putFile("10-blue.conflist", {
     cniVersion: "1.0.0",

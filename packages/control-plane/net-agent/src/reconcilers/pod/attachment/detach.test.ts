@@ -25,7 +25,7 @@ function lentBy(result: Omit<CniResult, "cniVersion">, request = REQUEST): unkno
   return buildBorrowedNic(request, { cniVersion: "1.0.0", ...result });
 }
 
-test("the NIC had the MAC and the addresses of the result", () => {
+test("the NIC has the MAC and the addresses of the result", () => {
   const ips = [{ interface: 1, address: "10.0.0.2/24" }, { address: "fd00::2/64" }];
   expect(lentBy({ interfaces: [HOST_NIC, NIC, OTHER_NIC], ips })).toEqual({
     name: "net1",
@@ -51,7 +51,7 @@ test.each([
     name: "of another NIC, nor that one's address",
     result: { interfaces: [OTHER_NIC], ips: [{ interface: 0, address: "10.0.0.2/24" }] },
   },
-])("the MAC is unknown: the result $name", ({ result }) => {
+])("the MAC is unknown: a result with a MAC $name", ({ result }) => {
   expect(lentBy(result)).toEqual({ name: "net1", addresses: [] });
 });
 
@@ -60,6 +60,6 @@ test("leaves a MAC unchanged that was not requested", () => {
   expect(lentBy({ interfaces: [NIC] }, { ...REQUEST, args })).not.toHaveProperty("mac");
 });
 
-test("knows only the name without a result", () => {
+test("has only a name without a result", () => {
   expect(buildBorrowedNic(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
 });

@@ -208,7 +208,7 @@ describe("device information", () => {
     expect(await world.files.list(`${DEVICE_INFO_DIR}/dp`)).toHaveLength(1);
   });
 
-  test("is what the plugins left after ADD", async () => {
+  test("contains the plugins' changes after ADD", async () => {
     const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
     let copied: string | undefined;
     await tell();

@@ -15,7 +15,7 @@ beforeEach(async () => {
   world.putNad({ namespace: "default", name: "shared" }, { type: "bridge", bridge: "br0" });
 });
 
-test("rejects it with all violations and the flags that allow them; an administrator's is attached", async () => {
+test("rejects a tenant's definition with all violations and flags; attaches an administrator's", async () => {
   const ipam = { type: "host-local", dataDir: "/etc" };
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0", ipam });
   await world.pass();
@@ -34,7 +34,7 @@ test("rejects it with all violations and the flags that allow them; an administr
   }
 });
 
-test("attaches it once it violates nothing", async () => {
+test("attaches the network once its definition has no violation", async () => {
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
@@ -93,7 +93,7 @@ test.each([
     },
     theirs: { ipam },
   },
-])("attaches one with $name", async ({ config, theirs = {} }) => {
+])("attaches a network with $name", async ({ config, theirs = {} }) => {
   world.readDefaultNetwork = () =>
     Promise.reject(new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "none" }));
   world.putNad(
@@ -107,7 +107,7 @@ test.each([
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("detaches an existing attachment whatever its definition names now", async () => {
+test("detaches an existing attachment whatever its definition contains now", async () => {
   world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
   await world.pass();
@@ -117,7 +117,7 @@ test("detaches an existing attachment whatever its definition names now", async 
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("attaches it nevertheless beside Multus", async () => {
+test("attaches a violating network beside Multus", async () => {
   world.enforcesPolicy = false;
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0" });
   await world.pass();
