@@ -55,7 +55,7 @@ describe("the registry of an image", () => {
     { registry: "https://index.docker.io/v1/", reference: "alpine", matchesWildcard: true },
     { registry: "docker.io", reference: "team/x", matchesWildcard: true },
     { registry: "docker.io/team", reference: "alpine", matchesWildcard: false },
-  ])("$registry for $reference: $fits", ({ registry, reference, matchesWildcard }) => {
+  ])("$registry for $reference: $matchesWildcard", ({ registry, reference, matchesWildcard }) => {
     const digest = reference.replace("@sha256:0", `@sha256:${"0".repeat(64)}`);
     expect(credentialsFor(digest, [withAuths({ [registry]: ME })])).toEqual(
       matchesWildcard ? [ME] : [],

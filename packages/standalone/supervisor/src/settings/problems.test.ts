@@ -67,7 +67,7 @@ test.each<{ requested: Partial<RequestedSettings>; want: string }>([
     requested: { apiAddress: "127.0.0.1" },
     want: "--api-address 127.0.0.1: pods cannot reach the API server at that address",
   },
-])("$asked is rejected: $want", ({ requested, want }) => {
+])("$requested is rejected: $want", ({ requested, want }) => {
   expect(problems(requested)).toBe(want);
 });
 
