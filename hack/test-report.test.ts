@@ -42,7 +42,7 @@ describe("tests that did not pass", () => {
       failure: "a.test.ts\n    Error: syntax",
     },
     {
-      name: "a test that fails for a missing program and for another reason",
+      name: "a test that fails because of a missing program and for another reason",
       file: { assertionResults: [failedBy(MISSING, "Error: no")] },
       failure: `a.test.ts: breaks\n    Error: ${NOT_POSSIBLE} ${WHY}\n    Error: no`,
     },
@@ -62,7 +62,7 @@ describe("tests that did not pass", () => {
       count: 1,
     },
     {
-      name: "tests after a hook that needs one",
+      name: "tests after a hook that needs a missing program",
       file: { status: "failed", message: MISSING, assertionResults: [SKIPPED, SKIPPED] },
       passed: 0,
       count: 2,

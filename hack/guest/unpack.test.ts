@@ -24,7 +24,7 @@ function packBy(...argv: readonly [string, ...string[]]): Buffer {
 test.each([
   { name: "gzip", given: gzipSync(TEXT) },
   { name: "xz", given: packBy("xz", "-c") },
-  { name: "lz4, as Linux is packed", given: packBy("lz4", "-lc") },
+  { name: "lz4 -l (the kernel's legacy format)", given: packBy("lz4", "-lc") },
   { name: "lz4", given: packBy("lz4", "-c") },
   { name: "zstd", given: zstdCompressSync(TEXT) },
   { name: "nothing", given: Buffer.from(TEXT) },

@@ -19,31 +19,31 @@ test.each([
     want: ["ssh", `--local-ssh-opts=${OPTION}`, "--local-ssh-opts=-v", "vm/web"],
   },
   {
-    name: "a long flag, behind a flag of all commands",
+    name: "a long flag after a global flag",
     args: ["-n", "blue", "scp", "--local-ssh-opts", OPTION, "a", "vm/web:b"],
     want: ["-n", "blue", "scp", `--local-ssh-opts=${OPTION}`, "a", "vm/web:b"],
   },
   {
-    name: "a flag of a command of two words",
+    name: "a flag of a two-word command",
     args: ["set", "interface", "web", "--network", "-x"],
     want: ["set", "interface", "web", "--network=-x"],
   },
   {
-    name: "no value without a dash",
+    name: "not an argument without a dash",
     args: ["ssh", "-l", "root", "-c", "ls", "vm/web"],
     want: ["ssh", "-l", "root", "-c", "ls", "vm/web"],
   },
   {
-    name: "no flag without a value",
+    name: "not a flag without a value",
     args: ["addinterface", "web", "--check", "--keep"],
     want: ["addinterface", "web", "--check", "--keep"],
   },
   {
-    name: "nothing behind --",
+    name: "nothing after --",
     args: ["ssh", "--", "-t", "-v"],
     want: ["ssh", "--", "-t", "-v"],
   },
-  { name: "nothing of an unknown command", args: ["fly", "-t", "-v"], want: ["fly", "-t", "-v"] },
+  { name: "not flags of an unknown command", args: ["fly", "-t", "-v"], want: ["fly", "-t", "-v"] },
 ])("joins $name", ({ args, want }) => {
   expect(joinFlagValues(args, COMMANDS)).toEqual(want);
 });

@@ -77,7 +77,7 @@ describe("help, completion and version", () => {
 
 describe("exit codes", () => {
   test.each([
-    { name: "of a wrong call is 2", args: ["start"], want: 2 },
+    { name: "of an invalid call is 2", args: ["start"], want: 2 },
     { name: "of an unknown shell is 2", args: ["completion", "fish"], want: 2 },
     { name: "of help is 0", args: ["help"], want: 0 },
   ])("$name", ({ args, want }) => {

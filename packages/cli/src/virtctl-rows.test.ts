@@ -29,7 +29,7 @@ test.each([
   },
   { name: "removeinterface without flags", args: ["removeinterface", "myvm1"] },
   {
-    name: "removeinterface flag but no VM",
+    name: "removeinterface with its flag but without VM",
     args: ["removeinterface", "--name", "pluggediface1"],
   },
 ])("$name is rejected before a request is sent", async ({ args }) => {

@@ -77,21 +77,21 @@ test("passes the attributes of a dynamic networks controller on", () => {
 
 const LONG = "x".repeat(16);
 test.each([
-  { name: "no object", body: [], want: "6 the request is not a JSON object" },
+  { name: "a body that is not an object", body: [], want: "6 the request is not a JSON object" },
   {
-    name: "no command",
+    name: "a request without a command",
     body: { config: "e30=" },
     want: "4 CNI_COMMAND must be one of ADD, DEL, CHECK, GC, STATUS",
   },
   { name: "VERSION", body: buildBody({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
   {
-    name: "no JSON",
+    name: "a configuration that is not JSON",
     body: buildBody({}, "x"),
     want: "6 the network configuration is not a JSON object",
   },
-  { name: "a list", body: buildBody({}, []), want: /^6 / },
+  { name: "a configuration that is a list", body: buildBody({}, []), want: /^6 / },
   {
-    name: "an unknown version",
+    name: "an unknown CNI version",
     body: buildBody({}, { cniVersion: "2.0.0" }),
     want: "1 CNI version 2.0.0 is not supported",
   },
@@ -101,26 +101,38 @@ test.each([
     want: "4 missing or not valid: CNI_CONTAINERID, CNI_IFNAME, CNI_NETNS, CNI_ARGS (K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID)",
   },
   {
-    name: "an id that is a path",
+    name: "a container ID that is a path",
     body: buildBody({ CNI_CONTAINERID: "../x" }),
     want: /CNI_CONTAINERID$/,
   },
-  { name: "a NIC that is a path", body: buildBody({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
-  { name: "a NIC of dots", body: buildBody({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
-  { name: "a NIC that is too long", body: buildBody({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
-  { name: "a namespace beside ours", body: buildBody({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
+  {
+    name: "a NIC name that is a path",
+    body: buildBody({ CNI_IFNAME: "a/b" }),
+    want: /CNI_IFNAME$/,
+  },
+  { name: "the NIC name '..'", body: buildBody({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
+  {
+    name: "a NIC name that is too long",
+    body: buildBody({ CNI_IFNAME: LONG }),
+    want: /CNI_IFNAME$/,
+  },
+  {
+    name: "a network namespace with a relative path",
+    body: buildBody({ CNI_NETNS: "netns" }),
+    want: /CNI_NETNS$/,
+  },
   {
     name: "a pod without uid",
     body: buildBody({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
     want: /^4 .*K8S_POD_UID/,
   },
   {
-    name: "a GC that names nothing",
+    name: "a GC without valid attachments",
     body: buildBody({ CNI_COMMAND: "GC" }),
     want: "7 GC needs cni.dev/valid-attachments",
   },
   {
-    name: "a GC of something else",
+    name: "a GC with an invalid entry",
     body: buildBody({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
     want: "7 cni.dev/valid-attachments has an entry without containerID",
   },
@@ -132,7 +144,7 @@ const FAILED = { plugin: "bridge", command: "ADD", message: "no" };
 
 test.each([
   {
-    name: "a call that is not valid",
+    name: "an invalid call",
     error: new AppError("CNI_CALL_INVALID", { reason: "x", cniCode: 4 }),
     code: 4,
   },
@@ -142,22 +154,22 @@ test.each([
     code: 11,
   },
   {
-    name: "a plugin that died",
+    name: "a plugin that crashed",
     error: new AppError("CNI_PLUGIN_FAILED", { ...FAILED, cniCode: 0 }),
     code: 999,
   },
   {
-    name: "a configuration",
+    name: "an invalid configuration",
     error: new AppError("CNI_CONFIG_INVALID", { network: "a", reason: "b" }),
     code: 7,
   },
-  { name: "a plugin that hung", error: new AppError("CNI_TIMED_OUT"), code: 11 },
-  { name: "a pod that is not known yet", error: new AppError("CNI_POD_UNKNOWN"), code: 11 },
+  { name: "a plugin that timed out", error: new AppError("CNI_TIMED_OUT"), code: 11 },
+  { name: "an unknown pod", error: new AppError("CNI_POD_UNKNOWN"), code: 11 },
   { name: "an unreachable API server", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
   { name: "an unavailable container runtime", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
   { name: "a missing network", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
-  { name: "a name in use", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
-  { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
+  { name: "an interface name in use", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
+  { name: "an internal error", error: new TypeError("oh"), code: 999 },
 ])("maps $name to code $code", ({ error, code }) => {
   expect(toPluginFailure(error, "1.0.0")).toEqual({
     cniVersion: "1.0.0",

@@ -28,16 +28,24 @@ async function put(texts: Readonly<Record<string, string>>): Promise<void> {
 
 describe("finding the file of a network", () => {
   test.each([
-    { name: "has its name", texts: { "a.conf": GREEN, "b.conf": BLUE }, want: "b.conf" },
     {
-      name: "is the first by file name",
+      name: "is found by the network's name",
+      texts: { "a.conf": GREEN, "b.conf": BLUE },
+      want: "b.conf",
+    },
+    {
+      name: "is the first match by file name",
       texts: { "20-z.conf": BLUE, "10-a.conflist": BLUE },
       want: "10-a.conflist",
     },
-    { name: "may be a .json", texts: { "a.json": BLUE }, want: "a.json" },
-    { name: "has an ending that is known", texts: { "a.conf.bak": BLUE }, want: undefined },
+    { name: "may end with .json", texts: { "a.json": BLUE }, want: "a.json" },
     {
-      name: "is found behind others that are broken",
+      name: "is not found with an unknown extension",
+      texts: { "a.conf.bak": BLUE },
+      want: undefined,
+    },
+    {
+      name: "is found after broken files",
       texts: { "a.conf": "{", "b.conf": "[]", "c.conf": BLUE },
       want: "c.conf",
     },

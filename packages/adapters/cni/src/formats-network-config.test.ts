@@ -8,7 +8,7 @@ const parse = (config: unknown): ReturnType<typeof parseNetworkConfig> =>
 describe("a network configuration", () => {
   test.each([
     {
-      name: "one plugin becomes a list and gets the name of the object",
+      name: "one plugin becomes a list and gets the object's name",
       input: { type: "mynet", cniVersion: "0.2.0" },
       want: {
         cniVersion: "0.2.0",
@@ -17,7 +17,7 @@ describe("a network configuration", () => {
       },
     },
     {
-      name: "its own name is kept although the object has another",
+      name: "its own name is retained if the object has a different name",
       input: { type: "mynet", name: "other", cniVersion: "1.0.0" },
       want: {
         cniVersion: "1.0.0",
@@ -41,12 +41,12 @@ describe("a network configuration", () => {
       },
     },
     {
-      name: "without a version it is the oldest",
+      name: "without a version it gets the oldest version",
       input: { plugins: [{ type: "a" }] },
       want: { cniVersion: "0.1.0", name: "net1", plugins: [{ type: "a" }] },
     },
     {
-      name: "of several versions the newest that is known counts",
+      name: "with several versions it gets the newest supported one",
       input: {
         cniVersion: "0.4.0",
         cniVersions: ["0.3.1", "1.0.0", "2.0.0"],
@@ -55,7 +55,7 @@ describe("a network configuration", () => {
       want: { cniVersion: "1.0.0", name: "net1", plugins: [{ type: "a" }] },
     },
     {
-      name: "versions may be a list alone",
+      name: "versions may be listed without cniVersion",
       input: { cniVersions: ["0.4.0", "1.1.0"], plugins: [{ type: "a" }] },
       want: { cniVersion: "1.1.0", name: "net1", plugins: [{ type: "a" }] },
     },
@@ -64,20 +64,20 @@ describe("a network configuration", () => {
   });
 
   test.each([
-    { name: "no JSON", text: "{nope", fields: ["spec.config"] },
+    { name: "text that is not JSON", text: "{nope", fields: ["spec.config"] },
     { name: "empty", text: "", fields: ["spec.config"] },
     { name: "a list", text: "[]", fields: ["spec.config"] },
     { name: "nothing", text: "null", fields: ["spec.config"] },
-    { name: "no plugin", text: "{}", fields: ["spec.config.plugins"] },
+    { name: "a list without plugins", text: "{}", fields: ["spec.config.plugins"] },
     { name: "an empty list of plugins", text: '{"plugins":[]}', fields: ["spec.config.plugins"] },
     {
       name: "a plugin without type and one with a path",
       text: '{"plugins":[{},{"type":"ok"},{"type":"../evil"}]}',
       fields: ["spec.config.plugins[0].type", "spec.config.plugins[2].type"],
     },
-    { name: "a path as type", text: '{"type":"a/b"}', fields: ["spec.config.type"] },
+    { name: "a plugin type that is a path", text: '{"type":"a/b"}', fields: ["spec.config.type"] },
     {
-      name: "all that is wrong at once",
+      name: "several errors at once",
       text: '{"cniVersion":"9.0.0","name":"a/b","plugins":[]}',
       fields: ["spec.config.cniVersion", "spec.config.name", "spec.config.plugins"],
     },

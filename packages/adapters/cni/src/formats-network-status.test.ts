@@ -31,7 +31,7 @@ test.each([
     want: { ips: ["1.1.1.3"], mac: MAC, dns: {}, gateway: ["10.10.10.10", "20.20.20.20"] },
   },
   {
-    name: "a default route without a gateway means the one of the addresses",
+    name: "the address's gateway for a default route without a gateway",
     result: {
       cniVersion: "1.0.0",
       interfaces: [{ name: "br" }, { name: "veth1" }, NIC],
@@ -51,12 +51,12 @@ test.each([
     want: { ips: ["1.1.1.3"], mac: MAC, dns: {} },
   },
   {
-    name: "no gateway of a default route without one where there are no addresses",
+    name: "no gateway for a default route without a gateway and without addresses",
     result: { cniVersion: "1.0.0", interfaces: [NIC], routes: [{ dst: "::/0" }] },
     want: { mac: MAC, dns: {} },
   },
   {
-    name: "no gateway at all when none is known",
+    name: "no gateway if no gateway is known",
     result: {
       cniVersion: "1.0.0",
       interfaces: [NIC],
@@ -66,7 +66,7 @@ test.each([
     want: { ips: ["1.1.1.3"], mac: MAC, dns: {} },
   },
   {
-    name: "a route to half of the world is no default route",
+    name: "no gateway for a route to half of all addresses",
     result: {
       cniVersion: "1.0.0",
       interfaces: [NIC],
@@ -75,7 +75,7 @@ test.each([
     want: { mac: MAC, dns: {} },
   },
   {
-    name: "addresses of host interfaces are left out",
+    name: "no addresses of host interfaces",
     result: {
       cniVersion: "1.0.0",
       interfaces: [{ name: "br", sandbox: "" }, NIC],
@@ -87,7 +87,7 @@ test.each([
     want: { ips: ["10.0.0.2"], mac: MAC, dns: {} },
   },
   {
-    name: "of several sandbox interfaces the one that was asked for",
+    name: "the requested one of several sandbox interfaces",
     result: {
       cniVersion: "1.1.0",
       interfaces: [{ ...NIC, name: "aux", mac: "02:00:00:00:00:01" }, NIC],
@@ -96,7 +96,7 @@ test.each([
     want: { mac: MAC, dns: { nameservers: ["8.8.8.8"] } },
   },
   {
-    name: "an old result names no interface: the one that was asked for",
+    name: "the requested interface for an old result without interface names",
     result: {
       cniVersion: "0.2.0",
       ip4: { ip: "10.99.0.11/24", gateway: "10.99.0.1", routes: [{ dst: "0.0.0.0/0" }] },
@@ -105,7 +105,7 @@ test.each([
     want: { ips: ["10.99.0.11"], dns: {}, gateway: ["10.99.0.1"] },
   },
   {
-    name: "a result of 0.4.0",
+    name: "the fields of a 0.4.0 result",
     result: {
       cniVersion: "0.4.0",
       interfaces: [{ name: "mxb1" }, { name: "v" }, NIC],
@@ -114,7 +114,7 @@ test.each([
     },
     want: { ips: ["10.99.0.11"], mac: MAC, dns: {} },
   },
-  { name: "an empty result", result: null, want: { dns: {} } },
+  { name: "no addresses for an empty result", result: null, want: { dns: {} } },
 ])("the status entry has $name", ({ result, want }) => {
   const parsed = parseResult(JSON.stringify(result), "1.0.0");
   expect(parsed && findNetworkStatus(parsed, "ns1/n", "net1")).toEqual({
@@ -209,7 +209,7 @@ test.each([
     want: ["eth1"],
   },
   {
-    name: "the first NIC, where none has a gateway and none the name",
+    name: "the first NIC if no NIC has a gateway or the requested name",
     result: { interfaces: ["a", "b"].map((nic) => ({ name: nic, ...SANDBOX })) },
     want: ["eth0"],
   },
@@ -221,19 +221,19 @@ test.each([
 
 test.each([
   { name: "an empty list of interfaces", text: '{"cniVersion":"1.0.0","interfaces":[]}', want: 0 },
-  { name: "nothing but DNS", text: '{"cniVersion":"0.3.1","dns":{}}', want: 0 },
-  { name: "nothing at all", text: "null", want: 0 },
+  { name: "only DNS settings", text: '{"cniVersion":"0.3.1","dns":{}}', want: 0 },
+  { name: "the text null", text: "null", want: 0 },
   {
-    name: "addresses only",
+    name: "only addresses",
     text: '{"cniVersion":"1.0.0","ips":[{"address":"10.0.0.2/24"}]}',
     want: 1,
   },
   {
-    name: "an interface of the host",
+    name: "a host interface",
     text: '{"cniVersion":"1.0.0","interfaces":[{"name":"br1"}]}',
     want: 1,
   },
-  { name: "a version that names none", text: '{"cniVersion":"0.2.0"}', want: 1 },
+  { name: "a version too old for interface names", text: '{"cniVersion":"0.2.0"}', want: 1 },
 ])("a secondary network whose result has $name gets $want entries", ({ text, want }) => {
   const result = parseResult(text, "1.0.0");
   expect(result && buildNetworkStatuses(result, "ns1/n", "net1")).toHaveLength(want);

@@ -84,9 +84,9 @@ test.each([
     "state",
     "request",
   ].map((key) => ({ name: `has no ${key}`, text: JSON.stringify(broken(key)) })),
-  { name: "has no number", text: JSON.stringify(broken("sequence", "1")) },
+  { name: "has an invalid sequence number", text: JSON.stringify(broken("sequence", "1")) },
   ...["containerId", "interfaceName", "config"].map((key) => ({
-    name: `asks for no ${key}`,
+    name: `has a request without ${key}`,
     text: JSON.stringify(broken("request", { ...request, [key]: undefined })),
   })),
 ])("fails on a row that $name, because the row may record a lease", async ({ text }) => {

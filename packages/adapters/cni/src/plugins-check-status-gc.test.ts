@@ -113,7 +113,7 @@ describe("CHECK", () => {
 
   test.each([
     { name: "whose configuration disables it", config: { disableCheck: true }, result: RESULT },
-    { name: "of a version without CHECK", config: {}, result: { cniVersion: "0.3.1" } },
+    { name: "with a CNI version without CHECK", config: {}, result: { cniVersion: "0.3.1" } },
   ])("is skipped for an attachment $name", async ({ config, result }) => {
     const { calls, cni } = machine();
     expect(await cni.check(buildRequest(buildConfig(config, "new")), result)).toBe(false);

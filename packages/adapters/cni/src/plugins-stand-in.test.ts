@@ -50,7 +50,7 @@ async function del(
 test.each<{ name: string; hostProcess?: number; outside: readonly string[] }>([
   { name: "here", outside: ["/b/bridge"] },
   {
-    name: "of the host",
+    name: "in the host's namespace",
     hostProcess: 1,
     outside: ["nsenter", "--target", "1", "--mount", "--net", "--", "/b/bridge"],
   },

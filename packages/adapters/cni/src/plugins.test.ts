@@ -231,7 +231,7 @@ describe("ADD", () => {
 
   test.each([
     {
-      name: "a configuration that is refused",
+      name: "a rejected configuration",
       answer: { exitCode: 1, out: { code: 7, msg: "bad", details: "more" } },
       want: {
         code: "CNI_CONFIG_INVALID",
@@ -239,27 +239,27 @@ describe("ADD", () => {
       },
     },
     {
-      name: "a configuration that is refused without details",
+      name: "a rejected configuration without details",
       answer: { exitCode: 1, out: { code: 7, msg: "bad", details: "" } },
       want: { code: "CNI_CONFIG_INVALID", details: { reason: "plugin first: bad" } },
     },
     {
-      name: "a failure with other words than CNI's",
+      name: "an error object that is not CNI's",
       answer: { exitCode: 1, out: { error: "no" } },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: 'exit code 1: {"error":"no"}' } },
     },
     {
-      name: "a failure with words on standard error",
+      name: "an error message on standard error",
       answer: { exitCode: 2, out: "usage", err: " panic\n" },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 2: panic" } },
     },
     {
-      name: "a failure with words on standard output",
+      name: "an error message on standard output",
       answer: { exitCode: 2, out: "usage\n", err: " \n" },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 2: usage" } },
     },
     {
-      name: "a crash without an answer",
+      name: "a crash without output",
       answer: { exitCode: 139, out: "" },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 139", cniCode: 0 } },
     },
@@ -278,7 +278,7 @@ describe("ADD", () => {
       },
     },
     {
-      name: "one that was killed since it wrote too much",
+      name: "a plugin killed because of too much output",
       answer: new AppError("OS_PROGRAM_FAILED", {
         program: "first",
         exitCode: 143,
@@ -290,7 +290,7 @@ describe("ADD", () => {
       },
     },
     {
-      name: "one that says much, and not in letters",
+      name: "an error message that is too long and has control characters",
       answer: { exitCode: 1, out: "", err: `out of\u0007 luck\n\u0000${"x".repeat(5000)}` },
       want: {
         details: {
@@ -355,10 +355,10 @@ describe("ADD", () => {
       version: { out: { supportedVersions: ["0.4.0"] } },
       want: "1.1.0",
     },
-    { name: "whose answer is none", version: { out: "hello" }, want: "1.1.0" },
+    { name: "whose answer to VERSION is not an object", version: { out: "hello" }, want: "1.1.0" },
     { name: "of 0.2.0, without a list", version: { out: { cniVersion: "0.2.0" } }, want: "0.2.0" },
     {
-      name: "that refuses the configuration of the question",
+      name: "that rejects the configuration in the VERSION call",
       version: { exitCode: 1, out: { code: 7, msg: "no" } },
       want: "1.1.0",
     },
@@ -406,7 +406,7 @@ describe("DEL", () => {
 
   test.each([
     { name: "of ADD", result: { cniVersion: "0.4.0" }, want: ["0.4.0", "0.4.0"] },
-    { name: "that the plugins speak where ADD's is not known", want: ["1.0.0", "1.0.0"] },
+    { name: "that the plugins support if ADD's version is unknown", want: ["1.0.0", "1.0.0"] },
   ])("uses the version $name", async ({ result, want }) => {
     const { runner, calls } = machine(() => ({ out: "" }));
     await buildCni(runner).del(REQUEST, result);

@@ -70,8 +70,8 @@ test.each([
   { name: "without a configuration", entry: { ...ENTRY, config: 5 } },
   { name: "of another sandbox", entry: { ...ENTRY, containerId: "other" } },
   { name: "of another kind", entry: { ...ENTRY, kind: "cniCacheV2" } },
-  { name: "whose configuration is none", entry: { ...ENTRY, config: "????" } },
-  { name: "that is cut off", entry: '{"kind":"cniCacheV1"' },
+  { name: "with an invalid configuration", entry: { ...ENTRY, config: "????" } },
+  { name: "that is truncated", entry: '{"kind":"cniCacheV1"' },
   { name: "that is empty", entry: "" },
 ])("ignores an entry $name", async ({ entry }) => {
   expect(await findIn(entry)).toBeUndefined();

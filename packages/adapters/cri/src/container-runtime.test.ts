@@ -115,15 +115,19 @@ test("sends the CRI request for a container", async () => {
 test.each<{ name: string; call: (its: ContainerRuntime) => Promise<unknown>; method: string }>([
   { name: "a sandbox", call: (its) => its.findSandbox("x"), method: "PodSandboxStatus" },
   { name: "a container", call: (its) => its.findContainer("x"), method: "ContainerStatus" },
-  { name: "the end of a sandbox", call: (its) => its.stopSandbox("x"), method: "StopPodSandbox" },
-  { name: "its removal", call: (its) => its.removeSandbox("x"), method: "RemovePodSandbox" },
+  { name: "stopping a sandbox", call: (its) => its.stopSandbox("x"), method: "StopPodSandbox" },
+  { name: "removing a sandbox", call: (its) => its.removeSandbox("x"), method: "RemovePodSandbox" },
   {
-    name: "the end of a container",
+    name: "stopping a container",
     call: (its) => its.stopContainer("x", 1),
     method: "StopContainer",
   },
-  { name: "its removal", call: (its) => its.removeContainer("x"), method: "RemoveContainer" },
-  { name: "the removal of an image", call: (its) => its.removeImage("x"), method: "RemoveImage" },
+  {
+    name: "removing a container",
+    call: (its) => its.removeContainer("x"),
+    method: "RemoveContainer",
+  },
+  { name: "removing an image", call: (its) => its.removeImage("x"), method: "RemoveImage" },
 ])(
   "a missing object is not a failure for $name; other failures are reported ($method)",
   async ({ call, method }) => {

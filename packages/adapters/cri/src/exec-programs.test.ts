@@ -48,8 +48,8 @@ test("an ended container lists no programs, and killing an ended program succeed
 });
 
 test.each([
-  { name: "a failure", error: grpcError("INTERNAL", "broken"), code: "CRI_FAILED" },
-  { name: "a runtime that is away", error: grpcError("UNAVAILABLE"), code: "CRI_UNAVAILABLE" },
+  { name: "an internal error", error: grpcError("INTERNAL", "broken"), code: "CRI_FAILED" },
+  { name: "an unavailable runtime", error: grpcError("UNAVAILABLE"), code: "CRI_UNAVAILABLE" },
 ])("$name is reported", async ({ error, code }) => {
   server.answers["ListPids"] = () => Promise.reject(error);
   await expect(programs.list("c")).rejects.toMatchObject({ code });

@@ -78,22 +78,22 @@ describeSandboxesContract("CRI", () => {
 test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sandbox> | undefined }>(
   [
     {
-      name: "the ready one",
+      name: "the ready sandbox",
       statuses: [STATUS],
       want: ONE,
     },
     {
-      name: "none that is not ready",
+      name: "not a sandbox that is not ready",
       statuses: [{ ...STATUS, state: "NOTREADY" }],
       want: undefined,
     },
     {
-      name: "none that only a label says to be the pod's",
+      name: "not a sandbox that matches the pod only by label",
       statuses: [{ ...STATUS, metadata: { ...STATUS.metadata, uid: "uid-2" } }],
       want: undefined,
     },
     {
-      name: "the last attempt of two that are ready",
+      name: "the last attempt of two ready sandboxes",
       statuses: [
         { ...STATUS, id: "box-2", metadata: { ...STATUS.metadata, attempt: 1 } },
         { ...STATUS },
@@ -101,12 +101,12 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
       want: { id: "box-2" },
     },
     {
-      name: "the process's namespace where the path is not seen from here",
+      name: "the process's namespace if the path is not visible here",
       statuses: [{ ...STATUS, netnsPath: "/elsewhere" }],
       want: { netnsPath: "/proc/77/ns/net", netnsInode: "2" },
     },
     {
-      name: "the last attempt, in whatever order they are listed",
+      name: "the last attempt in any list order",
       statuses: [1, 2, 0].map((attempt) => ({
         ...STATUS,
         id: `box-${String(attempt)}`,
@@ -115,21 +115,21 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
       want: { id: "box-2" },
     },
     {
-      name: "one whose process the runtime does not report",
+      name: "a sandbox whose process the runtime does not report",
       statuses: [WITHOUT_PROCESS],
       want: ONE,
     },
     {
-      name: "none where its path is not seen and it has no process",
+      name: "unset if its path is not visible and it has no process",
       statuses: [{ ...WITHOUT_PROCESS, netnsPath: "/elsewhere" }],
       want: undefined,
     },
     {
-      name: "none where neither is seen",
+      name: "unset if neither its path nor its process is visible",
       statuses: [{ ...STATUS, netnsPath: "/elsewhere", pid: 78 }],
       want: undefined,
     },
-    { name: "none in the node's network", statuses: [IN_NODE_NETWORK], want: undefined },
+    { name: "unset in the node's network namespace", statuses: [IN_NODE_NETWORK], want: undefined },
   ],
 )("a pod's sandbox: $name", async ({ statuses, want }) => {
   const namespaces = createFakeNamespaces();

@@ -4,12 +4,33 @@ import { planSweep } from "./offer-sockets.ts";
 
 test.each([
   { name: "nothing", there: [], inUse: [], suspects: [], gone: [], next: [] },
-  { name: "a pod's", there: ["a"], inUse: ["a"], suspects: ["a"], gone: [], next: [] },
-  { name: "one that is free", there: ["a"], inUse: ["b"], suspects: [], gone: [], next: ["a"] },
-  { name: "free once more", there: ["a"], inUse: [], suspects: ["a"], gone: ["a"], next: [] },
-  { name: "gone by itself", there: [], inUse: [], suspects: ["a"], gone: [], next: [] },
+  { name: "keeps a pod's socket", there: ["a"], inUse: ["a"], suspects: ["a"], gone: [], next: [] },
   {
-    name: "each for itself",
+    name: "suspects an unused socket",
+    there: ["a"],
+    inUse: ["b"],
+    suspects: [],
+    gone: [],
+    next: ["a"],
+  },
+  {
+    name: "deletes a socket that is unused for the second time",
+    there: ["a"],
+    inUse: [],
+    suspects: ["a"],
+    gone: ["a"],
+    next: [],
+  },
+  {
+    name: "ignores a suspect that no longer exists",
+    there: [],
+    inUse: [],
+    suspects: ["a"],
+    gone: [],
+    next: [],
+  },
+  {
+    name: "decides on each socket separately",
     there: ["a", "b", "c"],
     inUse: ["b"],
     suspects: ["a"],

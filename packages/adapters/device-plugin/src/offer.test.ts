@@ -52,9 +52,13 @@ test("a container gets each directory read-only, under its own path", () => {
 
 test.each([
   { name: "none", requested: [], unknown: undefined },
-  { name: "what is offered", requested: [["vhost-net-0", "vhost-net-1"], []], unknown: undefined },
   {
-    name: "one that is not",
+    name: "an offered device",
+    requested: [["vhost-net-0", "vhost-net-1"], []],
+    unknown: undefined,
+  },
+  {
+    name: "a device that is not offered",
     requested: [["vhost-net-0"], ["vhost-net-2"]],
     unknown: "vhost-net-2",
   },

@@ -17,27 +17,27 @@ function buildLease(spec: Lease["spec"]): Lease {
 
 test.each([
   { name: "none", lease: undefined, nowMs: 0, claim: { kind: "take" } },
-  { name: "one without spec", lease: buildLease(undefined), nowMs: 0, claim: { kind: "take" } },
+  { name: "a lease without spec", lease: buildLease(undefined), nowMs: 0, claim: { kind: "take" } },
   {
-    name: "one that was released",
+    name: "a released lease",
     lease: buildLease({ holderIdentity: "", leaseDurationSeconds: 1 }),
     nowMs: 0,
     claim: { kind: "take" },
   },
   {
-    name: "one that has just changed",
+    name: "a lease that just changed",
     lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 4, renewTime: "1970-01-01" }),
     nowMs: 1_000,
     claim: { kind: "wait", ms: 3_000 },
   },
   {
-    name: "one of a holder that says that it may be silent for long",
+    name: "a lease with a long duration",
     lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 15 }),
     nowMs: 14_000,
     claim: { kind: "wait", ms: 1_000 },
   },
   {
-    name: "one that has stood still for as long as its holder may be silent",
+    name: "a lease unchanged for its whole duration",
     lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 4 }),
     nowMs: 4_000,
     claim: { kind: "take" },

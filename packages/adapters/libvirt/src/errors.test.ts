@@ -37,7 +37,7 @@ describe("libvirt errors", () => {
   // Messages as libvirt 9.0.0 with QEMU 7.2 gave them.
   test.each([
     {
-      name: "a domain that is not there",
+      name: "a missing domain",
       text: {
         number: 42,
         domain: 10,
@@ -46,7 +46,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_NO_DOMAIN",
     },
     {
-      name: "a NIC that is not there, by MAC",
+      name: "a NIC missing by MAC",
       text: {
         number: 99,
         domain: 20,
@@ -56,7 +56,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_DEVICE_MISSING",
     },
     {
-      name: "a NIC that is not there, by alias",
+      name: "a NIC missing by alias",
       text: {
         number: 1,
         domain: 20,
@@ -70,7 +70,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_NO_FREE_PORT",
     },
     {
-      name: "a job that somebody has ended",
+      name: "a canceled job",
       text: {
         number: 78,
         domain: 10,
@@ -89,7 +89,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_MIGRATING",
     },
     {
-      name: "another job of the domain",
+      name: "a domain busy with another job",
       text: {
         number: 68,
         domain: 0,
@@ -99,7 +99,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_BUSY",
     },
     {
-      name: "an unplug that was asked before, native hotplug",
+      name: "a repeated unplug with native hotplug",
       text: {
         number: 1,
         domain: 10,
@@ -109,7 +109,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_UNPLUG_PENDING",
     },
     {
-      name: "an unplug while the guest blinks, native hotplug",
+      name: "an unplug while the power indicator blinks, with native hotplug",
       text: {
         number: 1,
         domain: 10,
@@ -119,22 +119,22 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_UNPLUG_PENDING",
     },
     {
-      name: "a connection that is closed",
+      name: "a closed connection",
       text: { number: 1, domain: 7, message: "internal error: client socket is closed" },
       want: "LIBVIRT_CONNECTION_LOST",
     },
     {
-      name: "a daemon that was killed",
+      name: "a killed daemon",
       text: { number: 38, domain: 7, message: "Cannot recv data: Connection reset by peer" },
       want: "LIBVIRT_CONNECTION_LOST",
     },
     {
-      name: "a call that the daemon does not know",
+      name: "a call unknown to the daemon",
       text: { number: 55, domain: 7, message: "unknown procedure: 700" },
       want: "LIBVIRT_REFUSED",
     },
     {
-      name: "a tap that another VM uses",
+      name: "a tap in use by another VM",
       text: {
         number: 38,
         domain: 0,
@@ -143,7 +143,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_TAP_REFUSED",
     },
     {
-      name: "a tap of one queue for a device of several",
+      name: "a single-queue tap for a multiqueue device",
       text: {
         number: 38,
         domain: 0,
@@ -152,7 +152,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_TAP_REFUSED",
     },
     {
-      name: "a tap that is not there",
+      name: "a missing tap",
       text: {
         number: 1,
         domain: 10,
@@ -161,7 +161,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_TAP_REFUSED",
     },
     {
-      name: "an address that is taken",
+      name: "a PCI address in use",
       text: {
         number: 27,
         domain: 20,
@@ -170,7 +170,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_ADDRESS_REFUSED",
     },
     {
-      name: "a port that takes no hot-plug",
+      name: "a port without hotplug",
       text: {
         number: 27,
         domain: 20,
@@ -180,7 +180,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_ADDRESS_REFUSED",
     },
     {
-      name: "a function that is not the first",
+      name: "a PCI function other than 0",
       text: {
         number: 1,
         domain: 20,
@@ -189,7 +189,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_ADDRESS_REFUSED",
     },
     {
-      name: "a guest that has ended",
+      name: "a stopped guest",
       text: {
         number: 55,
         domain: 20,
@@ -207,7 +207,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_UNSUPPORTED",
     },
     {
-      name: "a controller, which cannot be plugged",
+      name: "a hotplug of a controller",
       text: {
         number: 84,
         domain: 10,
@@ -216,7 +216,7 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_UNSUPPORTED",
     },
     {
-      name: "an alias that is there",
+      name: "an alias in use",
       text: {
         number: 67,
         domain: 20,
@@ -225,12 +225,12 @@ describe("libvirt errors", () => {
       want: "LIBVIRT_DEVICE_EXISTS",
     },
     {
-      name: "a daemon's text that looks like another error",
+      name: "an error whose text resembles another error",
       text: { number: 55, domain: 20, message: "No more available PCI slots" },
       want: "LIBVIRT_REFUSED",
     },
     {
-      name: "anything else",
+      name: "any other error",
       text: { number: 67, domain: 20, message: "unsupported configuration: something else" },
       want: "LIBVIRT_REFUSED",
     },

@@ -35,25 +35,29 @@ describe("an agent that supports routes", () => {
   const local = { iface: "eth0", destination: "10.0.2.0", mask: "255.255.255.0", version: 4 };
   const route = { ...local, destination: "0.0.0.0", mask: "0.0.0.0", gateway: "10.0.2.1" };
   test.each([
-    { name: "has one", value: buildReply([local, route]), want: HAS },
-    { name: "has none", value: buildReply([local]), want: HAS_NONE },
-    { name: "has one of IPv6 only", value: buildReply([{ ...route, version: 6 }]), want: HAS_NONE },
+    { name: "reports a default route", value: buildReply([local, route]), want: HAS },
+    { name: "reports no default route", value: buildReply([local]), want: HAS_NONE },
     {
-      name: "has one to half of all addresses",
+      name: "reports only an IPv6 default route",
+      value: buildReply([{ ...route, version: 6 }]),
+      want: HAS_NONE,
+    },
+    {
+      name: "reports a route to the lower half of all addresses",
       value: buildReply([{ ...route, mask: "128.0.0.0" }]),
       want: HAS_NONE,
     },
     {
-      name: "has one to the other half",
+      name: "reports a route to the upper half of all addresses",
       value: buildReply([{ ...route, destination: "128.0.0.0" }]),
       want: HAS_NONE,
     },
     {
-      name: "has one beside entries that are none",
+      name: "reports a default route beside invalid entries",
       value: buildReply([null, 7, route]),
       want: HAS,
     },
-    { name: "has none at all", value: buildReply([]), want: HAS_NONE },
+    { name: "reports no routes", value: buildReply([]), want: HAS_NONE },
     { name: "answers with something other than a list", value: buildReply({}), want: undefined },
     { name: "answers with invalid JSON", value: "[", want: undefined },
   ])("$name", ({ value, want }) => {
@@ -63,22 +67,22 @@ describe("an agent that supports routes", () => {
 
 describe("the guest's route file", () => {
   test.each([
-    { name: "with a default route", value: file(DEFAULT, LOCAL), want: HAS },
-    { name: "without one", value: file(LOCAL), want: HAS_NONE },
-    { name: "without any", value: file(), want: HAS_NONE },
+    { name: "has a default route", value: file(DEFAULT, LOCAL), want: HAS },
+    { name: "has no default route", value: file(LOCAL), want: HAS_NONE },
+    { name: "has no routes", value: file(), want: HAS_NONE },
     {
-      name: "with one that refuses",
+      name: "has an unreachable default route",
       value: file(row("00000000", "00000000", "0201")),
       want: HAS_NONE,
     },
     {
-      name: "with half of everything",
+      name: "has a route to half of all addresses",
       value: file(row("00000000", "00000080", "0003")),
       want: HAS_NONE,
     },
-    { name: "that is none", value: buildReply({ "buf-b64": "cm9vdDp4" }), want: {} },
-    { name: "that was not read", value: buildReply({ "buf-b64": 7 }), want: {} },
-    { name: "of no answer", value: undefined, want: {} },
+    { name: "has other content", value: buildReply({ "buf-b64": "cm9vdDp4" }), want: {} },
+    { name: "was not read", value: buildReply({ "buf-b64": 7 }), want: {} },
+    { name: "has no answer", value: undefined, want: {} },
   ])("$name", ({ value, want }) => {
     expect(parseRouteFile(value)).toEqual(want);
   });

@@ -340,12 +340,12 @@ describe("opening", () => {
 
   test.each<{ name: string; act: () => unknown; want: object }>([
     {
-      name: "is refused",
+      name: "fails because libvirt refuses it",
       act: () => fail(),
       want: { code: "LIBVIRT_UNREACHABLE", details: { message: "it failed" } },
     },
     {
-      name: "is lost",
+      name: "fails because the connection is lost",
       act: () => {
         connection.lose("the child ended");
       },
@@ -369,11 +369,15 @@ describe("opening", () => {
 describe("the end of a connection", () => {
   test.each<{ name: string; reply: Reply; reason: string }>([
     {
-      name: "that libvirt lost",
+      name: "a lost connection to libvirt",
       reply: { kind: "lost", connection: ID, reason: "keepalive" },
       reason: "keepalive",
     },
-    { name: "in the child", reply: { kind: "ended", connection: ID }, reason: "it has ended" },
+    {
+      name: "an end reported by the child",
+      reply: { kind: "ended", connection: ID },
+      reason: "it has ended",
+    },
   ])("$name fails the call in flight and queued ones, once", async ({ reply: last, reason }) => {
     const failures = ["a", "b"].map((xml) =>
       connection.defineDomain(xml).catch((error: unknown) => error),

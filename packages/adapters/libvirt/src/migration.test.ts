@@ -27,27 +27,27 @@ test("numbers equal those of libvirt-domain.h", () => {
 describe("migration arguments", () => {
   const LEAST = 1 | 2 | 8 | 32;
   test.each([
-    { name: "the ways only", parameters: {}, flags: LEAST, want: [] },
+    { name: "only the flags and URIs", parameters: {}, flags: LEAST, want: [] },
     {
-      name: "the domain as the other one has it",
+      name: "the destination's domain XML",
       parameters: { liveXml: "<live/>", configXml: "<config/>" },
       flags: LEAST,
       want: ["destination_xml", "<live/>", "persistent_xml", "<config/>"],
     },
     {
-      name: "a limit, and a guest that may be slowed down",
+      name: "a bandwidth limit and the flag for throttling the guest",
       parameters: { bandwidthMibPerSecond: 64, throttles: true },
       flags: LEAST | 8192,
       want: ["bandwidth", "64"],
     },
     {
-      name: "disks that may be unsafe to migrate",
+      name: "the flag for unsafe disks",
       parameters: { allowsUnsafe: true },
       flags: LEAST | 512,
       want: [],
     },
     {
-      name: "disks that are copied along",
+      name: "disks to copy",
       parameters: { disks: { uri: "unix:///d", targets: ["vda", "vdb"] } },
       flags: LEAST | 128,
       want: ["disks_uri", "unix:///d", "migrate_disks", "vda", "migrate_disks", "vdb"],
@@ -67,9 +67,9 @@ describe("migration arguments", () => {
 test.each([
   { name: "no answer", job: undefined, want: { state: "unknown" } },
   { name: "no job", job: { type: "none" }, want: { state: "none" } },
-  { name: "an unknown state", job: { type: "odd" }, want: { state: "unknown" } },
+  { name: "an unknown type", job: { type: "odd" }, want: { state: "unknown" } },
   {
-    name: "a move, in numbers",
+    name: "an outgoing migration with numbers",
     job: {
       type: "running",
       operation: "5",
@@ -99,7 +99,7 @@ test.each([
     },
   },
   {
-    name: "what comes in, and what is no number",
+    name: "an incoming migration with invalid numbers",
     job: {
       type: "running",
       operation: "4",

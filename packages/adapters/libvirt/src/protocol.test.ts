@@ -31,27 +31,27 @@ describe("messages of the child", () => {
 
   test.each([
     { name: "nothing", message: undefined },
-    { name: "a text", message: "ready" },
+    { name: "a string", message: "ready" },
     { name: "a list", message: [] },
-    { name: "no connection", message: { kind: "ended" } },
-    { name: "an unknown kind", message: { kind: "exec", connection: 1 } },
-    { name: "a result of no call", message: { kind: "result", connection: 1 } },
-    { name: "a failure without error", message: { kind: "failed", connection: 1, call: 1 } },
-    { name: "an event of nothing", message: { kind: "event", connection: 1, event: null } },
+    { name: "a message without a connection", message: { kind: "ended" } },
+    { name: "a message of an unknown kind", message: { kind: "exec", connection: 1 } },
+    { name: "a result without a call", message: { kind: "result", connection: 1 } },
+    { name: "a failure without an error", message: { kind: "failed", connection: 1, call: 1 } },
+    { name: "an event without content", message: { kind: "event", connection: 1, event: null } },
     {
       name: "an unknown event",
       message: { kind: "event", connection: 1, event: { kind: "x", domain: "d", alias: "a" } },
     },
     {
-      name: "an event of no domain",
+      name: "an event without a domain",
       message: { kind: "event", connection: 1, event: { kind: "agentConnected", domain: 7 } },
     },
     {
-      name: "a device's event without its alias",
+      name: "a device event without an alias",
       message: { kind: "event", connection: 1, event: { kind: "deviceAdded", domain: "d" } },
     },
     {
-      name: "an unknown lifecycle",
+      name: "an unknown lifecycle event",
       message: {
         kind: "event",
         connection: 1,
@@ -90,12 +90,12 @@ describe("messages of the child", () => {
 
   test.each([
     {
-      name: "a round of a move",
+      name: "a migration iteration",
       event: { kind: "migrationIteration", domain: "d", detail: 3 },
       want: { kind: "migrationIteration", domain: "d", iteration: 3 },
     },
     {
-      name: "the end of a job with the downtime of the guest",
+      name: "the end of a job with the guest's downtime",
       event: { kind: "jobCompleted", domain: "d", detail: 136 },
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 136 },
     },
@@ -125,7 +125,7 @@ describe("messages of the child", () => {
   test.each([
     { name: "a disk error", info: { hasDiskError: true }, want: { hasDiskError: true } },
     { name: "no disk error", info: { hasDiskError: 1 }, want: {} },
-    { name: "no configuration on disk", info: { persistent: 1 }, want: { persistent: false } },
+    { name: "no persistent configuration", info: { persistent: 1 }, want: { persistent: false } },
   ])("parses a domain with $name", ({ info, want }) => {
     const domain = { name: "d", uuid: "u", state: "paused", persistent: true };
     expect(parseDomain({ ...domain, ...info })).toStrictEqual({ ...domain, ...want });
@@ -143,31 +143,35 @@ describe("messages of the child", () => {
       is: true,
     },
     { name: "nothing", value: undefined, is: false },
-    { name: "one without a name", value: { uuid: "u", state: "running" }, is: false },
-    { name: "one without a UUID", value: { name: "d", state: "running" }, is: false },
-    { name: "an unknown state", value: { name: "d", uuid: "u", state: "x" }, is: false },
+    { name: "a domain without a name", value: { uuid: "u", state: "running" }, is: false },
+    { name: "a domain without a UUID", value: { name: "d", state: "running" }, is: false },
+    {
+      name: "a domain with an unknown state",
+      value: { name: "d", uuid: "u", state: "x" },
+      is: false,
+    },
   ])("parses as a domain: $name", ({ value, is }) => {
     expect(parseDomain(value) !== undefined).toBe(is);
   });
 
   test.each([
     {
-      name: "a list",
+      name: "a list of NICs",
       value: [{ name: "eth0", mac: "m", addresses: ["10.0.0.1"] }],
       want: [{ name: "eth0", mac: "m", addresses: ["10.0.0.1"] }],
     },
     {
-      name: "entries without text",
+      name: "entries without names",
       value: [{ name: 1, addresses: [1, "a".repeat(5000)] }],
       want: [{ name: "", mac: "", addresses: ["", "a".repeat(1000)] }],
     },
     {
-      name: "addresses that are no list",
+      name: "addresses that are not a list",
       value: [{ name: "eth0", mac: "m", addresses: "10.0.0.1" }],
       want: [{ name: "eth0", mac: "m", addresses: [] }],
     },
-    { name: "entries that are none", value: [null, "eth0"], want: [] },
-    { name: "no list", value: { length: 1 }, want: [] },
+    { name: "invalid entries", value: [null, "eth0"], want: [] },
+    { name: "an answer that is not a list", value: { length: 1 }, want: [] },
   ])("parses as the guest's NICs: $name", ({ value, want }) => {
     expect(parseGuestInterfaces(value)).toEqual(want);
   });
@@ -179,11 +183,11 @@ describe("messages of the child", () => {
       want: { id: "debian", kernelRelease: "6.1.0" },
     },
     {
-      name: "a long text",
+      name: "a long string",
       value: { "os.name": "x".repeat(5000) },
       want: { name: "x".repeat(1000) },
     },
-    { name: "no object", value: ["os.id"], want: {} },
+    { name: "an answer that is not an object", value: ["os.id"], want: {} },
     { name: "nothing", value: undefined, want: {} },
   ])("parses as the guest's system: $name", ({ value, want }) => {
     expect(parseGuestSystem(value)).toEqual(want);
@@ -191,11 +195,11 @@ describe("messages of the child", () => {
 
   test.each([
     {
-      name: "names and texts",
+      name: "valid names and values",
       value: { "user.count": "1", "user.0.name": "root", "user.0.domain": "", other: 7 },
       want: { "user.count": "1", "user.0.name": "root" },
     },
-    { name: "no object", value: null, want: {} },
+    { name: "an answer that is not an object", value: null, want: {} },
   ])("parses as facts of the guest: $name", ({ value, want }) => {
     expect(parseGuestFacts(value)).toEqual(want);
   });
@@ -206,7 +210,7 @@ describe("an agent's description of itself", () => {
   const PING = { name: "guest-ping", enabled: true, "success-response": true };
   test.each<{ name: string; value: unknown; want: object }>([
     {
-      name: "is its version and its commands",
+      name: "contains its version and commands",
       value: buildReply({
         version: "7.2.0",
         supported_commands: [null, PING, 7, { name: "guest-exec", enabled: 1 }],
@@ -221,17 +225,17 @@ describe("an agent's description of itself", () => {
       },
     },
     {
-      name: "without commands is its version",
+      name: "contains only its version if it has no commands",
       value: buildReply({ version: "1", supported_commands: "all" }),
       want: { "agent.version": "1", "agent.command.count": "0" },
     },
-    { name: "as something else is nothing", value: buildReply([1]), want: {} },
+    { name: "is empty for another type", value: buildReply([1]), want: {} },
     {
-      name: "as a text that was cut is nothing",
+      name: "is empty for a truncated text",
       value: buildReply({ version: "1" }).slice(0, 20),
       want: {},
     },
-    { name: "as no text is nothing", value: 7, want: {} },
+    { name: "is empty for a value that is not text", value: 7, want: {} },
   ])("$name", ({ value, want }) => {
     expect(parseGuestAgent(value)).toEqual(want);
   });

@@ -80,7 +80,7 @@ describe("the socket of a volume", () => {
 
   test.each<{ name: string; make: () => Promise<void> | void; reason: string; errno?: string }>([
     {
-      name: "a link to a socket",
+      name: "a symbolic link to a socket",
       make: async () => {
         await listenAt(join(directory, "elsewhere"));
         symlinkSync(join(directory, "elsewhere"), inVolume("hook.sock"));
@@ -88,7 +88,7 @@ describe("the socket of a volume", () => {
       reason: "a link in it",
     },
     {
-      name: "a volume that is a link",
+      name: "a volume that is a symbolic link",
       make: async () => {
         await listenAt(inVolume("hook.sock"));
         renameSync(join(directory, "volume"), join(directory, "moved"));
@@ -106,7 +106,7 @@ describe("the socket of a volume", () => {
       reason: "more than one socket in it",
     },
     {
-      name: "very many files",
+      name: "too many files",
       make: () => {
         for (let index = 0; index < 100; index += 1) writeFileSync(inVolume(String(index)), "");
       },

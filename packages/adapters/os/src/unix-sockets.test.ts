@@ -93,14 +93,14 @@ describe("connecting to a Unix socket", () => {
     errno?: string;
   }>([
     {
-      name: "a link",
+      name: "a symbolic link",
       make: (elsewhere) => {
         symlinkSync(elsewhere, join(directory, "a/s"));
       },
       reason: "not a socket",
     },
     {
-      name: "a link among its directories",
+      name: "a path with a symbolic link among its directories",
       make: () => {
         rmSync(join(directory, "a"), { recursive: true });
         symlinkSync(directory, join(directory, "a"));
@@ -109,7 +109,7 @@ describe("connecting to a Unix socket", () => {
       errno: "ELOOP",
     },
     {
-      name: "a file",
+      name: "a regular file",
       make: () => {
         writeFileSync(join(directory, "a/s"), "");
       },

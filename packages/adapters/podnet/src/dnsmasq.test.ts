@@ -59,10 +59,10 @@ test("passes the value of a private option byte for byte", () => {
 });
 
 test.each([
-  { name: "a hostname that is two", change: { hostname: "a,b" } },
+  { name: "a hostname with a comma", change: { hostname: "a,b" } },
   { name: "a MAC that is an option", change: { mac: "-x" } },
   {
-    name: "an address that is none",
+    name: "an invalid address",
     change: { lease: { ipv4: { ...SERVED_NIC.lease.ipv4, address: "x", server: "", routes: [] } } },
   },
 ])("rejects $name", ({ change }) => {

@@ -150,12 +150,12 @@ describe("wiring a tap", () => {
 
   test.each([
     {
-      name: "without the pod's NIC",
+      name: "a pod without the NIC",
       links: [BRIDGE],
       error: { code: "PODNET_LINK_MISSING", details: { link: "pod1" } },
     },
     {
-      name: "around a NIC that shares its parent's MAC",
+      name: "a NIC that shares its parent's MAC",
       links: [{ ...NIC, kind: "ipvlan" }],
       error: {
         code: "PODNET_NETWORK_CANNOT_CARRY_VM",
@@ -278,19 +278,19 @@ describe("removing a NIC without its plugin", () => {
     ran: readonly string[];
   }>([
     {
-      name: "that is not there runs nothing",
+      name: "does nothing if the NIC is missing",
       states: [state([TAP])],
       ran: [],
     },
-    { name: "deletes it", states: existing, ran: [DELETE] },
+    { name: "deletes the NIC", states: existing, ran: [DELETE] },
     {
-      name: "that goes meanwhile is success",
+      name: "succeeds if the NIC disappears meanwhile",
       states: [...existing, state([])],
       script: { [DELETE]: [refused] },
       ran: [DELETE],
     },
     {
-      name: "that is a card gives it back to the machine",
+      name: "returns a physical NIC to the host's network namespace",
       states: existing,
       script: { [DELETE]: [refused] },
       ran: [DELETE, "ip link set dev pod1 netns 1"],

@@ -17,12 +17,12 @@ const LINK: Link = {
 
 test.each([
   {
-    name: "has it all",
+    name: "has all its settings",
     mac: MAC.toUpperCase(),
     addresses: ["10.0.0.2/24", "fd00::2/64"],
     want: [],
   },
-  { name: "has had no MAC that is known", addresses: [], want: [] },
+  { name: "had no known MAC", addresses: [], want: [] },
   {
     name: "has another MAC",
     mac: "02:00:00:00:00:0b",
@@ -35,11 +35,11 @@ test.each([
     want: [{ op: "addAddress", link: "net1", address: "10.0.0.3/24", flags: [] }],
   },
   {
-    name: "has an address with another length",
+    name: "has an address with a different prefix length",
     addresses: ["10.0.0.2/16"],
     want: [{ op: "addAddress", link: "net1", address: "10.0.0.2/16", flags: [] }],
   },
-  { name: "had what is no address", addresses: ["10.0.0.2/24 dev eth0", ""], want: [] },
+  { name: "had an invalid address", addresses: ["10.0.0.2/24 dev eth0", ""], want: [] },
 ])("plans the restore of a NIC that $name", ({ want, mac, addresses }) => {
   const borrowed = { name: "net1", ...(mac !== undefined && { mac }), addresses };
   expect(planNicRestore(LINK, borrowed)).toEqual(want);

@@ -5,7 +5,7 @@ import { sysctlDirectories } from "./sysctls.ts";
 test.each([
   { name: "on the host", hostProcess: undefined, want: ["/proc/sys/net"] },
   {
-    name: "in a pod, by the process that is named",
+    name: "in a pod, by the process's namespace",
     hostProcess: 77,
     want: ["/proc/77/root/proc/sys/net", "/proc/sys/net"],
   },

@@ -127,9 +127,9 @@ describe("addinterface", () => {
       version: vmiOf("2", { metadata: { ...DELETED } }),
       note: "the VM is stopping",
     },
-    { name: "has stopped", version: undefined, note: "the VM has stopped" },
+    { name: "is stopped", version: undefined, note: "the VM has stopped" },
     {
-      name: "has been shut down by its guest",
+      name: "was shut down by its guest",
       version: vmiOf("2", { status: { phase: "Succeeded" } }),
       note: "the VM has stopped",
     },
@@ -158,12 +158,12 @@ describe("addinterface", () => {
       want: "the VM does not start: ErrImageNeverPull: image x is not there",
     },
     {
-      name: "its specification cannot be run",
+      name: "its specification is invalid",
       condition: { type: "Synchronized", reason: "UnsupportedSpec", message: "spec.domain.tpm" },
       want: "the VM does not start: UnsupportedSpec: spec.domain.tpm",
     },
     {
-      name: "its pod cannot be made",
+      name: "its pod cannot be created",
       condition: { type: "Ready", reason: "ContainerCreating", message: "no bridge" },
       want: "the VM does not start: ContainerCreating: no bridge",
     },
@@ -401,9 +401,9 @@ describe("get interfaces and explain", () => {
 
 test.each([
   { name: "the console", words: ["console", "one"], vmi: undefined },
-  { name: "the screen", words: ["vnc", "one"], vmi: undefined },
+  { name: "the graphical console", words: ["vnc", "one"], vmi: undefined },
   {
-    name: "the screen, of a guest that has shut down,",
+    name: "the graphical console of a guest that has shut down,",
     words: ["vnc", "one"],
     vmi: vmiOf("1", { status: { phase: "Succeeded" } }),
   },

@@ -48,17 +48,21 @@ describe("StepRecorder", () => {
 
 describe("isIfaceGone", () => {
   test.each([
-    { name: "without a VMI", vmi: undefined, want: true },
-    { name: "when nothing names it", vmi: vmiOf({ phase: "Running" }), want: true },
-    { name: "not while the node reports it", vmi: plugging({}), want: false },
+    { name: "is true without a VMI", vmi: undefined, want: true },
     {
-      name: "not while the pod has it",
+      name: "is true if neither status nor spec names the interface",
+      vmi: vmiOf({ phase: "Running" }),
+      want: true,
+    },
+    { name: "is false while the node reports it", vmi: plugging({}), want: false },
+    {
+      name: "is false while the pod has it",
       vmi: vmiOf({
         attachments: [{ name: "blue", podInterfaceName: "pod1", state: "Removing" }],
       }),
       want: false,
     },
-    { name: "not while the spec has it", vmi: vmiOf({}, ["blue"]), want: false },
+    { name: "is false while the spec has it", vmi: vmiOf({}, ["blue"]), want: false },
   ])("$name", ({ vmi, want }) => {
     expect(isIfaceGone(vmi, "blue")).toBe(want);
   });

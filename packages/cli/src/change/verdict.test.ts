@@ -25,7 +25,7 @@ function vmi(status: VmiStatus, uid = "new"): VirtualMachineInstance {
 describe("startVerdict", () => {
   test.each([
     {
-      name: "fails with the VM's problem",
+      name: "fails with the VM's condition",
       vm: vm({ printableStatus: "ErrorUnsupportedSpec", conditions: [TOLD] }),
       vmi: undefined,
       want: { kind: "failing", reason: `UnsupportedSpec: ${MESSAGE}` },
@@ -41,13 +41,13 @@ describe("startVerdict", () => {
       want: { kind: "waiting" },
     },
     {
-      name: "ignores the problem of a stopped VM",
+      name: "ignores the condition of a stopped VM",
       vm: vm({ printableStatus: "Stopped", conditions: [TOLD] }),
       vmi: undefined,
       want: { kind: "waiting" },
     },
     {
-      name: "fails with the VMI's problem",
+      name: "fails with the VMI's condition",
       vm: vm({ printableStatus: "Starting" }),
       vmi: vmi({ phase: "Scheduled", conditions: [{ ...TOLD, reason: "GuestNotStarted" }] }),
       want: { kind: "failing", reason: `GuestNotStarted: ${MESSAGE}` },
@@ -182,7 +182,7 @@ describe("settingsVerdict", () => {
       want: { kind: "done" },
     },
     {
-      name: "reports that a stopped VM is changed at its next start",
+      name: "reports that a stopped VM changes at its next start",
       vmi: undefined,
       wanted: { link: "down" },
       want: {

@@ -123,7 +123,7 @@ describe("a network that net-agent tolerates against the tenant policy", () => {
       want: [`warning DefinitionTolerated on node n1: ${message}`],
     },
     {
-      name: "is a warning by its event where the kind keeps no status",
+      name: "is a warning by its event if the kind has no status",
       facts: {
         apis: api(["network-attachment-definitions"]),
         networks: { value: [network] },
@@ -210,7 +210,7 @@ describe("sockets of vhost-user", () => {
       offered: {},
       missing: [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE],
     },
-    { what: "those of the dataplane", offered: SOCKETS, missing: Object.keys(DATAPLANE) },
+    { what: "the dataplane's", offered: SOCKETS, missing: Object.keys(DATAPLANE) },
     { what: "none", offered: { ...SOCKETS, ...DATAPLANE }, missing: [] },
     {
       what: "none with the feature gate off",
@@ -245,19 +245,23 @@ describe("SELinux of a standalone machine", () => {
     readonly want: readonly { readonly verdict: string; readonly message: RegExp }[];
   }>([
     { what: "that is not checked", selinux: undefined, want: [] },
-    { what: "that is off", selinux: { value: { mode: "off", knowsContainers: false } }, want: [] },
     {
-      what: "whose policy knows no containers",
+      what: "that is disabled",
+      selinux: { value: { mode: "off", knowsContainers: false } },
+      want: [],
+    },
+    {
+      what: "enforcing, without a policy for containers",
       selinux: { value: { mode: "enforcing", knowsContainers: false } },
       want: [{ verdict: "wrong", message: /^is enforcing, .* VMs cannot use vhost-user sockets$/ }],
     },
     {
-      what: "permissive, without the containers' policy",
+      what: "permissive, without a policy for containers",
       selinux: { value: { mode: "permissive", knowsContainers: false } },
       want: [{ verdict: "wrong", message: /^is permissive, and its policy has no type/ }],
     },
     {
-      what: "that is enforced",
+      what: "enforcing, with a policy for containers",
       selinux: { value: { mode: "enforcing", knowsContainers: true } },
       want: [{ verdict: "ok", message: /whether launchers may connect .* ausearch/ }],
     },
@@ -267,7 +271,7 @@ describe("SELinux of a standalone machine", () => {
       want: [{ verdict: "ok", message: /^is permissive and has the type container_file_t$/ }],
     },
     {
-      what: "that this user may not ask",
+      what: "that this user may not read",
       selinux: { failure: "EACCES" },
       want: [{ verdict: "unknown", message: /^EACCES$/ }],
     },
@@ -301,7 +305,7 @@ describe("finds", () => {
       want: ["API server: Kubernetes v1.25.3 is older than 1.26"],
     },
     {
-      what: "a clock",
+      what: "a clock difference",
       facts: {
         trial: { value: { serverMs: HEALTHY.nowMs + 7_000, isFilledIn: true, isRefused: true } },
       },
@@ -317,7 +321,7 @@ describe("finds", () => {
       want: ["API kubevirt.io/v1: lacks a"],
     },
     {
-      what: "an API that does not answer",
+      what: "an API that does not respond",
       facts: {
         apis: [
           { groupVersion: "kubevirt.io/v1", resources: ["a"], served: { failure: "it is away" } },
@@ -333,7 +337,7 @@ describe("finds", () => {
       ],
     },
     {
-      what: "a webhook that does not answer",
+      what: "a webhook that does not respond",
       facts: {
         trial: { failure: 'failed calling webhook "mutate.virt-api.patchbay.io": refused' },
       },
@@ -383,7 +387,7 @@ describe("finds", () => {
       want: ["DaemonSet net-agent: has no pods: none are requested, or no node is suitable"],
     },
     {
-      what: "processes of a machine",
+      what: "failed processes of a machine",
       facts: {
         processes: {
           value: {
@@ -408,7 +412,7 @@ describe("finds", () => {
       want: ["leader of the virt-controllers: there is no leader"],
     },
     {
-      what: "a leader that is silent",
+      what: "a leader that no longer renews its lease",
       facts: {
         leader: {
           value: leaseOf("virt-controller", {
@@ -457,7 +461,7 @@ describe("finds", () => {
       want: [],
     },
     {
-      what: "a network that a node cannot make",
+      what: "a network that a node cannot attach",
       facts: {
         networks: {
           value: [
@@ -482,7 +486,7 @@ describe("finds", () => {
       want: ["launcher blue/virt-launcher-one: runs, but its virtual machine instance is deleted"],
     },
     {
-      what: "a VMI that does not go",
+      what: "a VMI that is stuck in deletion",
       facts: { vmis: { value: [vmiOf("u1", at(-600)), vmiOf("u2", at(-20)), vmiOf("u3")] } },
       want: ["virtual machine instance blue/one: should have been deleted 570 s ago"],
     },

@@ -25,18 +25,18 @@ const starting = (reason: string): State => ({ waiting: { reason } });
 test.each<{ name: string; status: Status | undefined; want: unknown }>([
   { name: "no status", status: undefined, want: undefined },
   {
-    name: "a container that is being made",
+    name: "a container that is being created",
     status: statusOf("Pending", starting("ContainerCreating")),
     want: undefined,
   },
-  { name: "a success", status: statusOf("Succeeded", {}), want: {} },
+  { name: "a succeeded container", status: statusOf("Succeeded", {}), want: {} },
   {
-    name: "a container that the runtime refuses",
+    name: "a container that the runtime rejects",
     status: statusOf("Pending", { waiting: { reason: "RunContainerError", message: DENIED } }),
     want: { problem: `RunContainerError: ${DENIED}` },
   },
   {
-    name: "an image that is missing",
+    name: "a missing image",
     status: statusOf("Pending", starting("ErrImageNeverPull")),
     want: { problem: "ErrImageNeverPull" },
   },
@@ -89,7 +89,7 @@ test("tryPod deletes the pod", async () => {
 test.each([
   { name: "unset on a cluster", given: {}, want: [] },
   {
-    name: "refused by the server",
+    name: "rejected by the server",
     given: { podTrial: { failure: "forbidden" } },
     want: ["unknown"],
   },

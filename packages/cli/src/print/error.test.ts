@@ -7,19 +7,19 @@ describe("an exit code", () => {
   test.each([
     { name: "of a missing object", error: new AppError("KUBE_NOT_FOUND"), want: 3 },
     { name: "of a conflict", error: new AppError("KUBE_CONFLICT"), want: 4 },
-    { name: "of what exists already", error: new AppError("KUBE_ALREADY_EXISTS"), want: 4 },
-    { name: "of a server that is away", error: new AppError("KUBE_UNREACHABLE"), want: 5 },
+    { name: "of an existing object", error: new AppError("KUBE_ALREADY_EXISTS"), want: 4 },
+    { name: "of an unreachable server", error: new AppError("KUBE_UNREACHABLE"), want: 5 },
     {
-      name: "of an aggregated API that is away",
+      name: "of an unavailable aggregated API",
       error: new AppError("KUBE_SERVER_FAILED", { status: 503 }),
       want: 5,
     },
     {
-      name: "of a server's fault",
+      name: "of a server error",
       error: new AppError("KUBE_SERVER_FAILED", { status: 500 }),
       want: 1,
     },
-    { name: "of a refusal", error: new AppError("KUBE_REFUSED"), want: 1 },
+    { name: "of a rejection", error: new AppError("KUBE_REFUSED"), want: 1 },
     {
       name: "of a request that names a missing object",
       error: new AppError("KUBE_REFUSED", { causeType: "FieldValueNotFound" }),
@@ -31,13 +31,13 @@ describe("an exit code", () => {
       want: 4,
     },
     {
-      name: "of a setting that cannot be",
+      name: "of an invalid setting",
       error: new AppError("STANDALONE_SETTING_INVALID"),
       want: 2,
     },
     { name: "of an image in use", error: new AppError("IMAGE_IN_USE"), want: 4 },
-    { name: "of no machine", error: new AppError("STANDALONE_NOT_FOUND"), want: 3 },
-    { name: "of anything else", error: new TypeError("x"), want: 1 },
+    { name: "of a missing machine", error: new AppError("STANDALONE_NOT_FOUND"), want: 3 },
+    { name: "of any other error", error: new TypeError("x"), want: 1 },
   ])("$name is $want", ({ error, want }) => {
     expect(exitCodeOf(error)).toBe(want);
   });

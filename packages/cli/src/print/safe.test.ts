@@ -3,12 +3,20 @@ import { expect, test } from "vitest";
 import { indented, oneLine, safeOutput } from "./safe.ts";
 
 test.each([
-  { name: "a title that is set", text: "a\u001b]0;b\u0007", want: String.raw`a\u001b]0;b\u0007` },
-  { name: "the 8-bit form of it", text: "a\u009b2J", want: String.raw`a\u009b2J` },
-  { name: "a return of the carriage", text: "a\rb", want: String.raw`a\u000db` },
-  { name: "a turned line", text: "a\u202eb\u2066", want: String.raw`a\u202eb\u2066` },
-  { name: "a false end of a line", text: "a\u2028b", want: String.raw`a\u2028b` },
-  { name: "what people write", text: "a\tß 日本\n", want: "a\tß 日本\n" },
+  {
+    name: "an escaped sequence that sets the title",
+    text: "a\u001b]0;b\u0007",
+    want: String.raw`a\u001b]0;b\u0007`,
+  },
+  { name: "an escaped 8-bit control sequence", text: "a\u009b2J", want: String.raw`a\u009b2J` },
+  { name: "an escaped carriage return", text: "a\rb", want: String.raw`a\u000db` },
+  {
+    name: "escaped bidirectional controls",
+    text: "a\u202eb\u2066",
+    want: String.raw`a\u202eb\u2066`,
+  },
+  { name: "an escaped Unicode line separator", text: "a\u2028b", want: String.raw`a\u2028b` },
+  { name: "ordinary text unchanged", text: "a\tß 日本\n", want: "a\tß 日本\n" },
 ])("a stream shows $name", ({ text, want }) => {
   const shown: string[] = [];
   safeOutput({ write: (part) => shown.push(part) }).write(text);

@@ -74,33 +74,37 @@ describe("findOriginProblem", () => {
     site: "same-origin",
   };
   test.each<{ name: string; knock: Partial<RequestOrigin>; isStream?: boolean; want: boolean }>([
-    { name: "the page", knock: {}, want: true },
+    { name: "accepts the panel's page", knock: {}, want: true },
     {
-      name: "the page by its other name",
+      name: "accepts the panel's page at localhost",
       knock: { host: "localhost:80", origin: "http://localhost:80" },
       want: true,
     },
     {
-      name: "a person who opens it",
+      name: "accepts navigation to the page",
       knock: { method: "GET", origin: undefined, site: "none" },
       want: true,
     },
     {
-      name: "a browser that sends fewer headers",
+      name: "accepts a browser that sends fewer headers",
       knock: { method: "GET", origin: undefined, site: undefined },
       want: true,
     },
-    { name: "no host", knock: { host: undefined }, want: false },
-    { name: "another port", knock: { host: "127.0.0.1:81" }, want: false },
-    { name: "one name's page at the other", knock: { origin: "http://localhost:80" }, want: false },
-    { name: "a change of no origin", knock: { origin: undefined }, want: false },
+    { name: "rejects a missing host", knock: { host: undefined }, want: false },
+    { name: "rejects another port", knock: { host: "127.0.0.1:81" }, want: false },
     {
-      name: "a stream of no origin",
+      name: "rejects the localhost page at 127.0.0.1",
+      knock: { origin: "http://localhost:80" },
+      want: false,
+    },
+    { name: "rejects a change without an origin", knock: { origin: undefined }, want: false },
+    {
+      name: "rejects a stream without an origin",
       knock: { method: "GET", origin: undefined },
       isStream: true,
       want: false,
     },
-    { name: "another site", knock: { site: "cross-site" }, want: false },
+    { name: "rejects another site", knock: { site: "cross-site" }, want: false },
   ])("$name", ({ knock, isStream, want }) => {
     expect(findOriginProblem({ ...own, ...knock }, 80, isStream) === undefined).toBe(want);
   });

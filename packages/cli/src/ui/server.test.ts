@@ -77,9 +77,9 @@ async function firstLines(
 }
 
 test.each([
-  { name: "everywhere, where the user may", mayList: true, onlyIn: undefined, want: undefined },
+  { name: "in all namespaces if the user may", mayList: true, onlyIn: undefined, want: undefined },
   {
-    name: "in the kubeconfig's namespace, where not",
+    name: "in the kubeconfig's namespace otherwise",
     mayList: false,
     onlyIn: undefined,
     want: "blue",

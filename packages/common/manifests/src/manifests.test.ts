@@ -280,7 +280,7 @@ const wanted = byName(objects.filter(isRole));
 test.each([
   { name: "a duplicate key", text: "kind: Role\nkind: Role\n", want: "line 2, column 1" },
   { name: "an unknown tag", text: "kind: !role Role\n", want: "!role" },
-  { name: "no YAML", text: "kind: 'Role\n", want: "quote" },
+  { name: "invalid YAML", text: "kind: 'Role\n", want: "quote" },
 ])("rejects a manifest with $name, with its path and the reason", ({ text, want }) => {
   const parse = () => parseManifests([{ path: "a.yaml", text }]);
   expect(parse).toThrow(

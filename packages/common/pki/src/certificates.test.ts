@@ -129,7 +129,7 @@ test("readCertificateSubject returns the name and the organizations", async () =
 });
 
 test.each([
-  { name: "no PEM at all", certPem: "x", keyPem: "y" },
+  { name: "a file without PEM", certPem: "x", keyPem: "y" },
   { name: "an empty file", certPem: "", keyPem: "" },
 ])("rejects an authority from $name with a code", ({ certPem, keyPem }) => {
   expect(() => loadAuthority({ certPem, keyPem }, clock)).toThrow(UNREADABLE);

@@ -114,10 +114,13 @@ describe("a log line", () => {
 describe("the log redacts a secret", () => {
   const key = "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----";
   test.each([
-    { name: "in a member by that name", fields: { token: "s3cr3t" } },
-    { name: "deep in a member by that name", fields: { a: [{ Authorization: "s3cr3t" }] } },
+    { name: "in a member with a secret's name", fields: { token: "s3cr3t" } },
+    {
+      name: "in a nested member with a secret's name",
+      fields: { a: [{ Authorization: "s3cr3t" }] },
+    },
     { name: "as a bearer token in text", fields: { reason: "sent Bearer s3cr3t to it" } },
-    { name: "as a JSON web token", fields: { reason: "eyJhbGciOiJSUzI.s3cr3t.abc" } },
+    { name: "as a JSON Web Token", fields: { reason: "eyJhbGciOiJSUzI.s3cr3t.abc" } },
     { name: "as a private key", fields: { reason: key.replace("MIIabc", "s3cr3t") } },
     { name: "in an error's message", fields: { err: new Error("Bearer s3cr3t refused") } },
     { name: "in an error's cause", fields: { err: new Error("x", { cause: "Bearer s3cr3t" }) } },

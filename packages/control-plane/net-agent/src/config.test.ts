@@ -11,13 +11,13 @@ function parse(...args: readonly string[]) {
 }
 
 test.each([
-  { name: "no flag names no list", args: [], want: {} },
+  { name: "no flag sets no list", args: [], want: {} },
   {
-    name: "a flag names its list",
+    name: "a flag sets its list",
     args: ["--tenant-masters", "eth1, !eth*,*", "--trusted-namespaces=a"],
     want: { trustedNamespaces: ["a"], masters: ["eth1", "!eth*", "*"] },
   },
-  { name: "an empty one allows nothing", args: ["--tenant-plugins="], want: { plugins: [] } },
+  { name: "an empty flag allows nothing", args: ["--tenant-plugins="], want: { plugins: [] } },
 ])("$name", ({ args, want }) => {
   expect(parse(...args)).toEqual(want);
 });

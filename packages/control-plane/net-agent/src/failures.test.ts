@@ -78,19 +78,19 @@ test("backs off for a minute from a failure that only a change can fix", () => {
 });
 
 test.each([
-  { name: "other words", next: refusedWith({ message: "never" }), isNew: false },
+  { name: "a different message", next: refusedWith({ message: "never" }), isNew: false },
   { name: "another plugin", next: refusedWith({ plugin: "bridge" }), isNew: true },
   { name: "another command", next: refusedWith({ command: "DEL" }), isNew: true },
-  { name: "another code of CNI", next: refusedWith({ cniCode: 11 }), isNew: true },
+  { name: "a different CNI code", next: refusedWith({ cniCode: 11 }), isNew: true },
   {
     name: "another error",
     next: new AppError("CNI_TIMED_OUT", { ...REFUSED.details }),
     isNew: true,
   },
-  { name: "an error of nobody's", next: new TypeError("x"), isNew: true },
+  { name: "an unknown error", next: new TypeError("x"), isNew: true },
   { name: "other inputs", next: REFUSED, inputs: "red", isNew: true },
-  { name: "the same after ten minutes", next: REFUSED, afterMs: 600_000, isNew: true },
-  { name: "the same just before", next: REFUSED, afterMs: 599_999, isNew: false },
+  { name: "the same error after ten minutes", next: REFUSED, afterMs: 600_000, isNew: true },
+  { name: "the same error within ten minutes", next: REFUSED, afterMs: 599_999, isNew: false },
 ])("$name: reported again: $isNew", ({ next, inputs = "blue", afterMs = 0, isNew }) => {
   const scene = new Scene();
   scene.nowMs = 1_000_000;

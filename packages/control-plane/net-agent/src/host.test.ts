@@ -18,11 +18,19 @@ function port(kind: string, master?: string): Link {
 }
 
 test.each([
-  { name: "no bridge at all", links: [port("")], want: [] },
-  { name: "one of pods and guests", links: [port("veth", "br1"), port("tun", "br1")], want: [] },
-  { name: "one with hardware", links: [port("veth", "br0"), port("", "br0")], want: ["br0"] },
+  { name: "no bridges", links: [port("")], want: [] },
   {
-    name: "one with a VLAN and one with a bond",
+    name: "not a bridge with only pods and guests",
+    links: [port("veth", "br1"), port("tun", "br1")],
+    want: [],
+  },
+  {
+    name: "a bridge with a physical NIC",
+    links: [port("veth", "br0"), port("", "br0")],
+    want: ["br0"],
+  },
+  {
+    name: "a bridge with a VLAN and a bridge with a bond",
     links: [port("vlan", "a"), port("bond", "b")],
     want: ["a", "b"],
   },

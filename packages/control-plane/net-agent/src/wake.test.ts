@@ -38,42 +38,42 @@ describe("a change wakes", () => {
 
   test.each([
     {
-      name: "its pod",
+      name: "the changed pod",
       change: () => {
         pods.put(aPod("p"));
       },
       want: ["ns1/p"],
     },
     {
-      name: "its pod, which is gone",
+      name: "the deleted pod",
       change: () => {
         pods.take(aPod("p").metadata);
       },
       want: ["ns1/p"],
     },
     {
-      name: "the pods that ask for a network that comes",
+      name: "the pods that request a new network",
       change: () => {
         nads.put(aNad("blue"));
       },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
-      name: "the pods that ask for a network that goes",
+      name: "the pods that request a deleted network",
       change: () => {
         nads.take(aNad("blue").metadata);
       },
       want: ["ns1/asks", "ns1/asks-too"],
     },
     {
-      name: "all pods that ask for networks, by another policy",
+      name: "all pods that request networks, for a changed policy",
       change: () => {
         for (const listener of changed) listener();
       },
       want: ["ns1/asks", "ns1/asks-too", "ns1/other"],
     },
     {
-      name: "nobody by a network that nobody asks for",
+      name: "no pods for a network that no pod requests",
       change: () => {
         nads.put(aNad("x"));
       },
@@ -87,14 +87,14 @@ describe("a change wakes", () => {
 });
 
 test.each([
-  { name: "of its own namespace where none is named", networks: "a", want: ["ns1/a"] },
+  { name: "in its own namespace by default", networks: "a", want: ["ns1/a"] },
   {
-    name: "of its own where an empty one is named",
+    name: "in its own namespace for an empty namespace",
     networks: '[{"name":"a","namespace":""}]',
     want: ["ns1/a"],
   },
-  { name: "of others", networks: "x/a@net1,b", want: ["x/a", "ns1/b"] },
-  { name: "that cannot be read", networks: "[null]", want: [] },
+  { name: "in a different namespace", networks: "x/a@net1,b", want: ["x/a", "ns1/b"] },
+  { name: "with an unreadable list", networks: "[null]", want: [] },
   { name: "without a list", networks: undefined, want: [] },
 ])("lists the networks of a pod: $name", ({ networks, want }) => {
   expect(listRequestedNetworks(aPod("p", networks))).toEqual(want);

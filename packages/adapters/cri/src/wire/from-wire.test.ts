@@ -38,22 +38,22 @@ const NODE = { namespaces: { options: { network: "NODE" } } };
 
 test.each([
   {
-    name: "with what the verbose part says",
+    name: "with the fields of the verbose part",
     answer: { status: SANDBOX, info: withPath },
     want: { ...SHOWN, ips: ["10.0.0.1", "fd00::1"], pid: 7, netnsPath: path },
   },
   {
-    name: "by the process where no path is told",
+    name: "with the process's namespace if no path is reported",
     answer: { status: SANDBOX, info },
     want: { ...SHOWN, ips: ["10.0.0.1", "fd00::1"], pid: 7, netnsPath: "/proc/7/ns/net" },
   },
   {
-    name: "in the node's network, whatever else is told",
+    name: "in the node's network, without path and addresses",
     answer: { status: { ...SANDBOX, linux: NODE }, info: withPath },
     want: { ...SHOWN, ips: [], pid: 7 },
   },
   {
-    name: "that has ended",
+    name: "that is not ready",
     answer: {
       status: {
         ...SANDBOX,
@@ -65,14 +65,14 @@ test.each([
     want: { ...SHOWN, state: "NOTREADY", ips: [] },
   },
   {
-    name: "with nothing but an id",
+    name: "with only an ID",
     answer: {
       status: { ...SANDBOX, metadata: null, network: null, linux: null },
       info: {},
     },
     want: { ...SHOWN, metadata: { name: "", namespace: "", uid: "", attempt: 0 }, ips: [] },
   },
-  { name: "that is not told", answer: { status: null, info: {} }, want: undefined },
+  { name: "that is missing", answer: { status: null, info: {} }, want: undefined },
 ])("parses the status of a sandbox: $name", ({ answer, want }) => {
   expect(toSandboxStatus(answer)).toEqual(want);
 });
@@ -162,11 +162,11 @@ const NO_NETWORK = {
 test.each([
   { name: "none", conditions: [READY, { ...READY, type: "NetworkReady" }], want: undefined },
   {
-    name: "the network",
+    name: "a network that is not ready",
     conditions: [READY, NO_NETWORK],
     want: "NetworkPluginNotReady: cni plugin not initialized",
   },
-  { name: "what is not told", conditions: [READY], want: "NetworkReady is missing" },
+  { name: "a missing condition", conditions: [READY], want: "NetworkReady is missing" },
 ])("finds the problem of a runtime: $name", ({ conditions, want }) => {
   expect(toProblem(conditions)).toBe(want);
 });
@@ -244,11 +244,11 @@ test.each([
     want: { pid: 30648, netnsPath: "/var/run/netns/cni-602e50c2-6991-5ef1-9316-993299838d70" },
   },
   {
-    name: "containerd's of a sandbox that has ended",
+    name: "containerd's for an ended sandbox",
     info: { ...CONTAINERD, pid: 0, processStatus: "deleted", netNamespaceClosed: true },
     want: { netnsPath: "/var/run/netns/cni-602e50c2-6991-5ef1-9316-993299838d70" },
   },
-  { name: "containerd's in the node's network", info: HOST_NETWORK, want: { pid: 30648 } },
+  { name: "containerd's for the node's network", info: HOST_NETWORK, want: { pid: 30648 } },
   {
     name: "CRI-O's",
     info: CRIO,
@@ -260,7 +260,7 @@ test.each([
     want: { netnsPath: "/var/run/netns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
   },
   {
-    name: "a namespace that the runtime has made with the process: no path",
+    name: "a new network namespace without a path",
     info: { pid: 5, runtimeSpec: { linux: { namespaces: [{ type: "network" }] } } },
     want: { pid: 5 },
   },
@@ -269,8 +269,12 @@ test.each([
     info: { pid: 5, runtimeSpec: { linux: { namespaces: [{ type: "network", path: "net" }] } } },
     want: { pid: 5 },
   },
-  { name: "other types", info: { pid: "5", runtimeSpec: { linux: { namespaces: {} } } }, want: {} },
-  { name: "a list", info: [], want: {} },
+  {
+    name: "fields of the wrong types",
+    info: { pid: "5", runtimeSpec: { linux: { namespaces: {} } } },
+    want: {},
+  },
+  { name: "a list instead of an object", info: [], want: {} },
 ])("parses a verbose response: $name", ({ info, want }) => {
   expect(parseSandboxInfo({ info: JSON.stringify(info) })).toEqual(want);
 });

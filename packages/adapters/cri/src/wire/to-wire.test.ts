@@ -20,19 +20,19 @@ const SECURITY: ContainerSecurity = {
 
 test.each([
   {
-    name: "a number and a group",
+    name: "a UID and a GID",
     user: { runAsUser: 5, runAsGroup: 6 },
     want: ["5:6", 5, undefined],
   },
-  { name: "a number alone", user: { runAsUser: 5 }, want: [undefined, 5, undefined] },
-  { name: "a group alone", user: { runAsGroup: 6 }, want: [undefined, undefined, 6] },
-  { name: "a name", user: { runAsUsername: "me" }, want: ["me", undefined, undefined] },
+  { name: "a UID alone", user: { runAsUser: 5 }, want: [undefined, 5, undefined] },
+  { name: "a GID alone", user: { runAsGroup: 6 }, want: [undefined, undefined, 6] },
+  { name: "a user name", user: { runAsUsername: "me" }, want: ["me", undefined, undefined] },
   {
-    name: "a name and a group",
+    name: "a user name and a GID",
     user: { runAsUsername: "me", runAsGroup: 6 },
     want: ["me", undefined, 6],
   },
-  { name: "nobody in particular", user: {}, want: [undefined, undefined, undefined] },
+  { name: "no user", user: {}, want: [undefined, undefined, undefined] },
 ])("sets a container's user by $name", ({ user, want }) => {
   const security = { ...SECURITY, ...user };
   const { linux } = fromContainerConfig({ ...CONTAINER, security }) as {

@@ -14,9 +14,9 @@ const cases: readonly {
 }[] = [
   { name: "no header", header: undefined, want: [] },
   { name: "one", header: '299 - "unknown field \\"spec.x\\""', want: ['unknown field "spec.x"'] },
-  { name: "two in one header", header: '299 - "a, b", 299 kube "c"', want: ["a, b", "c"] },
+  { name: "two warnings in one header", header: '299 - "a, b", 299 kube "c"', want: ["a, b", "c"] },
   { name: "two headers", header: ['299 - "a"', '299 - "b"'], want: ["a", "b"] },
-  { name: "another code, or no text", header: ['199 - "a"', "299 - a"], want: [] },
+  { name: "a different code or a missing text", header: ['199 - "a"', "299 - a"], want: [] },
 ];
 test.each(cases)("parses warnings of $name", ({ header, want }) => {
   expect(parseWarnings(header)).toEqual(want);

@@ -176,24 +176,24 @@ users:
   });
 
   test.each([
-    { name: "is not there", text: undefined, reason: "ENOENT" },
-    { name: "is no YAML", text: "{", reason: "" },
-    { name: "is no mapping", text: "- a", reason: "it is not a mapping" },
+    { name: "does not exist", text: undefined, reason: "ENOENT" },
+    { name: "is not YAML", text: "{", reason: "" },
+    { name: "is not a mapping", text: "- a", reason: "it is not a mapping" },
     { name: "has no current context", text: "kind: Config", reason: "it names no current-context" },
     {
-      name: "names a context that is not there",
+      name: "names a missing context",
       text: "current-context: x",
       reason: "there is no context x",
     },
     { name: "is empty", text: "", reason: "it is not a mapping" },
-    { name: "is a word", text: "word", reason: "it is not a mapping" },
+    { name: "is a single word", text: "word", reason: "it is not a mapping" },
     {
       name: "has an empty current context",
       text: "current-context: ''",
       reason: "it names no current-context",
     },
     {
-      name: "names a cluster that is not there",
+      name: "names a missing cluster",
       text: buildKubeconfig([], ["token: a"]).replace("cluster: c,", "cluster: x,"),
       reason: "there is no cluster x",
     },
@@ -212,17 +212,17 @@ users:
       reason: `clusters[1].${field} is missing`,
     })),
     {
-      name: "has a context without cluster",
+      name: "has a context without a cluster",
       text: "{ current-context: one, contexts: [{ name: one, context: {} }] }",
       reason: "contexts[0].context.cluster is missing",
     },
     {
-      name: "has a user without name",
+      name: "has a user without a name",
       text: buildKubeconfig([], ["token: a"]).replace("- name: u\n ", "-\n "),
       reason: "users[0].name is missing",
     },
     {
-      name: "uses a login that is not supported",
+      name: "uses an unsupported authentication method",
       text: buildKubeconfig([], ["auth-provider: { name: gcp }"]),
       reason: "auth-provider is not supported",
     },
@@ -271,7 +271,12 @@ users:
   test.each([
     { name: "fails", command: "sh", script: "echo no login >&2; exit 3", want: "no login" },
     { name: "is missing", command: "/none/plugin", script: "", want: "ENOENT" },
-    { name: "prints no JSON", command: "sh", script: "echo token", want: "Unexpected token" },
+    {
+      name: "prints text that is not JSON",
+      command: "sh",
+      script: "echo token",
+      want: "Unexpected token",
+    },
   ])("whose plugin $name is rejected with the reason", async ({ command, script, want }) => {
     const exec = { command, args: ["-c", script] };
     const text = buildKubeconfig([], [`exec: ${JSON.stringify(exec)}`]);

@@ -32,20 +32,20 @@ function createPool(change: Partial<KubeConfig> = {}): ConnectionPool {
 describe("headers", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
   test.each<{ name: string; credentials: Credentials; want: Record<string, string> }>([
-    { name: "are none for a certificate", credentials: { cert: "C" }, want: {} },
-    { name: "carry a token", credentials: { token: "t" }, want: { authorization: "Bearer t" } },
+    { name: "are empty for a client certificate", credentials: { cert: "C" }, want: {} },
+    { name: "contain a token", credentials: { token: "t" }, want: { authorization: "Bearer t" } },
     {
-      name: "carry a name and a password",
+      name: "contain a user name and a password",
       credentials: { username: "u", password: "p" },
       want: { authorization: basic("u:p") },
     },
     {
-      name: "carry a name without a password",
+      name: "contain a user name without a password",
       credentials: { username: "u" },
       want: { authorization: basic("u:") },
     },
     {
-      name: "carry the token where there is both",
+      name: "contain the token if both are configured",
       credentials: { token: "t", username: "u", password: "p" },
       want: { authorization: "Bearer t" },
     },
@@ -103,7 +103,7 @@ describe("connections", () => {
     { name: "another token", change: { token: "t2" }, isKept: true },
     { name: "another certificate", change: { cert: "C2" }, isKept: false },
     { name: "another key", change: { key: "K2" }, isKept: false },
-    { name: "another authority", change: { ca: "A2" }, isKept: false },
+    { name: "a different certificate authority", change: { ca: "A2" }, isKept: false },
   ])("are reused with $name: $isKept", async ({ change, isKept: isReused }) => {
     const credentials = { ca: "A", cert: "C", key: "K", token: "t" };
     answers = [credentials, { ...credentials, ...change }];

@@ -7,23 +7,23 @@ const request = { verb: "patch", resource: "pods", object: "ns/one" };
 
 describe("the code", () => {
   test.each([
-    { name: "a lost race", status: 409, message: "has been modified", want: "KUBE_CONFLICT" },
+    { name: "a write conflict", status: 409, message: "has been modified", want: "KUBE_CONFLICT" },
     {
-      name: "a test of a patch that failed",
+      name: "a failed test of a JSON patch",
       status: 422,
       message: "test failed",
       want: "KUBE_CONFLICT",
     },
-    { name: "a webhook that refuses with 409", status: 409, message: DENIED, want: "KUBE_REFUSED" },
-    { name: "a webhook that refuses with 422", status: 422, message: DENIED, want: "KUBE_REFUSED" },
+    { name: "a webhook denial with 409", status: 409, message: DENIED, want: "KUBE_REFUSED" },
+    { name: "a webhook denial with 422", status: 422, message: DENIED, want: "KUBE_REFUSED" },
     {
-      name: "a webhook that refuses with 403",
+      name: "a webhook denial with 403",
       status: 403,
       message: DENIED,
       want: "KUBE_FORBIDDEN",
     },
     {
-      name: "a lost race that speaks of a webhook",
+      name: "a write conflict whose message quotes a webhook",
       status: 409,
       message: `said before: ${DENIED}`,
       want: "KUBE_CONFLICT",
@@ -34,10 +34,10 @@ describe("the code", () => {
   });
 
   test.each([
-    { name: "a refusal without a test", status: 422, text: "", want: "KUBE_REFUSED" },
-    { name: "a conflict of a page", status: 409, text: "<html>", want: "KUBE_CONFLICT" },
-    { name: "the first server fault", status: 423, text: "", want: "KUBE_SERVER_FAILED" },
-    { name: "a path that is not known", status: 404, text: "not found", want: "KUBE_NOT_FOUND" },
+    { name: "a rejection of a patch without a test", status: 422, text: "", want: "KUBE_REFUSED" },
+    { name: "a conflict with an HTML body", status: 409, text: "<html>", want: "KUBE_CONFLICT" },
+    { name: "the first unexpected status", status: 423, text: "", want: "KUBE_SERVER_FAILED" },
+    { name: "an unknown path", status: 404, text: "not found", want: "KUBE_NOT_FOUND" },
   ])("of $name is $want", ({ status, text, want }) => {
     expect(toStatusError({ status, text }, request).code).toBe(want);
   });

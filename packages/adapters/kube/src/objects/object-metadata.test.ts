@@ -10,17 +10,17 @@ describe("a path", () => {
   test.each([
     { name: "of the core group", path: collectionPath(PODS), want: "/api/v1/pods" },
     {
-      name: "of a namespace",
+      name: "with a namespace",
       path: collectionPath(PODS, "ns1"),
       want: "/api/v1/namespaces/ns1/pods",
     },
     {
-      name: "of another group",
+      name: "of another API group",
       path: collectionPath(VIRTUAL_MACHINES, "ns1"),
       want: `${VMS}/namespaces/ns1/virtualmachines`,
     },
     {
-      name: "of a kind that has no namespaces, whatever it is given",
+      name: "of a cluster-scoped kind ignores the namespace",
       path: collectionPath(NODES, "ns1"),
       want: "/api/v1/nodes",
     },
@@ -35,7 +35,7 @@ describe("a path", () => {
       want: "/api/v1/nodes/n1/status",
     },
     {
-      name: "of names that would lead elsewhere",
+      name: "escapes names that would lead to another path",
       path: objectPath(PODS, { namespace: "a/b", name: "../c?d" }),
       want: "/api/v1/namespaces/a%2Fb/pods/..%2Fc%3Fd",
     },

@@ -59,12 +59,12 @@ describe("a call", () => {
       want: { method: "GET", path: `${base}/one` },
     },
     {
-      name: "find of a kind without namespace",
+      name: "find of a cluster-scoped kind",
       use: (store) => store.find(NODES, { name: "n1" }),
       want: { method: "GET", path: "/api/v1/nodes/n1" },
     },
     {
-      name: "a name with a slash does not leave its place",
+      name: "find of a name with a slash",
       use: (store) => store.find(NODES, { name: "../x" }),
       want: { method: "GET", path: "/api/v1/nodes/..%2Fx" },
     },
@@ -100,14 +100,14 @@ describe("a call", () => {
       want: { method: "DELETE", body: '{"apiVersion":"v1","kind":"DeleteOptions"}' },
     },
     {
-      name: "delete of what it owns first",
+      name: "delete with foreground propagation",
       use: (store) => store.delete(PODS, key, { propagationPolicy: "Foreground" }),
       want: {
         body: '{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Foreground"}',
       },
     },
     {
-      name: "delete of one uid",
+      name: "delete with a UID precondition",
       use: (store) => store.delete(PODS, key, { uid: "u1", gracePeriodSeconds: 0 }),
       want: {
         method: "DELETE",
@@ -173,16 +173,32 @@ describe("a rejection", () => {
   };
   test.each([
     { name: "conflict", answer: failure(409, "Conflict"), want: "KUBE_CONFLICT" },
-    { name: "already there", answer: failure(409, "AlreadyExists"), want: "KUBE_ALREADY_EXISTS" },
-    { name: "failed test", answer: failure(422, "Invalid"), want: "KUBE_CONFLICT" },
-    { name: "invalid after a test", answer: failure(422, "Invalid", causes), want: "KUBE_REFUSED" },
-    { name: "bad request", answer: failure(400, "BadRequest"), want: "KUBE_REFUSED" },
-    { name: "no rights", answer: failure(403, "Forbidden"), want: "KUBE_FORBIDDEN" },
-    { name: "no identity", answer: failure(401, "Unauthorized"), want: "KUBE_UNAUTHORIZED" },
-    { name: "too old", answer: failure(410, "Expired"), want: "KUBE_EXPIRED" },
-    { name: "too many", answer: failure(429, "TooManyRequests"), want: "KUBE_SERVER_FAILED" },
-    { name: "server fault", answer: failure(500, "InternalError"), want: "KUBE_SERVER_FAILED" },
-    { name: "no JSON", answer: json(200, undefined), want: "API_MALFORMED" },
+    {
+      name: "an existing object",
+      answer: failure(409, "AlreadyExists"),
+      want: "KUBE_ALREADY_EXISTS",
+    },
+    { name: "a failed test", answer: failure(422, "Invalid"), want: "KUBE_CONFLICT" },
+    {
+      name: "an invalid result after a test",
+      answer: failure(422, "Invalid", causes),
+      want: "KUBE_REFUSED",
+    },
+    { name: "a bad request", answer: failure(400, "BadRequest"), want: "KUBE_REFUSED" },
+    { name: "a forbidden request", answer: failure(403, "Forbidden"), want: "KUBE_FORBIDDEN" },
+    {
+      name: "an unauthenticated request",
+      answer: failure(401, "Unauthorized"),
+      want: "KUBE_UNAUTHORIZED",
+    },
+    { name: "an expired resource version", answer: failure(410, "Expired"), want: "KUBE_EXPIRED" },
+    {
+      name: "a throttled request",
+      answer: failure(429, "TooManyRequests"),
+      want: "KUBE_SERVER_FAILED",
+    },
+    { name: "a server error", answer: failure(500, "InternalError"), want: "KUBE_SERVER_FAILED" },
+    { name: "an answer that is not JSON", answer: json(200, undefined), want: "API_MALFORMED" },
   ])("$name is $want", async ({ answer, want }) => {
     const error = await catchError(answer, (store) => store.patch(PODS, key, tested));
     expect(error).toMatchObject({ code: want });
@@ -192,8 +208,8 @@ describe("a rejection", () => {
   const mixed = { ...tested, operations: [...tested.operations, ...untested.operations] } as const;
   const merged = { type: "merge", fields: {} } as const;
   test.each([
-    { name: "a patch that tests and changes", patch: mixed, want: "KUBE_CONFLICT" },
-    { name: "a patch that tests nothing", patch: untested, want: "KUBE_REFUSED" },
+    { name: "a patch with a test and a change", patch: mixed, want: "KUBE_CONFLICT" },
+    { name: "a patch without a test", patch: untested, want: "KUBE_REFUSED" },
     { name: "a merge patch", patch: merged, want: "KUBE_REFUSED" },
   ])("of $name without causes is $want", async ({ patch, want }) => {
     const error = await catchError(failure(422, "Invalid"), (store) =>
@@ -213,7 +229,11 @@ describe("a rejection", () => {
       use: (store) => store.list(PODS, { namespace: "ns" }),
       want: { verb: "list", object: "ns" },
     },
-    { name: "list of all", use: (store) => store.list(PODS), want: { verb: "list", object: "" } },
+    {
+      name: "list of all namespaces",
+      use: (store) => store.list(PODS),
+      want: { verb: "list", object: "" },
+    },
     {
       name: "update",
       use: (store) => store.update(PODS, pod),

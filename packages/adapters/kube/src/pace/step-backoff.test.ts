@@ -21,7 +21,7 @@ describe("delays of a step", () => {
     [
       { name: "grow and are capped", attempts: same, want: [1, 2, 4, 8, 16, 32, 60, 60] },
       {
-        name: "begin anew with another code",
+        name: "restart with another error code",
         attempts: [
           ["A", "1"],
           ["A", "1"],
@@ -40,12 +40,12 @@ describe("delays of a step", () => {
         want: [1, 2, 1],
       },
       {
-        name: "grow eventually although the inputs change each time",
+        name: "grow eventually even if the inputs change each time",
         attempts: Array.from({ length: 12 }, (_, at) => ["A", String(at)]),
         want: [1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60],
       },
       {
-        name: "grow in the end when two codes take turns",
+        name: "grow eventually when two error codes alternate",
         attempts: Array.from({ length: 12 }, (_, at) => [at % 2 === 0 ? "A" : "B", "1"]),
         want: [1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60],
       },

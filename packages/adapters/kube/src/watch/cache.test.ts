@@ -222,7 +222,7 @@ describe("a specification", () => {
 
   test.each([
     { name: "of the same generation is the same object", before: 1, after: 1, isKept: true },
-    { name: "of another generation is another", before: 1, after: 2, isKept: false },
+    { name: "of another generation is a different object", before: 1, after: 2, isKept: false },
     {
       name: "without a generation is another object",
       before: undefined,

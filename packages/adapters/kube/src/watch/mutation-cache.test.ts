@@ -16,12 +16,12 @@ function version(resourceVersion: string | undefined, uid = "uid-1"): KubeObject
 }
 
 test.each([
-  { name: "older than the write", cached: version("9"), want: true },
-  { name: "the write itself", cached: version("10"), want: false },
-  { name: "newer, of more digits", cached: version("100"), want: false },
-  { name: "of no version", cached: version(undefined), want: true },
-  { name: "of a version that is no number", cached: version("10x"), want: true },
-  { name: "another object of the name", cached: version("9", "uid-2"), want: false },
+  { name: "a version older than the write", cached: version("9"), want: true },
+  { name: "the version of the write", cached: version("10"), want: false },
+  { name: "a newer version with more digits", cached: version("100"), want: false },
+  { name: "no version", cached: version(undefined), want: true },
+  { name: "a version that is not a number", cached: version("10x"), want: true },
+  { name: "another object with the same name", cached: version("9", "uid-2"), want: false },
 ])("detects whether a cache is behind: $name", ({ cached, want }) => {
   const writes = createMutationCache();
   writes.note(version("10"));
@@ -68,13 +68,13 @@ test("newest returns the last write until the cache has it", () => {
 
 test.each([
   {
-    name: "the cache tells of it",
+    name: "the cache reports it",
     emit: (cache: FakeCache<KubeObject>) => {
       cache.put(version("10"));
     },
   },
   {
-    name: "the object is gone",
+    name: "the object is deleted",
     emit: (cache: FakeCache<KubeObject>) => {
       cache.take({ name: "a" });
     },

@@ -71,8 +71,8 @@ async function reflect(
 }
 
 test.each([
-  { name: "is missing", answer: NO_KIND },
-  { name: "may not be read", answer: NO_RIGHT },
+  { name: "is not installed", answer: NO_KIND },
+  { name: "the client may not list", answer: NO_RIGHT },
 ])("a kind that $name has no objects until it is served", async ({ answer }) => {
   const answers = [answer, answer, answer, answer, LIST];
   const isEnough = ({ reflections }: Observed): boolean => reflections.length === 2;

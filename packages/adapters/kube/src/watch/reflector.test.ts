@@ -26,14 +26,18 @@ const APPLIED = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
 
 test.each([
   { name: "field managers", input: { managedFields: [{ manager: "m" }] }, want: {} },
-  { name: "what was applied", input: { annotations: APPLIED }, want: { annotations: {} } },
   {
-    name: "no other annotation",
+    name: "the last applied configuration",
+    input: { annotations: APPLIED },
+    want: { annotations: {} },
+  },
+  {
+    name: "only that annotation, not others",
     input: { annotations: { ...APPLIED, a: "b" } },
     want: { annotations: { a: "b" } },
   },
   {
-    name: "nothing else",
+    name: "no labels and finalizers",
     input: { labels: { a: "b" }, finalizers: ["f"] },
     want: { labels: { a: "b" }, finalizers: ["f"] },
   },
@@ -208,7 +212,7 @@ describe("a reflector", () => {
       want: "6",
     },
     {
-      name: "a reset",
+      name: "a connection reset",
       first: lines(event("ADDED", buildPod("b", "6"))),
       breakOff: async ({ reflections, server }) => {
         await eventually(() => reflections.includes("+b@6"));
@@ -217,7 +221,7 @@ describe("a reflector", () => {
       want: "6",
     },
     {
-      name: "a cut within a line",
+      name: "a break within a line",
       first: (response, request) => {
         lines(event("ADDED", buildPod("b", "6")))(response, request);
         response.end('{"type":"MODIFIED","obj');
@@ -234,7 +238,7 @@ describe("a reflector", () => {
       want: "99",
     },
     {
-      name: "a refused watch",
+      name: "a rejected watch",
       first: failure(500, "InternalError"),
       want: "5",
     },
@@ -258,14 +262,14 @@ describe("a reflector", () => {
 
   const relists: readonly { name: string; first: Answer }[] = [
     {
-      name: "its place is too old (event)",
+      name: "its version has expired (event)",
       first: lines(event("ERROR", { kind: "Status", code: 410, reason: "Expired", metadata: {} })),
     },
-    { name: "its place is too old (answer)", first: failure(410, "Gone") },
-    { name: "a line is no JSON", first: lines("garbage") },
-    { name: "a line is no event", first: lines('{"type":"WHAT","object":{}}') },
+    { name: "its version has expired (answer)", first: failure(410, "Gone") },
+    { name: "a line is not JSON", first: lines("garbage") },
+    { name: "a line is not an event", first: lines('{"type":"WHAT","object":{}}') },
     { name: "an event has no object", first: lines('{"type":"ADDED"}') },
-    { name: "an event has a list for its object", first: lines('{"type":"ADDED","object":[]}') },
+    { name: "an event's object is a list", first: lines('{"type":"ADDED","object":[]}') },
     { name: "an object has no metadata", first: lines('{"type":"ADDED","object":{}}') },
     { name: "a line is null", first: lines("null") },
   ];

@@ -23,16 +23,16 @@ describe("whether the first listing has been handled", () => {
   });
 
   test.each([
-    { name: "each key has worked", passes: { a: true, b: true }, want: true },
-    { name: "one has not had its pass", passes: { a: true }, want: false },
-    { name: "one of them cannot be worked on", passes: { a: false, b: true }, want: true },
-    { name: "none has worked", passes: { a: false, b: false }, want: false },
+    { name: "each listed key has succeeded", passes: { a: true, b: true }, want: true },
+    { name: "one listed key has not been processed", passes: { a: true }, want: false },
+    { name: "one of two listed keys fails", passes: { a: false, b: true }, want: true },
+    { name: "all listed keys fail", passes: { a: false, b: false }, want: false },
     {
-      name: "none has worked but a later one",
+      name: "all listed keys fail but a later key succeeds",
       passes: { a: false, b: false, c: true },
       want: true,
     },
-    { name: "only a later one has worked", passes: { c: true }, want: false },
+    { name: "only a later key has been processed", passes: { c: true }, want: false },
   ])("when $name: $want", ({ passes, want }) => {
     watch.start(["a", "b"]);
     for (const [key, hasWorked] of Object.entries(passes)) watch.begin(key).end(hasWorked);

@@ -33,14 +33,18 @@ describe("a fair queue", () => {
   test.each([
     { name: "nobody", keys: [], want: [] },
     { name: "one group: first come, first served", keys: ["a/2", "a/1"], want: ["a/2", "a/1"] },
-    { name: "a key that waits keeps its place", keys: ["a/1", "a/2", "a/1"], want: ["a/1", "a/2"] },
     {
-      name: "one of a small group does not wait for all of a large one",
+      name: "a waiting key keeps its queue position",
+      keys: ["a/1", "a/2", "a/1"],
+      want: ["a/1", "a/2"],
+    },
+    {
+      name: "a key of a small group does not wait for all keys of a large group",
       keys: ["a/1", "a/2", "a/3", "b/1", "c/1"],
       want: ["a/1", "b/1", "c/1", "a/2", "a/3"],
     },
     {
-      name: "groups take turns",
+      name: "groups alternate",
       keys: ["a/1", "a/2", "a/3", "b/1", "b/2"],
       want: ["a/1", "b/1", "a/2", "b/2", "a/3"],
     },
@@ -346,9 +350,9 @@ describe("the desired state of an object", () => {
     specVersionOf({ ...object, metadata: { ...metadata, ...change } });
 
   test.each([
-    { name: "another object of the name", change: { uid: "uid-2" } },
+    { name: "another object with the same name", change: { uid: "uid-2" } },
     { name: "another spec", change: { generation: 4 } },
-    { name: "its end", change: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
+    { name: "its deletion", change: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
   ])("changes with $name", ({ change }) => {
     expect(withMetadata(change)).not.toBe(specVersionOf(object));
     expect(withMetadata(change)).not.toBe(specVersionOf(undefined));

@@ -139,22 +139,22 @@ describe("a reconciler", () => {
 
   test.each([
     {
-      name: "is tried again soon",
+      name: "is retried soon",
       error: new AppError("KUBE_UNREACHABLE", { server: "s", message: "m" }),
       want: { dueMs: 100, level: "warn" },
     },
     {
-      name: "lost race is tried again soon, quietly",
+      name: "from a write conflict is retried soon and logged at debug level",
       error: new AppError("KUBE_CONFLICT"),
       want: { dueMs: 100, level: "debug" },
     },
     {
-      name: "that only a change can mend is tried again late",
+      name: "that only an external change can fix is retried late",
       error: new AppError("KUBE_NOT_FOUND"),
       want: { dueMs: 60_000, level: "warn" },
     },
     {
-      name: "that only the user can mend is not given up either",
+      name: "that only the user can fix is still retried, late",
       error: new AppError("API_INVALID"),
       want: { dueMs: 60_000, level: "warn" },
     },

@@ -43,17 +43,17 @@ async function write(...pieces: readonly (string | Buffer)[]): Promise<void> {
 
 describe("received messages", () => {
   test.each([
-    { name: "one in a piece", pieces: ['{"a":1}\n'], want: [{ a: 1 }] },
-    { name: "several in a piece", pieces: ["1\n2\n3\n"], want: [1, 2, 3] },
-    { name: "one in several pieces", pieces: ['{"a"', ":", "1}", "\n"], want: [{ a: 1 }] },
+    { name: "one message in one chunk", pieces: ['{"a":1}\n'], want: [{ a: 1 }] },
+    { name: "several messages in one chunk", pieces: ["1\n2\n3\n"], want: [1, 2, 3] },
+    { name: "one message in several chunks", pieces: ['{"a"', ":", "1}", "\n"], want: [{ a: 1 }] },
     {
-      name: "the end of one with the start of the next",
+      name: "the end of a message with the start of the next",
       pieces: ["1", "2\n3", "4\n"],
       want: [12, 34],
     },
-    { name: "without an end", pieces: ["1\n2"], want: [1] },
+    { name: "a message without a line end", pieces: ["1\n2"], want: [1] },
     {
-      name: "with a letter that is cut",
+      name: "a message split within a character",
       pieces: [Buffer.from('"ä"\n').subarray(0, 2), Buffer.from('"ä"\n').subarray(2)],
       want: ["ä"],
     },
@@ -108,8 +108,8 @@ describe("received messages", () => {
   });
 
   test.each([
-    { name: "of the longest line", bytes: LINE_BYTES_MAX, isCut: false },
-    { name: "of a longer one", bytes: LINE_BYTES_MAX + 1, isCut: true },
+    { name: "a line of the maximum length", bytes: LINE_BYTES_MAX, isCut: false },
+    { name: "a line longer than the maximum", bytes: LINE_BYTES_MAX + 1, isCut: true },
   ])("$name without a line end: ends the stream: $isCut", async ({ bytes, isCut }) => {
     channel.onMessage(listen);
     await write(Buffer.alloc(bytes - 10, " "), Buffer.alloc(10, " "));

@@ -91,7 +91,7 @@ test("the error contains mknod's output, and the earlier file stays", async () =
 
 const LONG = `/${"n".repeat(256)}`;
 test.each([
-  { name: "of the source", source: LONG, path: "/none/copy" },
+  { name: "of the source device", source: LONG, path: "/none/copy" },
   { name: "of the copy", source: "/dev/null", path: LONG },
 ])("reports an error on the path $name with its call", async ({ source, path }) => {
   await expect(machine().nodes.ensureCopy({ source, path, ...OURS })).rejects.toMatchObject({
@@ -123,11 +123,11 @@ describe("an earlier copy", () => {
   test.each([
     { name: "the same device", found: {}, want: true },
     { name: "a block device", found: { type: "b" }, want: false },
-    { name: "no device", found: { type: "-" }, want: false },
+    { name: "not a device", found: { type: "-" }, want: false },
     { name: "another device", found: { rdev: 260 }, want: false },
-    { name: "another user's", found: { uid: 0 }, want: false },
-    { name: "another group's", found: { gid: 0 }, want: false },
-    { name: "of another mode", found: { mode: 0o20666 }, want: false },
+    { name: "owned by another user", found: { uid: 0 }, want: false },
+    { name: "owned by another group", found: { gid: 0 }, want: false },
+    { name: "a device with another mode", found: { mode: 0o20666 }, want: false },
   ])("that is $name is current: $want", ({ found, want }) => {
     expect(matchesCopy(toStats({ ...device, ...found }), toStats(device), copy)).toBe(want);
   });

@@ -8,10 +8,15 @@ const withCode = (code: unknown): Error => Object.assign(new Error("failed"), { 
 test.each([
   { name: "a system call", error: withCode("ENOENT"), errno: "ENOENT", missing: true },
   { name: "a path through a file", error: withCode("ENOTDIR"), errno: "ENOTDIR", missing: true },
-  { name: "a lack of rights", error: withCode("EACCES"), errno: "EACCES", missing: false },
-  { name: "a number", error: withCode(2), errno: undefined, missing: false },
-  { name: "no code", error: new Error("failed"), errno: undefined, missing: false },
-  { name: "an object", error: { code: "ENOENT" }, errno: undefined, missing: false },
+  { name: "missing permissions", error: withCode("EACCES"), errno: "EACCES", missing: false },
+  { name: "a numeric code", error: withCode(2), errno: undefined, missing: false },
+  { name: "no code at all", error: new Error("failed"), errno: undefined, missing: false },
+  {
+    name: "an object that is not an Error",
+    error: { code: "ENOENT" },
+    errno: undefined,
+    missing: false,
+  },
   { name: "text", error: "ENOENT", errno: undefined, missing: false },
   { name: "nothing", error: undefined, errno: undefined, missing: false },
 ])("an error of $name has errno $errno", ({ error, errno, missing }) => {

@@ -110,9 +110,9 @@ describe("reports a name that the kernel rejects when the call is", () => {
 
   test.each([
     { name: "opening", call: "open", attempt: () => openGrowingFile(long) },
-    { name: "the size", call: "stat", attempt: () => readFileSize(long) },
+    { name: "reading the size", call: "stat", attempt: () => readFileSize(long) },
     {
-      name: "the comparison with an open file",
+      name: "comparing with an open file",
       call: "stat",
       attempt: async () => {
         const file = await openGrowingFile("/dev/null");

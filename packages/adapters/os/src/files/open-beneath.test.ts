@@ -51,9 +51,9 @@ test("leaves no other descriptor open", () => {
 });
 
 test.each([
-  { name: "a link in the way", end: "link/deep", errno: "ELOOP" },
-  { name: "a link in its place", end: "link", errno: "ENOTDIR" },
-  { name: "a file in its place", end: "file", errno: "ENOTDIR" },
+  { name: "a symbolic link in its path", end: "link/deep", errno: "ELOOP" },
+  { name: "a symbolic link instead of it", end: "link", errno: "ENOTDIR" },
+  { name: "a file instead of it", end: "file", errno: "ENOTDIR" },
 ])("rejects a directory with $name", ({ end, errno }) => {
   const path = join(directory, end);
   expect(() => openDirectory(path)).toThrow(

@@ -175,26 +175,26 @@ interface Refusal {
 describe("a launcher is not opened", () => {
   test.each<Refusal>([
     {
-      name: "by a UID that is a path",
+      name: "if the UID is a path",
       pod: { uid: "../uid-1" },
       code: "OS_PATH_REFUSED",
       details: { path: "../uid-1", reason: "not the UID of a pod" },
     },
     {
-      name: "by a UID that is too long",
+      name: "if the UID is too long",
       pod: { uid: "a".repeat(64) },
       code: "OS_PATH_REFUSED",
       details: { reason: "not the UID of a pod" },
     },
     {
-      name: "without a sandbox of its pod",
+      name: "without a sandbox of the pod",
       arrange: listen,
       node: () => ({ found: undefined }),
       code: "LAUNCHER_UNREACHABLE",
       details: { vmi: "pod uid-1", reason: "the pod has no sandbox" },
     },
     {
-      name: "for a pod of another namespace",
+      name: "if the pod is in another namespace",
       arrange: listen,
       pod: { namespace: "tenant" },
       code: "OS_PATH_REFUSED",
@@ -205,7 +205,7 @@ describe("a launcher is not opened", () => {
       },
     },
     {
-      name: "for a pod of another name",
+      name: "if the pod has another name",
       arrange: listen,
       pod: { name: "other" },
       code: "OS_PATH_REFUSED",
@@ -221,7 +221,7 @@ describe("a launcher is not opened", () => {
       cause: "ENOENT",
     },
     {
-      name: "through a link in the place of its volume",
+      name: "if its volume is a symbolic link",
       arrange: async () => {
         await listen();
         mkdirSync(join(podsDir, "uid-2/volumes"), { recursive: true });
@@ -236,7 +236,7 @@ describe("a launcher is not opened", () => {
       cause: "ELOOP",
     },
     {
-      name: "through a file in the place of a directory",
+      name: "if a file replaces a directory",
       arrange: () => {
         mkdirSync(dirname(dirname(socketPath())), { recursive: true });
         writeFileSync(dirname(socketPath()), "");
@@ -246,7 +246,7 @@ describe("a launcher is not opened", () => {
       cause: "ENOTDIR",
     },
     {
-      name: "by a name that is too long for the file system",
+      name: "if the name is too long for the file system",
       arrange: makeVolume,
       node: () => ({ podsDir: `${podsDir}/${"a".repeat(300)}` }),
       code: "OS_FILE_FAILED",
@@ -254,7 +254,7 @@ describe("a launcher is not opened", () => {
       cause: "ENAMETOOLONG",
     },
     {
-      name: "by a file in the place of its socket",
+      name: "if a file replaces its socket",
       arrange: () => {
         makeVolume();
         writeFileSync(socketPath(), "");
@@ -270,7 +270,7 @@ describe("a launcher is not opened", () => {
       cause: "ECONNREFUSED",
     },
     {
-      name: "where another user listens",
+      name: "if another user listens",
       arrange: listen,
       node: () => ({ uid: OWN_UID + 1 }),
       code: "OS_PATH_REFUSED",
@@ -279,7 +279,7 @@ describe("a launcher is not opened", () => {
       },
     },
     {
-      name: "in the host's network namespace",
+      name: "if it is in the host's network namespace",
       arrange: listen,
       node: () => ({ hostNetnsInode: readNetnsInode() }),
       code: "OS_PATH_REFUSED",
@@ -289,7 +289,7 @@ describe("a launcher is not opened", () => {
       },
     },
     {
-      name: "in the network namespace of another pod",
+      name: "if it is in another pod's network namespace",
       arrange: listen,
       node: () => ({ found: sandbox({ netnsInode: "2" }) }),
       code: "OS_PATH_REFUSED",

@@ -53,24 +53,28 @@ describe("a file in place of a socket", () => {
   const foreign =
     "its group is 902, not the dataplane's (900): it was made elsewhere, or by somebody else";
   test.each([
-    { name: "that root made is used", status: {}, group: 0, want: undefined },
-    { name: "of any group is used where root makes them", status: { gid: 902n }, group: 0 },
-    { name: "of the dataplane's group is used", status: { uid: 901n, gid: 900n }, group: 900 },
-    { name: "that was shared before is used", status: { gid: 107n }, group: 900 },
+    { name: "is used if root created it", status: {}, group: 0, want: undefined },
+    { name: "is used with any group if root creates the sockets", status: { gid: 902n }, group: 0 },
     {
-      name: "of a foreign group is refused",
+      name: "is used if it has the dataplane's group",
+      status: { uid: 901n, gid: 900n },
+      group: 900,
+    },
+    { name: "is used if it was shared before", status: { gid: 107n }, group: 900 },
+    {
+      name: "is rejected if it has a foreign group",
       status: { uid: 901n, gid: 902n },
       group: 900,
       want: foreign,
     },
     {
-      name: "that the launcher made is refused",
+      name: "is rejected if the launcher created it",
       status: { uid: 107n },
       group: 0,
       want: "the launcher has made it, not the dataplane",
     },
     {
-      name: "that is not a socket is refused",
+      name: "is rejected if it is not a socket",
       status: { isSocket: () => false },
       group: 0,
       want: "it is no socket",

@@ -39,8 +39,8 @@ function startsAnother(
 }
 
 test.each([
-  { name: "at the deadline", end: "sleep 600", want: { code: "OS_TIMED_OUT" } },
-  { name: "when a signal ends the program", end: "kill -KILL $$", want: { exitCode: 137 } },
+  { name: "when it times out", end: "sleep 600", want: { code: "OS_TIMED_OUT" } },
+  { name: "when a signal kills the program", end: "kill -KILL $$", want: { exitCode: 137 } },
 ])("another session of the program ends with the program $name", async ({ end, want }) => {
   const { script, pid } = startsAnother("pid");
   const outcome: unknown = await runner
@@ -51,8 +51,8 @@ test.each([
 });
 
 test.each([
-  { name: "in its group", how: { by: "" } },
-  { name: "at its pipes, in another session", how: { to: "" } },
+  { name: "in its process group", how: { by: "" } },
+  { name: "with its pipes, in another session", how: { to: "" } },
 ])("a child that a program leaves $name has ended before the result", async ({ how }) => {
   const { script, pid } = startsAnother("pid", how);
   const argv = ["sh", "-c", `${script}; echo done`] as const;

@@ -55,7 +55,7 @@ describeProcessRunnerContract("programs of this machine", () => ({
 describe("a program's result", () => {
   test.each([
     {
-      name: "ends well",
+      name: "exits successfully",
       script: "echo out; echo err >&2",
       want: { exitCode: 0, stdout: "out\n", stderr: "err\n" },
     },

@@ -82,9 +82,9 @@ test("appends standard error", async () => {
 });
 
 test.each([
-  { name: "is not there", program: "/no/such/program", want: { code: "OS_PROGRAM_MISSING" } },
+  { name: "does not exist", program: "/no/such/program", want: { code: "OS_PROGRAM_MISSING" } },
   {
-    name: "is no program",
+    name: "is not executable",
     program: "/etc",
     want: { code: "OS_FILE_FAILED", details: { call: "exec", errno: "EACCES" } },
   },
@@ -113,7 +113,7 @@ test("an abort ends the wait for a line", async () => {
 });
 
 test.each([
-  { name: "a code", script: "exit 7", want: 7 },
+  { name: "an exit code", script: "exit 7", want: 7 },
   { name: "a signal", script: "kill -TERM $$", want: 128 + 15 },
 ])("returns $want for a program that ends with $name", async ({ script, want }) => {
   expect(await runInForeground(["sh", "-c", script])).toBe(want);

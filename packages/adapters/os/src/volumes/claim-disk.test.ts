@@ -104,14 +104,18 @@ describe("mounting the file of a claim", () => {
   ];
 
   test.each([
-    { name: "checks it first", answers: {}, want: [LIST, "e2fsck -p /v.img", ...MOUNT] },
     {
-      name: "mounts what was mended",
+      name: "checks the file system first",
+      answers: {},
+      want: [LIST, "e2fsck -p /v.img", ...MOUNT],
+    },
+    {
+      name: "mounts a repaired file system",
       answers: { e2fsck: { exitCode: 3 } },
       want: [LIST, "e2fsck -p /v.img", ...MOUNT],
     },
     {
-      name: "does not check it while a device is over it",
+      name: "skips the check while a loop device uses the file",
       answers: { losetup: { stdout: "/dev/loop7 1\n" } },
       want: [LIST, ...MOUNT],
     },
@@ -138,7 +142,7 @@ describe("mounting the file of a claim", () => {
 
   test.each([
     { name: "no group", options: {}, want: [] },
-    { name: "the group that it has", options: { group: 0 }, want: [] },
+    { name: "the current group", options: { group: 0 }, want: [] },
     {
       name: "another group",
       options: { group: 107 },
@@ -178,7 +182,7 @@ describe("mounting the file of a claim", () => {
 
 describe("the device of a claim", () => {
   test.each([
-    { name: "a file", stdout: () => `${at("v.img")}\n` },
+    { name: "a regular file", stdout: () => `${at("v.img")}\n` },
     { name: "a character device", stdout: () => "/dev/null\n" },
   ])("is rejected if losetup names $name", async ({ stdout }) => {
     writeFileSync(at("v.img"), "");
@@ -197,7 +201,7 @@ describe("the device of a claim", () => {
 
 describe("a device that losetup names", () => {
   test.each([
-    { name: "a link", path: "link" },
+    { name: "a symbolic link", path: "link" },
     { name: "missing", path: "missing" },
   ])("is rejected if it is $name", async ({ path }) => {
     writeFileSync(at("v.img"), "");

@@ -6,7 +6,7 @@ import { listLoopDevices } from "./mounts.ts";
 test.each([
   { name: "none", stdout: "", want: [] },
   {
-    name: "one that stays and one that goes with its last user",
+    name: "a permanent and an autoclear device",
     stdout: "/dev/loop0 0\n/dev/loop1 1\n",
     want: [
       { name: "/dev/loop0", isPermanent: true },

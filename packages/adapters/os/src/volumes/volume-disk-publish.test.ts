@@ -51,18 +51,22 @@ const visible = (): readonly string[] =>
 
 test.each([
   { name: "the same files", next: toFiles({ a: "1", "deep/b": "2" }), want: false },
-  { name: "another text of the same length", next: toFiles({ a: "3", "deep/b": "2" }), want: true },
-  { name: "a longer text", next: toFiles({ a: "11", "deep/b": "2" }), want: true },
+  {
+    name: "different text of the same length",
+    next: toFiles({ a: "3", "deep/b": "2" }),
+    want: true,
+  },
+  { name: "longer text", next: toFiles({ a: "11", "deep/b": "2" }), want: true },
   { name: "another mode", next: toFiles({ a: "1", "deep/b": "2" }, 0o600), want: true },
-  { name: "a file fewer", next: toFiles({ a: "1" }), want: true },
-  { name: "a file more", next: toFiles({ a: "1", "deep/b": "2", c: "3" }), want: true },
+  { name: "one file fewer", next: toFiles({ a: "1" }), want: true },
+  { name: "one more file", next: toFiles({ a: "1", "deep/b": "2", c: "3" }), want: true },
   { name: "another name", next: toFiles({ a: "1", "deep/c": "2" }), want: true },
   {
     name: "a directory instead of a file",
     next: toFiles({ "a/b": "1", "deep/b": "2" }),
     want: true,
   },
-  { name: "no file", next: toFiles({}), want: true },
+  { name: "no files", next: toFiles({}), want: true },
 ])("publishing $name is a change: $want", async ({ next, want }) => {
   expect(await publishFiles(directory, toFiles({ a: "1", "deep/b": "2" }))).toBe(true);
   const before = readlinkSync(at("..data"));
@@ -84,14 +88,14 @@ test("all users may enter a publication's directories", async () => {
 
 test.each([
   {
-    name: "a file was removed and another one was added",
+    name: "a file was removed and another file was added",
     damage: () => {
       rmSync(at("..data/a"));
       writeFileSync(at("..data/z"), "1");
     },
   },
   {
-    name: "a file became a link to one of the same text",
+    name: "a file became a symbolic link to the same text",
     damage: () => {
       rmSync(at("..data/a"));
       writeFileSync(at("other"), "1");

@@ -61,9 +61,9 @@ function readAccess(path: string) {
 
 describe("a directory", () => {
   test.each([
-    { name: "that is missing", prepare: () => undefined },
+    { name: "a missing directory", prepare: () => undefined },
     {
-      name: "of another mode",
+      name: "a directory with a different mode",
       prepare: () => {
         mkdirSync(at("deep/volume"), { recursive: true });
         chmodSync(at("deep/volume"), 0o700);
@@ -91,7 +91,7 @@ describe("a file system in memory", () => {
   const options = `nosuid,nodev,mode=2750,${owner}`;
 
   test.each([
-    { name: "of a size", input: { sizeBytes: 4096 }, want: `${options},size=4096` },
+    { name: "with a size", input: { sizeBytes: 4096 }, want: `${options},size=4096` },
     { name: "without a size", input: {}, want: options },
   ])("$name is mounted with the requested access", async ({ input, want }) => {
     const { disk, lines } = machine();
@@ -136,8 +136,8 @@ describe("a file system in a file", () => {
   });
 
   test.each([
-    { name: "that is missing", text: undefined, want: [] },
-    { name: "that e2fsck cannot mend", text: "data", want: [LIST, "e2fsck -p -f /image"] },
+    { name: "a missing file", text: undefined, want: [] },
+    { name: "a file that e2fsck cannot repair", text: "data", want: [LIST, "e2fsck -p -f /image"] },
   ])("$name is created with room for ext4's metadata", async ({ text, want }) => {
     if (text !== undefined) writeFileSync(at("image"), text);
     // The last program fails, because the mount itself needs a directory of root's.
@@ -161,8 +161,8 @@ describe("a directory of the machine", () => {
   });
 
   test.each([
-    { name: "a link", path: "link", code: "OS_PATH_REFUSED" },
-    { name: "a path through a link", path: "link/inner", code: "OS_PATH_REFUSED" },
+    { name: "a symbolic link", path: "link", code: "OS_PATH_REFUSED" },
+    { name: "a path through a symbolic link", path: "link/inner", code: "OS_PATH_REFUSED" },
     { name: "a file", path: "file", code: "OS_PATH_REFUSED" },
     { name: "a missing directory", path: "none", code: "OS_FILE_FAILED" },
   ])("is rejected if the path is $name", async ({ path, code }) => {
@@ -198,7 +198,7 @@ test("publishing returns whether files changed, and reports its errors", async (
 });
 
 test.each([
-  { name: "no path", paths: [], want: [], lines: [] },
+  { name: "no paths", paths: [], want: [], lines: [] },
   {
     name: "two paths",
     paths: ["/a", "/b c"],

@@ -9,26 +9,26 @@ function table(name: string, hook: string, rule: string): string {
 
 test.each([
   {
-    name: "a rule of a bridge",
+    name: "a bridge rule that drops",
     text: table("bridge filter", "forward priority filter", "ip saddr 10.9.0.1 drop"),
     want: [{ command: "nft list chain bridge filter c" }],
   },
   {
-    name: "a rule of a link",
+    name: "a netdev rule that drops",
     text: table("netdev x", 'ingress device "veth1" priority 0', "drop"),
     want: [{ link: "veth1", command: "nft list chain netdev x c" }],
   },
   {
-    name: "a rule that accepts",
+    name: "not a rule that accepts",
     text: table("bridge filter", "forward priority 0", "accept"),
     want: [],
   },
   {
-    name: "our own rules",
+    name: "not Patchbay's own rules",
     text: table("netdev patchbay-tap1", 'ingress device "tap1"', "drop"),
     want: [],
   },
-  { name: "rules of IP", text: table("ip filter", "forward priority 0", "drop"), want: [] },
+  { name: "not IP rules", text: table("ip filter", "forward priority 0", "drop"), want: [] },
 ])("finds filters: $name", ({ text, want }) => {
   expect(parseFilters(text)).toEqual(want);
 });

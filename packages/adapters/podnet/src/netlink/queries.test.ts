@@ -157,7 +157,7 @@ test("forwarding entries are the bridge's, not the devices'", async () => {
 
 describe("nftables rules", () => {
   test.each([
-    { name: "are none", rules: undefined, want: { generation: "00000001", hasTables: false } },
+    { name: "do not exist", rules: undefined, want: { generation: "00000001", hasTables: false } },
     { name: "have a generation", rules: 258, want: { generation: "00000102", hasTables: true } },
   ])("$name", async ({ rules, want }) => {
     const options = rules === undefined ? {} : { rules };

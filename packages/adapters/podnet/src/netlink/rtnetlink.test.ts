@@ -69,18 +69,18 @@ function answering(...messages: readonly Uint8Array[]) {
 
 describe("an address", () => {
   test.each<{ name: string; options: AddressOptions; want: readonly string[] }>([
-    { name: "that was set is given", options: {}, want: ["10.0.0.2/24"] },
-    { name: "of IPv6 too", options: { bytes: V6 }, want: ["fd00::2/96"] },
+    { name: "that is permanent is included", options: {}, want: ["10.0.0.2/24"] },
+    { name: "of IPv6 is included too", options: { bytes: V6 }, want: ["fd00::2/96"] },
     { name: "of another NIC is not", options: { index: 3 }, want: [] },
-    { name: "of the link alone is not", options: { bytes: V6, scope: 253 }, want: [] },
-    { name: "that ends by itself is not", options: { flags: 0 }, want: [] },
+    { name: "with link scope is not", options: { bytes: V6, scope: 253 }, want: [] },
+    { name: "with a lifetime is not", options: { flags: 0 }, want: [] },
     {
-      name: "that changes by itself is not",
+      name: "that the kernel generates is not",
       options: { bytes: V6, flags: ADDRESS_FLAG_BITS.permanent | ADDRESS_FLAG_BITS.temporary },
       want: [],
     },
     {
-      name: "beside another of its network is",
+      name: "that is secondary is included",
       options: { flags: ADDRESS_FLAG_BITS.permanent | 0x01 },
       want: ["10.0.0.2/24"],
     },
@@ -94,25 +94,25 @@ describe("a route", () => {
 
   test.each<{ name: string; options: RouteOptions; want: readonly object[] }>([
     {
-      name: "to everywhere is given",
+      name: "to all addresses is included",
       options: { gateway },
       want: [{ destination: "0.0.0.0/0", gateway: "10.0.0.1" }],
     },
     {
-      name: "to everywhere by IPv6 too",
+      name: "to all IPv6 addresses is included too",
       options: { family: AF_INET6, gateway: V6 },
       want: [{ destination: "::/0", gateway: "fd00::2" }],
     },
     {
-      name: "to one on the link is",
+      name: "to an on-link network is included",
       options: { to: V4, length: 32 },
       want: [{ destination: "10.0.0.2/32" }],
     },
-    { name: "by another NIC is not", options: { gateway, index: 3 }, want: [] },
-    { name: "of another table is not", options: { gateway, table: 255 }, want: [] },
-    { name: "that the kernel made of an address is not", options: { protocol: 2 }, want: [] },
+    { name: "through another NIC is not", options: { gateway, index: 3 }, want: [] },
+    { name: "in another table is not", options: { gateway, table: 255 }, want: [] },
+    { name: "that the kernel derived from an address is not", options: { protocol: 2 }, want: [] },
     { name: "that a router advertised is not", options: { protocol: 9 }, want: [] },
-    { name: "that is the kernel's copy is not", options: { gateway, flags: 0x200 }, want: [] },
+    { name: "that is a kernel clone is not", options: { gateway, flags: 0x200 }, want: [] },
   ])("$name", ({ options: sketch, want }) => {
     expect(answering(route(sketch))).toEqual({ addresses: [], routes: want });
   });

@@ -76,14 +76,19 @@ describe("frames for the next bridge", () => {
 
   test.each([
     {
-      name: "pass where the guest is held to nothing",
+      name: "are enabled if the guest has no restrictions",
       wiring: FREE,
       passes: false,
       want: both("0xfffd"),
     },
-    { name: "pass on", wiring: FREE, passes: true, want: [] },
-    { name: "end where it is held", wiring: WIRING, passes: true, want: both("0") },
-    { name: "stay out", wiring: WIRING, passes: false, want: [] },
+    { name: "stay enabled", wiring: FREE, passes: true, want: [] },
+    {
+      name: "are disabled if the guest is restricted",
+      wiring: WIRING,
+      passes: true,
+      want: both("0"),
+    },
+    { name: "stay disabled", wiring: WIRING, passes: false, want: [] },
   ])("$name", ({ wiring, passes, want }) => {
     expect(masks(wiring, passes)).toEqual(want);
   });
@@ -141,7 +146,7 @@ describe("the wiring plan", () => {
 
   test.each<{ name: string; change: Partial<typeof part>; commands: readonly string[] }>([
     {
-      name: "snoops multicast",
+      name: "has multicast snooping on",
       change: { bridge: { ...BRIDGE, isPlainBridge: false } },
       commands: ["ip link set k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"],
     },
@@ -151,7 +156,7 @@ describe("the wiring plan", () => {
       commands: ["ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
     },
     {
-      name: "answers on the bridge",
+      name: "has ARP on at the bridge",
       change: { bridge: { ...BRIDGE, noArp: false } },
       commands: ["ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off"],
     },
@@ -166,7 +171,7 @@ describe("the wiring plan", () => {
       commands: ["ip link set tap1 mtu 1450"],
     },
     {
-      name: "learns at the tap",
+      name: "has learning on at the tap",
       change: { tap: { ...TAP, learning: true } },
       commands: ["ip link set tap1 type bridge_slave learning off"],
     },
@@ -191,12 +196,12 @@ describe("the wiring plan", () => {
       commands: [`ip link set pod1 address ${MAC}`],
     },
     {
-      name: "has another MAC at a NIC that may refuse one while it is up",
+      name: "has a different MAC at a NIC that may refuse a change while up",
       change: { nic: { ...ENSLAVED, kind: "", mac: "0a:00:00:00:00:01" } },
       commands: ["ip link set pod1 down", `ip link set pod1 address ${MAC}`, "ip link set pod1 up"],
     },
     {
-      name: "does not flood at the tap",
+      name: "has flooding off at the tap",
       change: { tap: { ...TAP, flooding: false } },
       commands: ["ip link set tap1 type bridge_slave flood on mcast_flood on bcast_flood on"],
     },
@@ -206,7 +211,7 @@ describe("the wiring plan", () => {
       commands: ["ip link set pod1 addrgenmode none", "ip addr flush dev pod1"],
     },
     {
-      name: "learns at the NIC",
+      name: "has learning on at the NIC",
       change: { nic: { ...ENSLAVED, learning: true } },
       commands: ["ip link set pod1 type bridge_slave learning off"],
     },
@@ -329,12 +334,12 @@ describe("the forwarding plan", () => {
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
     {
-      name: "the entry of the NIC is left",
+      name: "the NIC's entry still exists",
       present: [entry, { mac, device: "pod1", state: "permanent" }],
       want: [`bridge fdb del ${mac} dev pod1 master`],
     },
     {
-      name: "the MAC was only learned",
+      name: "the MAC is only learned",
       present: [{ mac, device: "tap1", state: "" }],
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },

@@ -8,14 +8,14 @@ const [ONE, TWO] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
 describe("--mac", () => {
   test.each([
-    { name: "is of the networks in their order", texts: [ONE, TWO], want: { blue: ONE, red: TWO } },
+    { name: "applies to the networks in order", texts: [ONE, TWO], want: { blue: ONE, red: TWO } },
     {
-      name: "is of the interface that it names",
+      name: "applies to the interface that it names",
       texts: [`default=${ONE}`, TWO],
       want: { default: ONE, blue: TWO },
     },
     {
-      name: "is in the usual form afterwards",
+      name: "is normalized",
       texts: ["02-AB-CD-00-00-01"],
       want: { blue: "02:ab:cd:00:00:01" },
     },

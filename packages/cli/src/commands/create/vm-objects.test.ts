@@ -69,7 +69,7 @@ describe("createVmObjects", () => {
   });
 
   test.each([
-    { name: "nothing more", more: {} },
+    { name: "no further options", more: {} },
     {
       name: "all kinds of disks",
       more: { disks: ["1Gi", "2Gi"], networks: ["a", "b/c"], networkData: "version: 2\n" },
@@ -135,7 +135,7 @@ test("creates a DataVolume template for a root disk with a size", () => {
 describe("describeDisks", () => {
   test.each([
     {
-      name: "an image alone",
+      name: "only an image",
       more: {},
       want: /^its disk root is created anew .* --root SIZE keeps it$/,
     },

@@ -26,7 +26,7 @@ const VMI: Target = {
 describe("ifacePatch", () => {
   test.each([
     {
-      name: "moves it to another network",
+      name: "moves the interface to another network",
       target: VM,
       settings: { network: "nets/green" },
       want: [
@@ -48,7 +48,7 @@ describe("ifacePatch", () => {
       ],
     },
     {
-      name: "does both in one write",
+      name: "changes network and link in one write",
       target: VMI,
       settings: { link: "up", network: "green" },
       want: [
@@ -63,21 +63,21 @@ describe("ifacePatch", () => {
   });
 
   test.each([
-    { name: "nothing to set", iface: "red", settings: {}, want: /set at least one/ },
+    { name: "no setting", iface: "red", settings: {}, want: /set at least one/ },
     {
-      name: "a network that cannot be one",
+      name: "an invalid network",
       iface: "red",
       settings: { network: "a/b/c" },
       want: /"a\/b\/c" is neither NAME nor NAMESPACE\/NAME/,
     },
     {
-      name: "another network for the pod's",
+      name: "another network for the pod network's interface",
       iface: "default",
       settings: { network: "green" },
       want: /interface default is on the pod's network.*patchbay addinterface/,
     },
     {
-      name: "an interface that does not exist",
+      name: "a missing interface",
       iface: "green",
       settings: { link: "up" },
       want: /interface green of virtualmachine blue\/one does not exist/,

@@ -118,7 +118,7 @@ describe("addinterface --check", () => {
 
   test.each([
     {
-      name: "leaves it plugged with --keep",
+      name: "leaves the interface plugged with --keep",
       more: ["--keep"],
       ifaces: [],
       report: DEAD,
@@ -132,7 +132,7 @@ describe("addinterface --check", () => {
       stands: /existed before/,
     },
     {
-      name: "leaves it plugged if the fault is outside the pod",
+      name: "leaves the interface plugged if the fault is outside the pod",
       more: [],
       ifaces: [],
       report: DEAD_OUTSIDE,

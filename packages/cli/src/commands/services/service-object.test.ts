@@ -54,12 +54,12 @@ test.each([
     want: [{ name: "web", protocol: "TCP", port: 80, targetPort: "http" }],
   },
   {
-    name: "a port of the node, by UDP",
+    name: "a UDP node port",
     order: { port: 53, nodePort: 30_053, protocol: "UDP" },
     want: [{ protocol: "UDP", port: 53, nodePort: 30_053 }],
   },
   {
-    name: "the ports that the interface names",
+    name: "the ports that the interface declares",
     order: { spec: specWith([{ port: 80 }, { name: "ssh", port: 22, protocol: "TCP" }]) },
     want: [
       { name: "port-1", protocol: "TCP", port: 80 },
@@ -67,7 +67,7 @@ test.each([
     ],
   },
   {
-    name: "the one port that the interface names",
+    name: "the only port that the interface declares",
     order: { spec: specWith([{ port: 80 }]) },
     want: [{ protocol: "TCP", port: 80 }],
   },

@@ -23,9 +23,9 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 }
 
 test.each([
-  { name: "VMs without two dashes", words: ["addinterface", ""], want: "asked:complete,vms" },
+  { name: "VMs without flags", words: ["addinterface", ""], want: "asked:complete,vms" },
   {
-    name: "VMs of the namespace and server that were named",
+    name: "VMs of the requested namespace and server",
     words: ["-n", "blue", "--kubeconfig", "/k", "stop", ""],
     want: "asked:-n,blue,--kubeconfig,/k,complete,vms",
   },

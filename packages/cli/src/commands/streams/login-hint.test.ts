@@ -35,7 +35,7 @@ for (const key of ["userdata", "userData"]) {
 const SAID = 'log in as "admin" with password "abcd-efgh"';
 
 test.each([
-  { name: "no volume", volume: undefined, want: "it has no cloud-init data" },
+  { name: "no cloud-init volume", volume: undefined, want: "it has no cloud-init data" },
   { name: "another volume", volume: { emptyDisk: { capacity: "1Gi" } }, want: "no cloud-init" },
   { name: "text", volume: { cloudInitNoCloud: { userData: OURS } }, want: SAID },
   {
@@ -44,7 +44,7 @@ test.each([
     want: 'log in as the image\'s own user with password "fedora"',
   },
   {
-    name: "words that a terminal would obey",
+    name: "terminal control characters",
     volume: { cloudInitNoCloud: { userData: '#cloud-config\npassword: "\\e[2J"\n' } },
     want: '"\\u001b[2J"',
   },
@@ -54,17 +54,17 @@ test.each([
     want: "see its user data for logins: its cloud-init volume",
   },
   {
-    name: "a secret",
+    name: "a Secret",
     volume: { cloudInitNoCloud: { secretRef: { name: "lower" } } },
     want: SAID,
   },
   {
-    name: "a secret of the other spelling",
+    name: "a Secret under its alias",
     volume: { cloudInitNoCloud: { secretRef: { name: "upper" } } },
     want: SAID,
   },
   {
-    name: "a missing secret",
+    name: "a missing Secret",
     volume: { cloudInitNoCloud: { secretRef: { name: "gone" } } },
     want: "the secret with its logins does not exist: gone",
   },

@@ -30,7 +30,7 @@ describe("an error", () => {
       details: { call: "detach", timeoutMs: 5 },
       want: "detach within 5 ms",
     },
-    { name: "details that nobody gave", details: undefined, want: "unknown within unknown ms" },
+    { name: "missing details", details: undefined, want: "unknown within unknown ms" },
   ])("formats $name", ({ details, want }) => {
     expect(new AppError("LIBVIRT_TIMED_OUT", details).message).toBe(
       `libvirt did not answer ${want}`,
@@ -40,7 +40,7 @@ describe("an error", () => {
 
 describe("isAppError recognizes an error", () => {
   test.each([
-    { name: "as one of ours", error: MISSING, code: undefined, want: true },
+    { name: "by its class", error: MISSING, code: undefined, want: true },
     { name: "by its code", error: MISSING, code: "LIBVIRT_DEVICE_MISSING" as const, want: true },
     {
       name: "not by another code",
@@ -48,9 +48,9 @@ describe("isAppError recognizes an error", () => {
       code: "LIBVIRT_TIMED_OUT" as const,
       want: false,
     },
-    { name: "not where it is somebody else's", error: CAUSE, code: undefined, want: false },
+    { name: "not an Error of another class", error: CAUSE, code: undefined, want: false },
     {
-      name: "not by its looks",
+      name: "not an object with only the code",
       error: { code: "LIBVIRT_TIMED_OUT" },
       code: "LIBVIRT_TIMED_OUT" as const,
       want: false,
@@ -61,8 +61,12 @@ describe("isAppError recognizes an error", () => {
 });
 
 test.each([
-  { name: "as the catalogue says", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: "on-change" },
-  { name: "later and later, where nobody knows it", error: CAUSE, want: "backoff" },
+  {
+    name: "as the catalog specifies",
+    error: new AppError("LIBVIRT_NO_FREE_PORT"),
+    want: "on-change",
+  },
+  { name: "with backoff if it is unknown", error: CAUSE, want: "backoff" },
 ])("an error is retried $name", ({ error, want }) => {
   expect(findRetryRule(error)).toBe(want);
 });
@@ -76,22 +80,26 @@ test.each([
 });
 
 test.each([
-  { name: "what another try may mend", error: new AppError("LIBVIRT_TIMED_OUT"), want: 0 },
-  { name: "what nobody knows", error: new Error("odd"), want: 0 },
-  { name: "what waits for a change", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: 60_000 },
+  { name: "a temporary error", error: new AppError("LIBVIRT_TIMED_OUT"), want: 0 },
+  { name: "an unknown error", error: new Error("odd"), want: 0 },
+  {
+    name: "an error that waits for a change",
+    error: new AppError("LIBVIRT_NO_FREE_PORT"),
+    want: 60_000,
+  },
 ])("$name is not retried for at least $want ms", ({ error, want }) => {
   expect(minRetryDelayMs(error)).toBe(want);
 });
 
 test.each([
-  { name: "while another job has it", error: new AppError("LIBVIRT_BUSY"), want: true },
+  { name: "while another job runs", error: new AppError("LIBVIRT_BUSY"), want: true },
   { name: "while it migrates", error: new AppError("LIBVIRT_MIGRATING"), want: true },
   {
-    name: "not where it has no free port",
+    name: "not when it lacks a free port",
     error: new AppError("LIBVIRT_NO_FREE_PORT"),
     want: false,
   },
-  { name: "not where something else went wrong", error: new Error("odd"), want: false },
+  { name: "not after any other error", error: new Error("odd"), want: false },
 ])("a domain is busy $name", ({ error, want }) => {
   expect(isDomainBusy(error)).toBe(want);
 });

@@ -58,9 +58,9 @@ async function reading(caFile: string | undefined, names: readonly string[] = []
 
 describe("a client", () => {
   test.each<{ name: string; names: readonly string[]; want: boolean }>([
-    { name: "of the authority", names: [], want: true },
-    { name: "of a name that is meant", names: ["a", "proxy"], want: true },
-    { name: "of another name", names: ["a"], want: false },
+    { name: "signed by the authority", names: [], want: true },
+    { name: "with an allowed name", names: ["a", "proxy"], want: true },
+    { name: "with a different name", names: ["a"], want: false },
   ])("$name is accepted: $want", async ({ names, want }) => {
     const { authority } = await reading(ours.certPem, names);
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(want);

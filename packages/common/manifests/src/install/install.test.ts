@@ -22,7 +22,7 @@ test.each<{ name: string; before: JsonObject; after: JsonObject; want: readonly 
     want: ["- a: image: x:1", "- a: resources.limits.memory: 1Gi", "+ a: image: x:2"],
   },
   {
-    name: "entries of lists",
+    name: "list entries",
     before: aSpec({ env: [{ name: "A", value: "1" }] }, { tolerations: [{ operator: "Exists" }] }),
     after: aSpec({ volumeMounts: [{ name: "v", mountPath: "/v" }] }, { hostNetwork: true }),
     want: [
@@ -33,7 +33,7 @@ test.each<{ name: string; before: JsonObject; after: JsonObject; want: readonly 
     ],
   },
   {
-    name: "a number outside of the pod",
+    name: "a number outside the pod",
     before: { replicas: 1 },
     after: { replicas: 2 },
     want: ["- replicas: 1", "+ replicas: 2"],

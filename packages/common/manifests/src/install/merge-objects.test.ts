@@ -39,25 +39,25 @@ describe("arguments", () => {
   test.each<Row>([
     { name: "nothing changed", found: args("--a=1"), wanted: args("--a=1"), want: args("--a=1") },
     {
-      name: "a flag that only the cluster has stays",
+      name: "a flag that only the cluster has is retained",
       found: args("--a=1", "--tenant-bridges=br1"),
       wanted: args("--a=1"),
       want: args("--a=1", "--tenant-bridges=br1"),
     },
     {
-      name: "a value that the operator changed stays",
+      name: "a value that the operator changed is retained",
       found: args("--host-process=7"),
       wanted: args("--host-process=1"),
       want: args("--host-process=7"),
     },
     {
-      name: "a flag that repeats stays",
+      name: "a repeated flag is retained",
       found: args("--cni-bin-dir=/x", "--cni-bin-dir=/y", "--cni-bin-dir=/z"),
       wanted: args("--cni-bin-dir=/opt/cni/bin", "--b", "--cni-bin-dir=/usr/lib/cni"),
       want: args("--cni-bin-dir=/x", "--cni-bin-dir=/y", "--cni-bin-dir=/z", "--b"),
     },
     {
-      name: "a value in an argument of its own stays",
+      name: "a value in a separate argument is retained",
       found: args("--default-network", "default/x"),
       wanted: args("--b"),
       want: args("--default-network", "default/x", "--b"),
@@ -69,19 +69,19 @@ describe("arguments", () => {
       want: args("--a", "--b"),
     },
     {
-      name: "a flag that an option of install decides is the manifest's",
+      name: "a flag set by an install option follows the manifest",
       found: args("--mode=alone"),
       wanted: args("--mode=multus"),
       want: args("--mode=multus"),
     },
     {
-      name: "a flag of pod creation fits ports and mounts",
+      name: "a flag of pod creation matches ports and mounts",
       found: args("--cni-socket=/s", "--health-port=8481"),
       wanted: args("--health-port=8081"),
       want: args("--health-port=8081"),
     },
     {
-      name: "a flag that a new version does not have is removed",
+      name: "a flag that a new version drops is removed",
       base: args("--old=1", "--b"),
       found: args("--old=1", "--b", "--mine"),
       wanted: args("--b"),
@@ -95,7 +95,7 @@ describe("arguments", () => {
       want: args("--a=2", "--b=7"),
     },
     {
-      name: "a flag that the operator removed stays away",
+      name: "a flag that the operator removed stays removed",
       base: args("--a", "--b"),
       found: args("--a"),
       wanted: args("--a", "--b", "--c"),
@@ -115,13 +115,13 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       want: aSpec({ resources: { requests: { cpu: "20m" }, limits: { memory: "4Gi" } } }),
     },
     {
-      name: "variables of the environment, one added and one changed",
+      name: "environment variables, one added and one changed",
       found: env({ name: "B", value: "2" }, { name: "HTTPS_PROXY", value: "http://p" }),
       wanted: env({ name: "B", value: "1" }),
       want: env({ name: "B", value: "2" }, { name: "HTTPS_PROXY", value: "http://p" }),
     },
     {
-      name: "tolerations, node selector, affinity, priority and secrets for images",
+      name: "tolerations, node selector, affinity, priority and image pull secrets",
       found: aSpec(
         {},
         {
@@ -152,7 +152,7 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       ),
     },
     {
-      name: "replicas and the strategy of updates, as a whole",
+      name: "replicas and the whole update strategy",
       found: aSpec({}, {}, { replicas: 3, strategy: { type: "Recreate" } }),
       wanted: aSpec({}, {}, { replicas: 2, strategy: { rollingUpdate: { maxSurge: 1 } } }),
       want: aSpec({}, {}, { replicas: 3, strategy: { type: "Recreate" } }),
@@ -170,7 +170,7 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       want: aSpec({ image: "r/p:2", ports: [{ containerPort: 8081 }] }),
     },
     {
-      name: "volumes and mounts of its own",
+      name: "the manifest's own volumes and mounts",
       found: aSpec(
         { volumeMounts: [{ name: "pods", mountPath: "/pods" }] },
         { volumes: [hostPath("pods", "/var/lib/kubelet/pods")] },
@@ -185,7 +185,7 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
       ),
     },
     {
-      name: "the host's network",
+      name: "the host network",
       found: aSpec({}, { hostNetwork: true }),
       wanted: aSpec({}),
       want: aSpec({}),
@@ -199,7 +199,7 @@ describe.each([{ note: "with a note" }, { note: "without a note" }])("settings $
 describe("with the note of the last install", () => {
   test.each<Row>([
     {
-      name: "volumes, mounts and containers that the operator added stay",
+      name: "volumes, mounts and containers that the operator added are retained",
       base: aSpec({}),
       found: aSpec(
         { volumeMounts: [{ name: "ca", mountPath: "/ca" }] },
@@ -224,56 +224,56 @@ describe("with the note of the last install", () => {
       ),
     },
     {
-      name: "the time of `kubectl rollout restart` stays, so that no pod restarts again",
+      name: "the time of `kubectl rollout restart` is retained, so that no pod restarts again",
       base: { template: { metadata: { labels: { a: "1" } } } },
       found: { template: { metadata: { labels: { a: "1" }, annotations: { restartedAt: "t" } } } },
       wanted: { template: { metadata: { labels: { a: "1" } } } },
       want: { template: { metadata: { labels: { a: "1" }, annotations: { restartedAt: "t" } } } },
     },
     {
-      name: "a probe that a new version changes is applied, over defaults of the API server",
+      name: "a probe that a new version changes is applied over defaults of the API server",
       base: aSpec({ probe: { httpGet: { port: 1 } } }),
       found: aSpec({ probe: { httpGet: { port: 1, scheme: "HTTP" }, timeoutSeconds: 1 } }),
       wanted: aSpec({ probe: { exec: { command: ["x"] }, timeoutSeconds: 5 } }),
       want: aSpec({ probe: { exec: { command: ["x"] }, timeoutSeconds: 5 } }),
     },
     {
-      name: "a probe that a new version does not have is removed with its defaults",
+      name: "a probe that a new version drops is removed with its defaults",
       base: aSpec({ probe: { httpGet: { port: 1 } } }),
       found: aSpec({ probe: { httpGet: { port: 1 }, timeoutSeconds: 1 } }),
       wanted: aSpec({}),
       want: aSpec({}),
     },
     {
-      name: "a member that the operator added to the strategy stays",
+      name: "a member that the operator added to the strategy is retained",
       base: { updateStrategy: { type: "RollingUpdate" } },
       found: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 9 } } },
       wanted: { updateStrategy: { type: "RollingUpdate" } },
       want: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 9 } } },
     },
     {
-      name: "a strategy that a new version changes is applied, without defaults of the old one",
+      name: "a strategy that a new version changes is applied without the old strategy's defaults",
       base: { strategy: { type: "RollingUpdate" } },
       found: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%" } } },
       wanted: { strategy: { type: "Recreate" } },
       want: { strategy: { type: "Recreate" } },
     },
     {
-      name: "a limit that the operator removed stays away",
+      name: "a limit that the operator removed stays removed",
       base: aSpec({ resources: { limits: { cpu: "1", memory: "1Gi" } } }),
       found: aSpec({ resources: { limits: { cpu: "1" } } }),
       wanted: aSpec({ resources: { limits: { cpu: "2", memory: "2Gi" } } }),
       want: aSpec({ resources: { limits: { cpu: "2" } } }),
     },
     {
-      name: "a variable that a new version does not have is removed, despite defaults",
+      name: "a variable that a new version drops is removed despite defaults",
       base: env(podIp({ fieldPath: "status.podIP" })),
       found: env(podIp({ fieldPath: "status.podIP", apiVersion: "v1" })),
       wanted: aSpec({}),
       want: aSpec({}),
     },
     {
-      name: "a node selector that a new version does not have is removed, and the operator's stays",
+      name: "a node selector that a new version drops is removed, and the operator's is retained",
       base: aSpec({}, { nodeSelector: { os: "linux" } }),
       found: aSpec({}, { nodeSelector: { os: "linux", zone: "a" } }),
       wanted: aSpec({}),
@@ -288,7 +288,7 @@ test.each<{ name: string; annotations: Readonly<Record<string, string>>; want: u
   { name: "none", annotations: {}, want: undefined },
   { name: "ours", annotations: { [NOTE]: '{"a":1}', [KUBECTL]: '{"spec":{}}' }, want: { a: 1 } },
   { name: "kubectl's", annotations: { [KUBECTL]: '{"spec":{"b":1}}' }, want: { b: 1 } },
-  { name: "no JSON", annotations: { [NOTE]: "{", [KUBECTL]: "[]" }, want: undefined },
+  { name: "invalid JSON", annotations: { [NOTE]: "{", [KUBECTL]: "[]" }, want: undefined },
 ])("reads the note of the last install: $name", ({ annotations, want }) => {
   const metadata = { name: "a", annotations };
   expect(lastInstalled({ apiVersion: "apps/v1", kind: "DaemonSet", metadata })).toEqual(want);

@@ -24,29 +24,29 @@ function changes(settings: InstallSettings): readonly string[] {
 describe("settings", () => {
   test.each<{ name: string; settings: InstallSettings; want: readonly string[] }>([
     { name: "none", settings: {}, want: [] },
-    { name: "an image", settings: { image: "r/p:1" }, want: ['"image": "r/p:1"'] },
+    { name: "the image", settings: { image: "r/p:1" }, want: ['"image": "r/p:1"'] },
     {
-      name: "a launcher's image",
+      name: "the launcher's image",
       settings: { launcherImage: "r/l:1" },
       want: ['"--launcher-image=r/l:1"'],
     },
     {
-      name: "an image of hooks",
+      name: "the hook sidecars' image",
       settings: { sidecarShimImage: "r/s:1" },
       want: ['"--sidecar-shim-image=r/s:1"'],
     },
     {
-      name: "another root directory of the kubelet",
+      name: "the kubelet's root directory",
       settings: { kubeletRootDir: "/data/kubelet/" },
       want: ['"path": "/data/kubelet/pod-resources"', '"path": "/data/kubelet/pods"'],
     },
     {
-      name: "dataplanes that are not root",
+      name: "the group of rootless dataplanes",
       settings: { dataplaneGroup: 1801 },
       want: ['"--dataplane-group=1801"'],
     },
     {
-      name: "somebody else who attaches networks",
+      name: "another component that attaches networks",
       settings: { mode: "multus-dynamic" },
       want: ['"--mode=multus-dynamic"'],
     },

@@ -45,15 +45,20 @@ test("marks the agents of its own namespace only", async () => {
 
 test.each([
   {
-    name: "it made networks of pods, and is to do so no more",
+    name: "pod creation was enabled and is now disabled",
     found: inPlace,
     next: plain,
     want: true,
   },
-  { name: "it is to go on", found: inPlace, next: inPlace, want: false },
-  { name: "it never did", found: plain, next: plain, want: false },
-  { name: "it is to begin", found: plain, next: inPlace, want: false },
-  { name: "it is not there", found: undefined, next: plain, want: false },
+  { name: "pod creation stays enabled", found: inPlace, next: inPlace, want: false },
+  { name: "pod creation stays disabled", found: plain, next: plain, want: false },
+  {
+    name: "pod creation was disabled and is now enabled",
+    found: plain,
+    next: inPlace,
+    want: false,
+  },
+  { name: "the DaemonSet does not exist", found: undefined, next: plain, want: false },
 ])("an installation marks the agents if $name: $want", async ({ found, next, want }) => {
   if (found !== undefined) store.put(findType(findAgent(found)), findAgent(found));
   await requestPluginRemovalIfUnused(store, next);

@@ -86,19 +86,19 @@ const APPLIED = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
 test.each([
   { name: "without objects is deleted", nads: 0, withObjects: false, want: NAD_CRD },
   {
-    name: "with objects is kept",
+    name: "with objects is retained",
     nads: 1,
     withObjects: false,
     want: `${NAD_CRD}: objects of it still exist: NetworkAttachmentDefinition default/n0`,
   },
   {
-    name: "with objects is kept with --with-objects, too",
+    name: "with objects is retained with --with-objects, too",
     nads: 2,
     withObjects: true,
     want: `${NAD_CRD}: objects of it still exist: NetworkAttachmentDefinition default/n0, NetworkAttachmentDefinition default/n1`,
   },
   {
-    name: "that kubectl applied is kept, since it may be another component's",
+    name: "that kubectl applied is retained because it may be another component's",
     nads: 0,
     withObjects: true,
     annotations: APPLIED,

@@ -34,24 +34,24 @@ describe("ignores unreadable entries", () => {
 
 describe("a sanitized entry contains", () => {
   test.each([
-    { name: "what is what it says", given: ENTRIES[0], want: ENTRIES[0] },
+    { name: "all valid fields", given: ENTRIES[0], want: ENTRIES[0] },
     {
-      name: "no address that is none",
+      name: "no invalid address",
       given: { ips: ["10.0.0.5", "\u001b]0;x\u0007", 7, "fe80::1"] },
       want: { ips: ["10.0.0.5", "fe80::1"] },
     },
-    { name: "no list that is none", given: { ips: 5 }, want: {} },
-    { name: "no MAC that is none", given: { mac: "\u001b[2J" }, want: {} },
-    { name: "no name that no link can have", given: { interface: "net1\n" }, want: {} },
-    { name: "no device that is only text", given: { "device-info": "x" }, want: {} },
+    { name: "no invalid address list", given: { ips: 5 }, want: {} },
+    { name: "no invalid MAC", given: { mac: "\u001b[2J" }, want: {} },
+    { name: "no invalid link name", given: { interface: "net1\n" }, want: {} },
+    { name: "no device information that is only text", given: { "device-info": "x" }, want: {} },
     {
-      name: "a device as it is",
+      name: "device information unchanged",
       given: { "device-info": { type: "pci" } },
       want: { "device-info": { type: "pci" } },
     },
-    { name: "no default that is only said", given: { default: "true" }, want: {} },
+    { name: "no default flag that is only text", given: { default: "true" }, want: {} },
     {
-      name: "the name servers of the network",
+      name: "the network's name servers",
       given: { dns: { nameservers: ["1.2.3.4"], search: ["corp.example"] } },
       want: { dns: { nameservers: ["1.2.3.4"], search: ["corp.example"] } },
     },
@@ -70,15 +70,19 @@ test.each<{ name: string; told: unknown; want: ReturnType<typeof parseVhostUserI
     told: { type: "vhost-user", version: "1.1.0", "vhost-user": INFO },
     want: INFO,
   },
-  { name: "half a word", told: { type: "vhost-user" }, want: { mode: "", path: "" } },
   {
-    name: "no words",
+    name: "a missing vhost-user section",
+    told: { type: "vhost-user" },
+    want: { mode: "", path: "" },
+  },
+  {
+    name: "fields of the wrong types",
     told: { type: "vhost-user", "vhost-user": { mode: 1, path: ["/"] } },
     want: { mode: "", path: "" },
   },
-  { name: "another device", told: { type: "pci", "vhost-user": INFO }, want: undefined },
+  { name: "a different device type", told: { type: "pci", "vhost-user": INFO }, want: undefined },
   { name: "nothing", told: undefined, want: undefined },
-  { name: "a text", told: "vhost-user", want: undefined },
+  { name: "only a string", told: "vhost-user", want: undefined },
 ])("parses device information with $name", ({ told: reported, want }) => {
   expect(parseVhostUserInfo(reported)).toEqual(want);
 });

@@ -13,7 +13,7 @@ import {
 test.each([
   { name: "a name with dots", text: "blue.v2", want: [{ name: "blue.v2" }] },
   {
-    name: "a name with dots in JSON, and keys that are not known here",
+    name: "a name with dots in JSON, and unknown keys",
     text: '[{"name":"blue.v2","namespace":"ns1","bandwidth":{"ingressRate":1}}]',
     want: [{ name: "blue.v2", namespace: "ns1", bandwidth: { ingressRate: 1 } }],
   },
@@ -43,13 +43,13 @@ test.each([
     ],
   },
   {
-    name: "an interface that is empty, and arguments that are null",
+    name: "an empty interface name and null CNI arguments",
     text: '[{"name":"a","interface":"","namespace":"","cni-args":null}]',
     want: [{ name: "a", interface: "", namespace: "", "cni-args": null }],
   },
-  { name: "a text as long as can be", text: " ".repeat(64 * 1024), want: [] },
+  { name: "a text of the maximum length", text: " ".repeat(64 * 1024), want: [] },
   { name: "nothing", text: " ", want: [] },
-  { name: "an absent annotation", text: undefined, want: [] },
+  { name: "a missing annotation", text: undefined, want: [] },
 ])("parses $name", ({ text, want }) => {
   expect(parseNetworks(text)).toStrictEqual({ ok: true, elements: want });
 });
@@ -92,7 +92,7 @@ test.each([
   { name: "a namespace with dots", text: "a.b/c", want: 'namespace "a.b" is not a valid' },
   { name: "a name that ends with a dot", text: "blue.", want: 'network "blue." is not a valid' },
   {
-    name: "no name at all",
+    name: "a missing name",
     text: '[{"interface":"net1"}]',
     want: "element 0: name is not a string",
   },
@@ -102,17 +102,17 @@ test.each([
     want: '"/blue" is not of the form [namespace/]name',
   },
   {
-    name: "an empty interface",
+    name: "an empty interface name",
     text: "blue@",
     want: '"blue@" is not of the form [namespace/]name',
   },
   {
-    name: "an interface of 15 characters that are 16 bytes",
+    name: "an interface name of 15 characters and 16 bytes",
     text: '[{"name":"a","interface":"é12345678901234"}]',
     want: "has 1 to 15 bytes",
   },
   {
-    name: "an interface with a control character",
+    name: "an interface name with a control character",
     text: '[{"name":"a","interface":"net\\u00071"}]',
     want: "is not a valid link name",
   },
@@ -176,7 +176,7 @@ test.each<{ name: string; element: Omit<NetworkSelection, "name"> }>([
   { name: "addresses with and without prefix", element: { ips: ["10.0.0.1", "fd00::1/64"] } },
   { name: "no addresses", element: { ips: [], "ipam-claim-reference": "vm1.blue" } },
   {
-    name: "ports at both ends",
+    name: "the lowest and the highest port",
     element: {
       portMappings: [
         { hostPort: 1, containerPort: 65_535 },
@@ -197,12 +197,12 @@ test.each<{ name: string; element: Omit<NetworkSelection, "name"> }>([
 
 test.each<{ name: string; element: Record<string, unknown>; want: readonly string[] }>([
   {
-    name: "a MAC that is none",
+    name: "an invalid MAC",
     element: { mac: "x" },
     want: ['mac: "x" is not a MAC address of six bytes'],
   },
   {
-    name: "a MAC as long as a GUID, and a GUID as short as a MAC",
+    name: "a MAC with the length of a GUID, and a GUID with the length of a MAC",
     element: { mac: "24:8a:07:03:00:8d:ae:2e", "infiniband-guid": "02:00:00:00:00:01" },
     want: [
       'mac: "24:8a:07:03:00:8d:ae:2e" is not a MAC address of six bytes',
@@ -210,27 +210,27 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
     ],
   },
   {
-    name: "a GUID that is no text",
+    name: "a GUID that is not text",
     element: { "infiniband-guid": 1 },
     want: ["infiniband-guid: 1 is not a GUID of eight bytes"],
   },
   {
-    name: "each address that is none",
+    name: "each invalid address",
     element: { ips: ["foo", "10.0.0.1", "10.0.0.1/33"] },
     want: ['ips[0]: "foo" is not an IP address', 'ips[2]: "10.0.0.1/33" is not an IP address'],
   },
   {
-    name: "ports that are no list",
+    name: "ports that are not a list",
     element: { portMappings: {} },
     want: ["portMappings: is not a list"],
   },
   {
-    name: "a mapping that is no object",
+    name: "a port mapping that is not an object",
     element: { portMappings: [80] },
     want: ["portMappings[0]: is not an object"],
   },
   {
-    name: "all that is wrong with mappings",
+    name: "all errors of port mappings",
     element: {
       portMappings: [
         { hostPort: "80", containerPort: 0 },
@@ -252,12 +252,12 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
     ],
   },
   {
-    name: "bandwidth that is no object",
+    name: "bandwidth that is not an object",
     element: { bandwidth: 5 },
     want: ["bandwidth: is not an object"],
   },
   {
-    name: "all that is wrong with bandwidth",
+    name: "all errors of bandwidth",
     element: { bandwidth: { ingressRate: -1, ingressBurst: "1", egressBurst: 9, egressRate: 0 } },
     want: [
       "bandwidth.ingressRate: -1 is not a number of bits",
@@ -271,17 +271,17 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
     want: ["bandwidth.ingressBurst: needs ingressRate beside it"],
   },
   {
-    name: "routes that are no list",
+    name: "routes that are not a list",
     element: { "default-route": "10.0.0.1" },
     want: ["default-route: is not a list of gateways"],
   },
   {
-    name: "no gateway",
+    name: "an empty list of gateways",
     element: { "default-route": [] },
     want: ["default-route: is not a list of gateways"],
   },
   {
-    name: "gateways that are none, and the second of a family",
+    name: "invalid gateways, and a second gateway of a family",
     element: {
       "default-route": ["10.0.0.1", "10.0.0.2", "10.0.0.3/24", null, "fd00::1", "fd00::2"],
     },
@@ -298,17 +298,17 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
     want: ['deviceID: "" is not the ID of a device'],
   },
   {
-    name: "a claim that cannot be one",
+    name: "an invalid claim",
     element: { "ipam-claim-reference": "A B" },
     want: ['ipam-claim-reference: "A B" is not the name of an IPAMClaim'],
   },
   {
-    name: "a claim beside addresses",
+    name: "a claim with addresses",
     element: { "ipam-claim-reference": "vm1.blue", ips: ["10.0.0.1"] },
     want: ["ipam-claim-reference: cannot be beside ips"],
   },
   {
-    name: "everything at once",
+    name: "all errors at once",
     element: { mac: "x", ips: ["y"], "default-route": ["z"] },
     want: [
       'mac: "x" is not a MAC address of six bytes',

@@ -16,10 +16,10 @@ test("round-trips retained addresses", () => {
 
 test.each([
   { name: "nothing", text: undefined, want: [] },
-  { name: "no JSON", text: "[", want: [] },
-  { name: "no list", text: `{"name":"blue1"}`, want: [] },
+  { name: "invalid JSON", text: "[", want: [] },
+  { name: "a value that is not a list", text: `{"name":"blue1"}`, want: [] },
   {
-    name: "no entries",
+    name: "a list without entries",
     text: `[null, 1, {"name": 1, "networkName": "a/b"}, {"name": "a"}]`,
     want: [],
   },
@@ -33,14 +33,18 @@ test.each([
 });
 
 test.each<{ name: string; ips: unknown; want: readonly string[] }>([
-  { name: "in one spelling", ips: ["FD00:0::5/64", "10.0.0.5/24"], want: ["fd00::5", "10.0.0.5"] },
-  { name: "once each", ips: ["fd00::5", "fd00:0::5"], want: ["fd00::5"] },
   {
-    name: "without what is none",
+    name: "in normalized form",
+    ips: ["FD00:0::5/64", "10.0.0.5/24"],
+    want: ["fd00::5", "10.0.0.5"],
+  },
+  { name: "without duplicates", ips: ["fd00::5", "fd00:0::5"], want: ["fd00::5"] },
+  {
+    name: "without invalid addresses",
     ips: ["", 1, "10.0.0.256", "$(x)", "10.0.0.5"],
     want: ["10.0.0.5"],
   },
-  { name: "not where it is no list", ips: "10.0.0.5", want: [] },
+  { name: "not if they are not a list", ips: "10.0.0.5", want: [] },
 ])("reads an element's preferred addresses $name", ({ ips, want }) => {
   // As anybody may write it into a pod.
   const element = { name: "blue", "io.patchbay.kept-ips": ips as readonly string[] };

@@ -197,7 +197,7 @@ describe("structural schema", () => {
       want: { type: "object", additionalProperties: { type: "string" } },
     },
     {
-      name: "leaves out empty properties and what is no keyword of Kubernetes",
+      name: "omits empty properties and keywords that Kubernetes does not support",
       given: { type: "object", properties: {}, "~optional": true, $id: "x" },
       want: { type: "object" },
     },

@@ -8,18 +8,18 @@ type Texts = typeof Type;
 const rows: readonly { readonly name: string; readonly write: (text: Texts) => unknown }[] = [
   { name: "text", write: (text) => text.String() },
   { name: "text with keywords", write: (text) => text.String({ maxLength: 3, pattern: "a" }) },
-  { name: "a whole number", write: (text) => text.Integer({ minimum: 1 }) },
-  { name: "yes or no", write: (text) => text.Boolean() },
+  { name: "an integer", write: (text) => text.Integer({ minimum: 1 }) },
+  { name: "a boolean", write: (text) => text.Boolean() },
   { name: "a list", write: (text) => text.Array(text.String(), { maxItems: 2 }) },
   { name: "a map", write: (text) => text.Record(text.String(), text.Integer()) },
   {
     name: "a map with keywords",
     write: (text) => text.Record(text.String(), text.Boolean(), { description: "A." }),
   },
-  { name: "something else", write: (text) => text.Unsafe<"a">({ type: "string", enum: ["a"] }) },
-  { name: "an object without members", write: (text) => text.Object({}) },
+  { name: "any other type", write: (text) => text.Unsafe<"a">({ type: "string", enum: ["a"] }) },
+  { name: "an object without properties", write: (text) => text.Object({}) },
   {
-    name: "an object, of which not everything must be there",
+    name: "an object with optional properties",
     write: (text) => {
       const member = text.Object({ a: text.Optional(text.Array(text.String())) });
       const members = { c: text.Integer(), b: text.Optional(member), a: member };
@@ -27,7 +27,7 @@ const rows: readonly { readonly name: string; readonly write: (text: Texts) => u
     },
   },
   {
-    name: "a member that may be left out here and not there",
+    name: "a property that is optional in one object and required in another",
     write: (words) => {
       const text = words.String();
       return words.Object({ a: words.Optional(text), b: text });

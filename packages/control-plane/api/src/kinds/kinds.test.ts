@@ -37,37 +37,37 @@ describe("the cluster's configuration", () => {
   const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
   test.each([
-    { name: "no object", kubevirt: undefined, want: DEFAULTS },
+    { name: "a missing object", kubevirt: undefined, want: DEFAULTS },
     { name: "an object without a specification", kubevirt: META, want: DEFAULTS },
     { name: "an empty specification", kubevirt: aKubeVirt(), want: DEFAULTS },
     { name: "an empty configuration", kubevirt: aKubeVirt({}), want: DEFAULTS },
     {
-      name: "values that are false or zero",
+      name: "false and zero values",
       kubevirt: aKubeVirt({ network: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false } }),
       want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, ...NO_MORE },
     },
     {
-      name: "changes that are staged",
+      name: "the rollout strategy Stage",
       kubevirt: aKubeVirt({ vmRolloutStrategy: "Stage" }),
       want: { ...DEFAULTS, isStaged: true },
     },
     {
-      name: "VMs that may have hooks",
+      name: "VMs with hooks enabled",
       kubevirt: aKubeVirt({ developerConfiguration: { featureGates: ["Sidecar"] } }),
       want: { ...DEFAULTS, allowsHooks: true },
     },
     {
-      name: "changes that are live",
+      name: "the rollout strategy LiveUpdate",
       kubevirt: aKubeVirt({ vmRolloutStrategy: "LiveUpdate" }),
       want: DEFAULTS,
     },
     {
-      name: "bindings that are registered",
+      name: "registered bindings",
       kubevirt: aKubeVirt({ network: { binding: { own: { domainAttachmentType: "tap" } } } }),
       want: { ...DEFAULTS, bindings: { own: { domainAttachmentType: "tap" } } },
     },
     {
-      name: "the binding of the NIC that nobody declares",
+      name: "the binding of the implicit NIC",
       kubevirt: aKubeVirt({ network: { defaultNetworkInterface: "masquerade" } }),
       want: { ...DEFAULTS, autoBinding: "masquerade" },
     },

@@ -15,16 +15,16 @@ test.each<{ name: string; iface: Iface; want: Iface }>([
     want: { name: "blue", model: "virtio", bridge: {} },
   },
   {
-    name: "a binding is kept",
+    name: "an existing binding is retained",
     iface: { name: "blue", sriov: {} },
     want: { name: "blue", sriov: {} },
   },
   {
-    name: "the pod network's iface is left alone",
+    name: "the pod network's iface is unchanged",
     iface: { name: "default" },
     want: { name: "default" },
   },
-  { name: "an iface without a network is left alone", iface: { name: "x" }, want: { name: "x" } },
+  { name: "an iface without a network is unchanged", iface: { name: "x" }, want: { name: "x" } },
 ])("$name", ({ iface, want }) => {
   expect(withDefaultBinding(iface, NETWORKS)).toEqual(want);
 });

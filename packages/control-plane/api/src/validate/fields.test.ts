@@ -5,18 +5,18 @@ import { findMistypedFields } from "./fields.ts";
 const TEMPLATE = { spec: { domain: {} } };
 
 test.each<{ name: string; spec: unknown; want: readonly string[] }>([
-  { name: "the least of one", spec: { template: TEMPLATE }, want: [] },
+  { name: "the minimal specification", spec: { template: TEMPLATE }, want: [] },
   { name: "nothing", spec: undefined, want: ["spec"] },
-  { name: "a text", spec: "text", want: ["spec"] },
+  { name: "only a string", spec: "text", want: ["spec"] },
   { name: "no template", spec: {}, want: ["spec.template"] },
   { name: "no domain", spec: { template: { spec: {} } }, want: ["spec.template.spec.domain"] },
   {
-    name: "what no schema knows, and null where that is allowed",
+    name: "unknown fields, and null where that is allowed",
     spec: { template: { ...TEMPLATE, metadata: { creationTimestamp: null }, more: 1 } },
     want: [],
   },
   {
-    name: "values of other types",
+    name: "values of the wrong types",
     spec: {
       runStrategy: "Sometimes",
       running: "true",
@@ -39,7 +39,7 @@ test.each<{ name: string; spec: unknown; want: readonly string[] }>([
     ],
   },
   {
-    name: "amounts as texts and numbers",
+    name: "quantities as strings and numbers",
     spec: {
       template: {
         spec: { domain: { memory: { guest: "1Gi" }, resources: { requests: { memory: 5 } } } },

@@ -32,29 +32,29 @@ const BRIDGE = { bridge: {} };
 
 describe("masquerade", () => {
   test.each<{ name: string; iface?: Omit<Iface, "name">; pod?: Network["pod"]; want: string[] }>([
-    { name: "is taken with KubeVirt's subnets", want: [] },
+    { name: "is accepted with KubeVirt's subnets", want: [] },
     {
-      name: "is taken with others",
+      name: "is accepted with other subnets",
       pod: { vmNetworkCIDR: "192.168.7.0/30", vmIPv6NetworkCIDR: "fd00::/64" },
       want: [],
     },
     {
-      name: "is refused with subnets that are none, or too small",
+      name: "is rejected with invalid or too small subnets",
       pod: { vmNetworkCIDR: "10.0.2.0/31", vmIPv6NetworkCIDR: "10.0.2.0/24" },
       want: ["pod.vmNetworkCIDR", "pod.vmIPv6NetworkCIDR"],
     },
     {
-      name: "is taken with ports",
+      name: "is accepted with ports",
       iface: { ...MASQUERADE, ports: [{ port: 80 }, { name: "dns", port: 53, protocol: "UDP" }] },
       want: [],
     },
     {
-      name: "is refused with ports that are none",
+      name: "is rejected with invalid ports",
       iface: { ...MASQUERADE, ports: [{ port: 0 }, { port: 80, protocol: "icmp" }] },
       want: ["ports[0].port", "ports[1].protocol"],
     },
     {
-      name: "is refused with ranges that are none",
+      name: "is rejected with invalid port ranges",
       iface: {
         ...MASQUERADE,
         portRanges: [
@@ -66,7 +66,7 @@ describe("masquerade", () => {
       want: ["portRanges[0].start", "portRanges[1].protocol", "portRanges[2].end"],
     },
     {
-      name: "is refused with ports beside ranges",
+      name: "is rejected with ports beside ranges",
       iface: {
         ...MASQUERADE,
         ports: [{ port: 80 }],
@@ -75,12 +75,12 @@ describe("masquerade", () => {
       want: ["name"],
     },
     {
-      name: "is taken with ranges that overlap in another protocol only, or touch",
+      name: "is accepted with ranges that only touch or overlap in different protocols",
       iface: { ...MASQUERADE, portRanges: rangesOf("TCP 80-200", "UDP 150-300", "TCP 201-201") },
       want: [],
     },
     {
-      name: "is refused with a range in which another begins, and one that is there twice",
+      name: "is rejected with overlapping and duplicate ranges",
       iface: {
         ...MASQUERADE,
         portRanges: rangesOf("UDP 22-22", "TCP 1-900", "TCP 80-90", "UDP 22-22", "TCP 100-1000"),
@@ -88,7 +88,7 @@ describe("masquerade", () => {
       want: ["portRanges", "portRanges", "portRanges"],
     },
     {
-      name: "is refused once for what is no range",
+      name: "is rejected once for an entry that is not a range",
       iface: { ...MASQUERADE, portRanges: rangesOf("TCP 90-80", "TCP 70-85") },
       want: ["portRanges[0].start"],
     },
@@ -126,7 +126,7 @@ describe("port ranges are rejected with KubeVirt's message", () => {
 describe("the port security of an interface", () => {
   test.each<{ name: string; said: Iface["portSecurity"]; network?: Network; want: string[] }>([
     {
-      name: "is taken on another network",
+      name: "is accepted on a secondary network",
       said: {
         mode: "Addresses",
         allowedMACs: ["00:00:5e:00:01:0a"],
@@ -136,7 +136,7 @@ describe("the port security of an interface", () => {
       want: [],
     },
     {
-      name: "is refused in words that nobody knows",
+      name: "is rejected with unknown values",
       said: {
         mode: "mac",
         allowedMACs: ["01:00:5e:00:00:01", "x"],
@@ -151,24 +151,24 @@ describe("the port security of an interface", () => {
       ],
     },
     {
-      name: "is refused in lists without end",
+      name: "is rejected with too many list entries",
       said: { allowedAddresses: Array.from({ length: 65 }, () => "10.9.0.1") },
       want: ["portSecurity.allowedAddresses"],
     },
     {
-      name: "may be said on the pod network as it is",
+      name: "is accepted on the pod network with the default values",
       said: { mode: "Addresses" },
       network: POD,
       want: [],
     },
     {
-      name: "may not be less on the pod network",
+      name: "cannot be disabled on the pod network",
       said: { mode: "MAC" },
       network: POD,
       want: ["portSecurity"],
     },
     {
-      name: "may not be more addresses on the pod network",
+      name: "cannot allow more addresses on the pod network",
       said: { allowedAddresses: ["10.9.0.77"] },
       network: POD,
       want: ["portSecurity"],
@@ -195,7 +195,7 @@ const TIME_SERVERS = Array.from({ length: 63 }, (_none, at) => `10.0.0.${String(
 test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
   { name: "none", options: {}, want: [] },
   {
-    name: "all of them",
+    name: "all options",
     options: {
       bootFileName: "a/b.efi",
       tftpServerName: "10.0.0.1",
@@ -208,7 +208,7 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
     want: [],
   },
   {
-    name: "options that are twice, or of others",
+    name: "duplicate options, and options outside the private range",
     options: {
       privateOptions: [
         { option: 224, value: "a" },
@@ -230,7 +230,7 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
     want: [".privateOptions[0].value", ".privateOptions[1].value"],
   },
   {
-    name: "time servers by name or of IPv6",
+    name: "time servers as names or IPv6 addresses",
     options: { ntpServers: ["pool", "fd00::1", "10.0.0.1/24", "10.0.0.1"] },
     want: [".ntpServers[0]", ".ntpServers[1]", ".ntpServers[2]"],
   },
@@ -241,12 +241,12 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
   },
   { name: "time servers that fill option 42", options: { ntpServers: TIME_SERVERS }, want: [] },
   {
-    name: "more time servers than option 42 holds",
+    name: "more time servers than fit into option 42",
     options: { ntpServers: [...TIME_SERVERS, "10.1.0.1"] },
     want: [".ntpServers"],
   },
   {
-    name: "names that would be two",
+    name: "names that dnsmasq would split",
     options: { bootFileName: "a,b", tftpServerName: "a b" },
     want: [".bootFileName", ".tftpServerName"],
   },

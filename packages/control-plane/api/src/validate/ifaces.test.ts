@@ -16,13 +16,13 @@ const many = Array.from({ length: 65 }, (_unused, index) => `n${String(index)}`)
 
 const COUNT_ROWS: readonly RuleRow[] = [
   {
-    name: "as many networks as a pod can name, beside the pod network",
+    name: "the maximum number of networks, beside the pod network",
     interfaces: [BRIDGE, ...many.slice(1).map((name) => ({ name, bridge: {} }))],
     networks: [POD, ...many.slice(1).map((name) => multus(name))],
     want: [],
   },
   {
-    name: "more networks than a pod can name",
+    name: "more networks than a pod can have",
     interfaces: many.map((name) => ({ name, bridge: {} })),
     networks: many.map((name) => multus(name)),
     want: [
@@ -66,7 +66,7 @@ const ALONE_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    name: "two interfaces without a network, of one MAC",
+    name: "two interfaces without a network, with the same MAC",
     interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, macAddress: "02:00:00:00:00:0a" })),
     networks: [],
     want: [
@@ -83,7 +83,7 @@ const ALONE_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    name: "SR-IOV that is to be down",
+    name: "SR-IOV with link state down",
     interfaces: [{ name: "blue", sriov: {}, state: "down" }],
     networks: [multus("blue")],
     want: [
@@ -100,7 +100,7 @@ const ALONE_ROWS: readonly RuleRow[] = [
     want: [],
   },
   {
-    name: "two MACs on one network",
+    name: "two different MACs on one network",
     interfaces: [
       { name: "a", bridge: {}, macAddress: "02:00:00:00:00:0a" },
       { name: "b", bridge: {}, macAddress: "02:00:00:00:00:0b" },
@@ -109,7 +109,7 @@ const ALONE_ROWS: readonly RuleRow[] = [
     want: [],
   },
   {
-    name: "an ACPI index twice",
+    name: "a duplicate ACPI index",
     interfaces: ["a", "b"].map((name) => ({ name, bridge: {}, acpiIndex: 7 })),
     networks: [multus("a"), multus("b")],
     want: [

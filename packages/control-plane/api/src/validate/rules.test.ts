@@ -60,7 +60,7 @@ const SOURCE_ROWS: readonly RuleRow[] = [
     want: [["FieldValueRequired", "fake.networks[0]", "should have only one network type"]],
   },
   {
-    name: "an empty network name of Multus",
+    name: "an empty network name for Multus",
     interfaces: [BRIDGE],
     networks: [multus("default", "")],
     want: [
@@ -80,7 +80,7 @@ const SOURCE_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    name: "two networks of one name",
+    name: "two networks with one name",
     interfaces: [BRIDGE],
     networks: [multus("default"), multus("default", "other")],
     want: [
@@ -182,7 +182,7 @@ const BINDING_ROWS: readonly RuleRow[] = [
 
 const FIELD_ROWS: readonly RuleRow[] = [
   {
-    name: "a name with a dot",
+    name: "an interface name with a dot",
     interfaces: [{ name: "a.b", bridge: {} }],
     networks: [multus("a.b")],
     want: [
@@ -199,7 +199,7 @@ const FIELD_ROWS: readonly RuleRow[] = [
     want: [],
   },
   {
-    name: "a MAC of a group",
+    name: "a multicast MAC",
     ...withDefault({ macAddress: "03:00:00:00:00:01" }),
     want: [
       [
@@ -210,7 +210,7 @@ const FIELD_ROWS: readonly RuleRow[] = [
     ],
   },
   {
-    name: "a MAC of zeros",
+    name: "an all-zero MAC",
     ...withDefault({ macAddress: "00:00:00:00:00:00" }),
     want: [
       [

@@ -204,9 +204,12 @@ function changedSpec(...interfaces: readonly Iface[]): VmiSpec {
 describe("a rule newer than the stored object", () => {
   test.each([
     { name: "an unplug", after: changedSpec(OLD, { ...FINE, state: "absent" }) },
-    { name: "the removal of the entry before it", after: changedSpec(OLD) },
-    { name: "the removal of the entry itself", after: changedSpec(FINE) },
-    { name: "its own unplug", after: changedSpec(FINE, { ...OLD, state: "absent" }) },
+    { name: "the removal of the previous entry", after: changedSpec(OLD) },
+    { name: "the removal of the invalid entry", after: changedSpec(FINE) },
+    {
+      name: "an unplug of the invalid entry",
+      after: changedSpec(FINE, { ...OLD, state: "absent" }),
+    },
   ])("does not block $name", ({ after }) => {
     expect(validateVmiChange(changedSpec(FINE, OLD), after)).toEqual([]);
     const [before, template] = [changedSpec(FINE, OLD), after].map((spec) => ({
@@ -226,8 +229,8 @@ describe("a rule newer than the stored object", () => {
   });
 
   test.each([
-    { name: "another iface", after: changedSpec(FINE, OLD, { ...OLD, name: "new" }) },
-    { name: "another value", after: changedSpec(FINE, { ...OLD, model: "ne4k" }) },
+    { name: "a new iface", after: changedSpec(FINE, OLD, { ...OLD, name: "new" }) },
+    { name: "a changed value", after: changedSpec(FINE, { ...OLD, model: "ne4k" }) },
   ])("applies to $name", ({ after }) => {
     expect(validateVmiChange(changedSpec(FINE, OLD), after)).toHaveLength(1);
     expect(validateVmiChange(undefined, after).length).toBeGreaterThan(0);
@@ -261,42 +264,52 @@ describe("the default network of a running VMI", () => {
     readonly lost: readonly string[];
   };
   test.each<Row>([
-    { name: "stays beside an added one", before: [POD_ENTRY], after: [POD_ENTRY, BLUE], lost: [] },
-    { name: "stays beside a removed one", before: [POD_ENTRY, BLUE], after: [POD_ENTRY], lost: [] },
-    { name: "is not removed", before: [POD_ENTRY], after: [BLUE], lost: ["default"] },
-    { name: "is not the last to be removed", before: [POD_ENTRY], lost: ["default"] },
-    { name: "is not there", after: [BLUE], lost: [] },
     {
-      name: "has no other name",
+      name: "may stay beside a new network",
+      before: [POD_ENTRY],
+      after: [POD_ENTRY, BLUE],
+      lost: [],
+    },
+    {
+      name: "may stay beside a removed network",
+      before: [POD_ENTRY, BLUE],
+      after: [POD_ENTRY],
+      lost: [],
+    },
+    { name: "cannot be removed", before: [POD_ENTRY], after: [BLUE], lost: ["default"] },
+    { name: "cannot be removed as the last network", before: [POD_ENTRY], lost: ["default"] },
+    { name: "may be missing from the start", after: [BLUE], lost: [] },
+    {
+      name: "cannot be renamed",
       before: [POD_ENTRY],
       after: [{ ...POD_ENTRY, name: "b" }],
       lost: ["default"],
     },
     {
-      name: "becomes no other one",
+      name: "cannot become a secondary network",
       before: [POD_ENTRY],
       after: [{ name: "default", multus: { networkName: "blue" } }],
       lost: ["default"],
     },
     {
-      name: "becomes no other one of Multus",
+      name: "cannot become another Multus network",
       before: [OWN],
       after: [{ name: "own", multus: { networkName: "other", default: true } }],
       lost: ["own"],
     },
     {
-      name: "of Multus becomes no pod network",
+      name: "of Multus cannot become the pod network",
       before: [OWN],
       after: [{ ...POD_ENTRY, name: "own" }],
       lost: ["own"],
     },
     {
-      name: "of Multus has no two sources",
+      name: "of Multus cannot have two sources",
       before: [OWN],
       after: [{ ...OWN, pod: {} }],
       lost: ["own"],
     },
-    { name: "of Multus stays", before: [OWN], after: [OWN, BLUE], lost: [] },
+    { name: "of Multus may stay", before: [OWN], after: [OWN, BLUE], lost: [] },
   ])("$name", ({ before, after, lost }) => {
     expect(validateVmiNetworkChange(withNetworks(before), withNetworks(after))).toEqual(
       lost.map((name) => ({
@@ -333,7 +346,7 @@ test.each([
     want: [],
   },
   {
-    name: "it has no name",
+    name: "the name is missing",
     vm: vmWith({ spec: PVC }),
     want: [
       [
@@ -344,7 +357,7 @@ test.each([
     ],
   },
   {
-    name: "nobody uses it",
+    name: "no volume uses it",
     vm: vmWith({ metadata: { name: "other" }, spec: PVC }),
     want: [
       [
@@ -355,12 +368,12 @@ test.each([
     ],
   },
   {
-    name: "it does not say as what it is made",
+    name: "neither pvc nor storage is set",
     vm: vmWith({ ...NAMED, spec: { source: { blank: {} } } }),
     want: [["FieldValueInvalid", `${PATH}.spec`, "Missing Data volume PVC or Storage"]],
   },
   {
-    name: "it says so twice",
+    name: "both pvc and storage are set",
     vm: vmWith({ ...NAMED, spec: { pvc: {}, storage: {} } }),
     want: [
       [

@@ -51,9 +51,9 @@ function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[
 
 describe("the guest to probe without a known gateway", () => {
   test.each([
-    { name: "one whose agent reports the address", nics: [OTHER], want: "10.9.0.3" },
+    { name: "is a guest whose agent reports the address", nics: [OTHER], want: "10.9.0.3" },
     {
-      name: "not an address that was only assigned",
+      name: "is not a guest with an address that was only assigned",
       nics: [{ ...OTHER, infoSource: "domain, multus-status" }],
       want: undefined,
     },

@@ -286,19 +286,19 @@ test.each([
 });
 
 test.each([
-  { name: "no fault", change: {}, want: false },
+  { name: "a NIC without a fault", change: {}, want: false },
   {
     name: "a tap that is down",
     change: { links: { tap: link("tap1", { up: false }) } },
     want: true,
   },
   {
-    name: "a silent gateway",
+    name: "an unresponsive gateway",
     change: { traces: [asked("outward", "podNic", "nodePeer")] },
     want: false,
   },
   {
-    name: "a neighbor that is silent",
+    name: "an unresponsive neighbor",
     change: {
       traces: [asked("outward", "podNic", "nodePeer")],
       seen: { target: { address: "10.9.0.2", at: "port" as const, isGuest: true as const } },
@@ -306,7 +306,7 @@ test.each([
     want: false,
   },
   {
-    name: "a peer that is down",
+    name: "a peer link that is down",
     change: { links: { nodePeer: link("v", { up: false }) } },
     want: false,
   },
@@ -367,7 +367,7 @@ test("reports the observation and the advice for a dead hop", () => {
 
 test.each([
   {
-    name: "a peer that is down",
+    name: "a peer link that is down",
     change: { links: { nodePeer: link("veth7", { up: false }) } },
     command: "`ip link set veth7 up`",
   },

@@ -43,20 +43,24 @@ function told(options: Options): readonly unknown[] {
 
 describe("addresses are", () => {
   test.each([
-    { name: "none while nobody told any", given: {}, want: [undefined, undefined] },
-    { name: "none of a pod NIC without", given: { pod: [] }, want: [undefined, undefined] },
+    { name: "unset if neither pod nor guest reports any", given: {}, want: [undefined, undefined] },
     {
-      name: "CNI's while the guest has not spoken, in the pod's order",
+      name: "unset for a pod NIC without addresses",
+      given: { pod: [] },
+      want: [undefined, undefined],
+    },
+    {
+      name: "CNI's until the guest agent reports, in the pod's order",
       given: { pod: ["fd00::1", "10.0.0.1"] },
       want: [["fd00::1", "10.0.0.1"], "pod"],
     },
     {
-      name: "the one IPv4 address that DHCP gives while the guest has not spoken",
+      name: "the single IPv4 address that DHCP assigns until the guest agent reports",
       given: { pod: ["10.0.0.1", "10.0.1.1", "fd00::1"], served: ["10.0.0.1/24", "10.0.1.1/24"] },
       want: [["10.0.0.1", "fd00::1"], "pod"],
     },
     {
-      name: "both IPv4 addresses where the guest has set the other one too",
+      name: "both IPv4 addresses if the guest configured the second itself",
       given: {
         pod: ["10.0.0.1", "10.0.1.1"],
         served: ["10.0.0.1/24", "10.0.1.1/24"],
@@ -65,7 +69,7 @@ describe("addresses are", () => {
       want: [["10.0.0.1", "10.0.1.1"], "guest-agent"],
     },
     {
-      name: "the guest's, in the pod's order of families, those of the pod first",
+      name: "the guest's, in the pod's order of families, with the pod's addresses first",
       given: {
         pod: ["fd00::1", "10.0.0.1"],
         guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1", "fd00::1"] },
@@ -73,27 +77,27 @@ describe("addresses are", () => {
       want: [["fd00::1", "10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
     },
     {
-      name: "CNI's while it is not known whether the guest has any",
+      name: "CNI's while the guest's addresses are unknown",
       given: { pod: ["10.0.0.1"], guest: { name: "eth0" } },
       want: [["10.0.0.1"], "pod"],
     },
     {
-      name: "the guest's once it has spoken, all of them",
+      name: "all of the guest's once the guest agent reports",
       given: { pod: ["10.0.0.1"], guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1"] } },
       want: [["10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
     },
     {
-      name: "the guest's in the family that it has spoken of",
+      name: "the guest's in the family that the guest agent reports",
       given: { pod: ["10.0.0.1", "fd00::1"], guest: { ipv4: ["10.0.0.9"] } },
       want: [["10.0.0.9", "fd00::1"], "pod, guest-agent"],
     },
     {
-      name: "none where the guest surely has none, and it is told who says so",
+      name: "unset if the agent reports none, with the agent as the source",
       given: { pod: ["10.0.0.1"], guest: { ipv4: [], ipv6: [] } },
       want: [undefined, "guest-agent"],
     },
     {
-      name: "the pod's behind masquerade, whatever the guest has",
+      name: "the pod's behind masquerade, regardless of the guest's",
       given: {
         binding: "masquerade",
         pod: ["10.244.0.7", "fd00::7"],
@@ -102,7 +106,7 @@ describe("addresses are", () => {
       want: [["10.244.0.7", "fd00::7"], "pod"],
     },
     {
-      name: "the guest's behind masquerade in a family that the pod has not, but for its link's own",
+      name: "the guest's behind masquerade in a family that the pod lacks, except link-local ones",
       given: {
         binding: "masquerade",
         pod: ["10.244.0.7"],
@@ -111,17 +115,17 @@ describe("addresses are", () => {
       want: [["10.244.0.7", "fd10:0:2::2"], "pod, guest-agent"],
     },
     {
-      name: "the pod's alone behind masquerade, where the guest has its link's own",
+      name: "only the pod's behind masquerade if the guest has only a link-local address",
       given: { binding: "masquerade", pod: ["10.244.0.7"], guest: { ipv6: ["fe80::1"] } },
       want: [["10.244.0.7"], "pod"],
     },
     {
-      name: "the guest's of a registered binding",
+      name: "the guest's with a registered binding",
       given: { binding: "tap", pod: ["10.0.0.1"], guest: { ipv4: ["10.0.0.9"] } },
       want: [["10.0.0.9"], "guest-agent"],
     },
     {
-      name: "CNI's without their prefixes, once each, and not what is no address",
+      name: "CNI's without prefixes, duplicates and invalid addresses",
       given: { pod: ["10.0.0.1/24", "10.0.0.1", "none"] },
       want: [["10.0.0.1"], "pod"],
     },
@@ -138,15 +142,15 @@ describe("reports since when they are reported", () => {
   };
   test.each([
     {
-      name: "the first time",
+      name: "now for the first report",
       guest: { ipv4: ["10.0.0.1"] },
       reported: { name: "one" },
       want: NOW,
     },
-    { name: "they were told first", guest: { ipv4: ["10.0.0.1"] }, want: EARLIER },
-    { name: "one of them changed", guest: { ipv4: ["10.0.0.1", "10.0.0.2"] }, want: NOW },
+    { name: "unchanged for the same addresses", guest: { ipv4: ["10.0.0.1"] }, want: EARLIER },
+    { name: "now if an address changed", guest: { ipv4: ["10.0.0.1", "10.0.0.2"] }, want: NOW },
     {
-      name: "another told the same",
+      name: "now if the source changed",
       guest: { ipv4: ["10.0.0.1"] },
       reported: { ...reported, addressInfo: { source: "pod", since: EARLIER } } as const,
       want: NOW,
@@ -160,8 +164,8 @@ describe("reports since when they are reported", () => {
 
 describe("reports that the agent does not respond", () => {
   test.each([
-    { name: "of the guest's addresses", sketch: { guest: { ipv4: ["10.0.0.1"] } }, want: EARLIER },
-    { name: "not of the pod's", sketch: { pod: ["10.0.0.1"] }, want: undefined },
+    { name: "for the guest's addresses", sketch: { guest: { ipv4: ["10.0.0.1"] } }, want: EARLIER },
+    { name: "not for the pod's", sketch: { pod: ["10.0.0.1"] }, want: undefined },
   ])("$name", ({ sketch: options, want }) => {
     const moment = { now: NOW, silentSince: EARLIER };
     expect(addressFields(factsOf(options), moment).addressInfo?.silentSince).toBe(want);

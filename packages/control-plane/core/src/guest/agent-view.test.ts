@@ -46,9 +46,9 @@ const EMPTY = link();
 describe("addresses of a NIC", () => {
   test.each([
     { name: "are unknown before an answer", answers: [], want: undefined },
-    { name: "are those of the answer", answers: [[0, [AGENT_CONNECTED]]], want: ["10.0.0.1"] },
+    { name: "come from the answer", answers: [[0, [AGENT_CONNECTED]]], want: ["10.0.0.1"] },
     {
-      name: "are those of the last answer that has any",
+      name: "come from the last answer with addresses",
       answers: [
         [0, [AGENT_CONNECTED]],
         [1, [link({ ipv4: ["10.0.0.2", "10.0.0.1"] })]],
@@ -56,7 +56,7 @@ describe("addresses of a NIC", () => {
       want: ["10.0.0.2", "10.0.0.1"],
     },
     {
-      name: "are the same in another order",
+      name: "retain their order if an answer has a different order",
       answers: [
         [0, [link({ ipv4: ["10.0.0.1", "10.0.0.2"] })]],
         [1, [link({ ipv4: ["10.0.0.2", "10.0.0.1"] })]],
@@ -64,7 +64,7 @@ describe("addresses of a NIC", () => {
       want: ["10.0.0.1", "10.0.0.2"],
     },
     {
-      name: "stay over an answer without them",
+      name: "are retained after an answer without them",
       answers: [
         [0, [AGENT_CONNECTED]],
         [900, [EMPTY]],
@@ -73,12 +73,12 @@ describe("addresses of a NIC", () => {
       want: ["10.0.0.1"],
     },
     {
-      name: "stay over many such answers in a short time",
+      name: "are retained after many empty answers in a short time",
       answers: [[0, [AGENT_CONNECTED]], ...[1, 2, 3, 4, 5, 60].map((at) => [at, [EMPTY]] as const)],
       want: ["10.0.0.1"],
     },
     {
-      name: "go after three such answers and a minute",
+      name: "are removed after three empty answers and a minute",
       answers: [
         [0, [AGENT_CONNECTED]],
         [1, [EMPTY]],
@@ -88,7 +88,7 @@ describe("addresses of a NIC", () => {
       want: [],
     },
     {
-      name: "stay when an answer between has them",
+      name: "are retained if an answer in between has them",
       answers: [
         [0, [AGENT_CONNECTED]],
         [1, [EMPTY]],
@@ -99,7 +99,7 @@ describe("addresses of a NIC", () => {
       want: ["10.0.0.1"],
     },
     {
-      name: "stay when the NIC is left out",
+      name: "are retained if the answer omits the NIC",
       answers: [
         [0, [AGENT_CONNECTED]],
         [200, [other(1)]],
@@ -107,17 +107,17 @@ describe("addresses of a NIC", () => {
       want: ["10.0.0.1"],
     },
     {
-      name: "stay for ever over answers without any link: those are none",
+      name: "are retained forever if answers have no links at all",
       answers: [[0, [AGENT_CONNECTED]], ...[200, 400, 600, 800].map((at) => [at, []] as const)],
       want: ["10.0.0.1"],
     },
     {
-      name: "are not known to be none by one empty answer",
+      name: "are not known to be empty after one empty answer",
       answers: [[0, [EMPTY]]],
       want: undefined,
     },
     {
-      name: "are known to be none by three",
+      name: "are known to be empty after three empty answers",
       answers: [
         [0, [EMPTY]],
         [30, [EMPTY]],
@@ -244,17 +244,17 @@ describe("the restored view", () => {
 
   test.each([
     {
-      name: "is what the guest said, also that it has none of a family",
+      name: "contains the guest's addresses, also an empty family",
       given: status,
       want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: [] } },
     },
     {
-      name: "is the guest's name alone, where the addresses are the pod's",
+      name: "contains only the guest's link name if the addresses are the pod's",
       given: { ...status, addressInfo: { source: "pod", since: "" } },
       want: { name: "eth7", ipv4: { value: undefined }, ipv6: { value: undefined } },
     },
     {
-      name: "says nothing of a family that nobody told",
+      name: "omits a family that was not reported",
       given: { ...status, addressInfo: { source: "pod, guest-agent", since: "" } },
       want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: undefined } },
     },
@@ -263,8 +263,8 @@ describe("the restored view", () => {
   });
 
   test.each([
-    { name: "the domain alone told", given: { ...status, infoSource: "domain" } },
-    { name: "it was a link of the guest's own", given: { ...status, name: undefined } },
+    { name: "only the domain reported it", given: { ...status, infoSource: "domain" } },
+    { name: "it was a link created by the guest", given: { ...status, name: undefined } },
   ])("ignores a NIC if $name", ({ given: { name, ...input } }) => {
     expect(
       restoreGuestView([{ ...input, ...(name === undefined ? {} : { name }) }]).nics.size,

@@ -10,7 +10,7 @@ import {
 
 test.each([
   {
-    name: "a user with all there is",
+    name: "a user with all fields",
     facts: {
       "user.count": "1",
       "user.0.name": "admin",
@@ -20,17 +20,17 @@ test.each([
     want: [{ userName: "admin", domain: "CORP", loginTime: 1_700_000_000.5 }],
   },
   {
-    name: "a user with a name alone",
+    name: "a user with only a name",
     facts: { "user.count": "1", "user.0.name": "root" },
     want: [{ userName: "root" }],
   },
   {
-    name: "names that would change a terminal are left out",
+    name: "names with terminal control characters are omitted",
     facts: { "user.count": "2", "user.0.name": "\u001b[2J", "user.1.name": "b" },
     want: [{ userName: "b" }],
   },
-  { name: "fewer than are claimed", facts: { "user.count": "99999" }, want: [] },
-  { name: "a count that is none", facts: { "user.count": "-1", "user.0.name": "a" }, want: [] },
+  { name: "fewer users than the count", facts: { "user.count": "99999" }, want: [] },
+  { name: "an invalid count", facts: { "user.count": "-1", "user.0.name": "a" }, want: [] },
   { name: "nothing", facts: {}, want: [] },
 ])("users: $name", ({ facts, want }) => {
   expect(parseGuestUsers(facts)).toEqual(want);
@@ -53,7 +53,7 @@ const ROOT = {
 
 test.each([
   {
-    name: "with its disk",
+    name: "has its disk",
     facts: { ...ROOT, "fs.0.disk.count": "2", "fs.0.disk.1.serial": "abc" },
     want: [
       {
@@ -67,7 +67,7 @@ test.each([
     ],
   },
   {
-    name: "with numbers that are none",
+    name: "has invalid numbers",
     facts: { ...ROOT, "fs.0.used-bytes": "many", "fs.0.total-bytes": "99999999999999999999" },
     want: [
       {
@@ -79,7 +79,7 @@ test.each([
       },
     ],
   },
-  { name: "that is mounted nowhere", facts: { "fs.count": "1", "fs.0.name": "x" }, want: [] },
+  { name: "is not mounted", facts: { "fs.count": "1", "fs.0.name": "x" }, want: [] },
 ])("a file system $name", ({ facts, want }) => {
   expect(parseGuestFilesystems(facts)).toEqual(want);
 });
@@ -120,14 +120,18 @@ test("combines everything that the agent reports", () => {
 
 test.each([
   {
-    name: "what can be read",
+    name: "readable fields",
     given: { id: "debian", kernelRelease: "6.1.0-9" },
     want: { id: "debian", kernelRelease: "6.1.0-9" },
   },
-  { name: "nothing that is empty", given: { id: "", name: "Debian" }, want: { name: "Debian" } },
-  { name: "nothing that a terminal obeys", given: { id: "a\u001b[2J", name: "a\u202e" }, want: {} },
+  { name: "no empty fields", given: { id: "", name: "Debian" }, want: { name: "Debian" } },
   {
-    name: "nothing that is long",
+    name: "no terminal control characters",
+    given: { id: "a\u001b[2J", name: "a\u202e" },
+    want: {},
+  },
+  {
+    name: "no overlong fields",
     given: { id: "a".repeat(256), name: "b".repeat(255) },
     want: { name: "b".repeat(255) },
   },

@@ -14,21 +14,21 @@ function read(...nics: readonly GuestNic[]): GuestLink | undefined {
 
 describe("the guest's name for a NIC is", () => {
   test.each([
-    { name: "what the agent says", nics: [nic("enp2s0", MAC)], want: "enp2s0" },
+    { name: "the name from the agent", nics: [nic("enp2s0", MAC)], want: "enp2s0" },
     {
-      name: "the same for a MAC in capitals",
+      name: "found for a MAC in capitals",
       nics: [nic("Ethernet 2", "02:00:00:00:00:0A")],
       want: "Ethernet 2",
     },
     {
-      name: "that of the NIC, not of what is built on it",
+      name: "the NIC's name, not that of a VLAN on it",
       nics: [nic("eth0", MAC), nic("eth0.100", MAC)],
       want: "eth0",
     },
     { name: "unknown when it is empty", nics: [nic("", MAC)], want: undefined },
-    { name: "unknown when it is endless", nics: [nic("e".repeat(256), MAC)], want: undefined },
-    { name: "unknown when it would write over a terminal", nics: [nic("e\u001b[2J", MAC)] },
-    { name: "unknown when it would turn text around", nics: [nic("e\u202e0hte", MAC)] },
+    { name: "unknown if it is too long", nics: [nic("e".repeat(256), MAC)], want: undefined },
+    { name: "unknown if it contains terminal control characters", nics: [nic("e\u001b[2J", MAC)] },
+    { name: "unknown if it contains bidirectional controls", nics: [nic("e\u202e0hte", MAC)] },
   ])("$name", ({ nics, want }) => {
     expect(read(...nics)?.mac).toMatch(/^02:00:00:00:00:0[1a]$/);
     expect(read(...nics)?.name).toBe(want);
@@ -39,17 +39,17 @@ describe("the addresses of a link are", () => {
   test.each([
     { name: "none", given: [], want: { ipv4: [], ipv6: [] } },
     {
-      name: "those of either family, in the guest's order, once each",
+      name: "IPv4 and IPv6, in the guest's order, without duplicates",
       given: ["fe80::1", "10.0.0.9", "10.0.0.1", "10.0.0.9", "FE80:0::1", "fd00::2"],
       want: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1", "fd00::2"] },
     },
     {
-      name: "not what is no address",
+      name: "omitted if invalid",
       given: ["", "10.0.0.1/24", "fe80::1%eth0", "<script>", "10.0.0.1\n", "1".repeat(10_000)],
       want: { ipv4: [], ipv6: [] },
     },
     {
-      name: "not what nobody could reach somebody by",
+      name: "omitted if not usable as unicast addresses",
       given: [
         "0.0.0.0",
         "0.1.2.3",
@@ -67,7 +67,7 @@ describe("the addresses of a link are", () => {
       want: { ipv4: [], ipv6: [] },
     },
     {
-      name: "not an IPv4 address behind a prefix that stands for the guest itself",
+      name: "omitted for an IPv4-mapped loopback address",
       given: ["::ffff:127.0.0.1"],
       want: { ipv4: [], ipv6: [] },
     },
@@ -99,10 +99,13 @@ describe("the addresses of a link are", () => {
 
 describe("a link is", () => {
   test.each([
-    { name: "the loopback", nics: [nic("lo", "00:00:00:00:00:00", "127.0.0.1", "10.96.0.10")] },
+    {
+      name: "the loopback link",
+      nics: [nic("lo", "00:00:00:00:00:00", "127.0.0.1", "10.96.0.10")],
+    },
     { name: "a tunnel without an address", nics: [nic("tun0", "")] },
-    { name: "one without name and MAC", nics: [nic("", "", "10.8.0.2")] },
-    { name: "one of a name of JavaScript", nics: [nic("__proto__", "__proto__")] },
+    { name: "a link without name and MAC", nics: [nic("", "", "10.8.0.2")] },
+    { name: "a link named like a JavaScript property", nics: [nic("__proto__", "__proto__")] },
   ])("omitted: $name", ({ nics }) => {
     expect(readGuestLinks(nics)).toEqual([]);
   });

@@ -101,7 +101,7 @@ interface Row {
 
 test.each<Row>([
   {
-    name: "a plug, of which only the end is told",
+    name: "a plug with only its end reported",
     seen: [
       { atMs: 1000, phase: "Pending", isTold: false },
       { atMs: 1200, phase: "PodAttaching", isTold: false },
@@ -112,7 +112,7 @@ test.each<Row>([
     want: ["Plug default/blue 1000-1640 [Pending 200, PodAttaching 400, Wiring 40] Done"],
   },
   {
-    name: "a plug that goes on",
+    name: "a plug in progress",
     seen: [
       { atMs: 1000, phase: "Pending" },
       { atMs: 3000, phase: "PodAttaching" },
@@ -120,7 +120,7 @@ test.each<Row>([
     want: ["Plug default/blue 1000- [Pending 2000, PodAttaching …] goes on"],
   },
   {
-    name: "a plug that fails, is tried again, and works",
+    name: "a plug that fails, is retried and succeeds",
     seen: [
       { atMs: 0, phase: "PodAttaching", isTold: false },
       { atMs: 500, phase: "PodAttaching", reason: "CniFailed" },
@@ -132,7 +132,7 @@ test.each<Row>([
     want: ["Plug default/blue 0-1600 [PodAttaching 1400, Wiring 200] Done CniFailed ×2"],
   },
   {
-    name: "a plug that is cancelled before anything was told",
+    name: "a plug that is canceled before anything was reported",
     seen: [
       { atMs: 0, phase: "Pending", isTold: false },
       { atMs: 100, isTold: false },
@@ -144,7 +144,7 @@ test.each<Row>([
     ],
   },
   {
-    name: "a plug that is cancelled when the pod had it",
+    name: "a plug that is canceled after the pod had the NIC",
     seen: [
       { atMs: 0, phase: "PodAttaching" },
       { atMs: 4000, phase: "PodDetaching" },
@@ -168,12 +168,12 @@ test.each<Row>([
     want: ["Unplug default/blue 100-1200 [Detaching 800, Unwiring 50, PodDetaching 250] Done"],
   },
   {
-    name: "an unplug that is taken back while the guest has the device",
+    name: "an unplug that is reverted while the guest has the device",
     seen: [READY, { atMs: 100, phase: "Detaching" }, { atMs: 900, phase: "Ready" }],
     want: ["Unplug default/blue 100-900 [Detaching 800] Cancelled"],
   },
   {
-    name: "a NIC that is wanted again when it was out already",
+    name: "a NIC that is requested again after its unplug",
     seen: [
       READY,
       { atMs: 100, phase: "Detaching" },
@@ -196,7 +196,7 @@ test.each<Row>([
     want: ["Swap default/green 100-440 [PodSwapping 300, Switching 40] Done"],
   },
   {
-    name: "a change of the network that is taken back",
+    name: "a network change that is reverted",
     seen: [
       READY,
       { atMs: 100, phase: "PodSwapping", more: ON_GREEN },
@@ -205,7 +205,7 @@ test.each<Row>([
     want: ["Swap default/green 100-400 [PodSwapping 300] Cancelled"],
   },
   {
-    name: "a change of the network that another process sees end",
+    name: "a network change that ends in another process",
     seen: [
       READY,
       { atMs: 100, phase: "PodSwapping", more: ON_GREEN },
@@ -219,7 +219,7 @@ test.each<Row>([
     want: ["Swap default/green 100-400 [PodSwapping 300] Done"],
   },
   {
-    name: "a link that goes down",
+    name: "a link that is set down",
     seen: [
       READY,
       { atMs: 100, phase: "Ready", more: { link: { is: "up", wanted: "down" } }, isTold: false },
@@ -228,7 +228,7 @@ test.each<Row>([
     want: ["LinkState down default/blue 100-130 [] Done"],
   },
   {
-    name: "a link that cannot be set, over a restart, and is left up then",
+    name: "a failed link change that survives a restart and is then abandoned",
     seen: [
       READY,
       {
@@ -248,7 +248,7 @@ test.each<Row>([
     want: ["LinkState down default/blue 100-1000 [] Cancelled LinkStateFailed ×2"],
   },
   {
-    name: "a link that did something by itself is mended, which is no operation",
+    name: "a repaired link that changed on its own is not an operation",
     seen: [
       READY,
       { atMs: 100, phase: "Ready", more: { link: { is: "down", wanted: "up" } }, isTold: false },
@@ -257,7 +257,7 @@ test.each<Row>([
     want: [],
   },
   {
-    name: "a plug that outlives the process that saw it begin",
+    name: "a plug that outlives the process that recorded its start",
     seen: [
       { atMs: 1000, phase: "PodAttaching" },
       { atMs: 60_000, phase: "PodAttaching", isRestarted: true, isTold: false },
@@ -267,17 +267,17 @@ test.each<Row>([
     want: ["Plug default/blue 1000-61050 [PodAttaching 60000, Wiring 50] Done"],
   },
   {
-    name: "an unplug whose end nobody saw",
+    name: "an unplug whose end was not observed",
     seen: [READY, { atMs: 100, phase: "PodDetaching" }, { atMs: 700, isRestarted: true }],
     want: ["Unplug default/blue 100-700 [PodDetaching 600] Done"],
   },
   {
-    name: "a plug that was done by a process that died before it told anything",
+    name: "a plug by a process that crashed before it reported",
     seen: [{ atMs: 700, phase: "Ready" }],
     want: ["Plug default/blue 700-700 [] Done"],
   },
   {
-    name: "a link that was set by a process that died before it told that",
+    name: "a link set by a process that crashed before it reported",
     seen: [
       READY,
       { atMs: 700, phase: "Ready", more: { link: { is: "down" } }, isRestarted: true },
@@ -286,7 +286,7 @@ test.each<Row>([
     want: ["LinkState down default/blue 700-700 [] Done"],
   },
   {
-    name: "a NIC that comes with its guest",
+    name: "a NIC present at the guest's start",
     seen: [
       { atMs: 0, phase: "Wiring", vmiPhase: "Scheduled" },
       { atMs: 100, phase: "Ready", vmiPhase: "Scheduled" },
@@ -295,7 +295,7 @@ test.each<Row>([
     want: [],
   },
   {
-    name: "a NIC that was to come with its guest, and comes later",
+    name: "a NIC that was due at the guest's start and is plugged later",
     seen: [
       { atMs: 0, phase: "PodAttaching", vmiPhase: "Scheduled" },
       { atMs: 100, phase: "PodAttaching", reason: "CniFailed" },
@@ -304,7 +304,7 @@ test.each<Row>([
     want: ["Plug default/blue 0-900 [PodAttaching 900] Done CniFailed ×2"],
   },
   {
-    name: "a NIC that is repaired, also after a restart",
+    name: "a repaired NIC, also after a restart",
     seen: [
       READY,
       { atMs: 100, phase: "Attaching" },
@@ -315,7 +315,7 @@ test.each<Row>([
     want: [],
   },
   {
-    name: "a NIC in order, looked at by another node",
+    name: "a healthy NIC observed by another node",
     seen: [READY, { ...READY, atMs: 100, isRestarted: true }],
     want: [],
   },

@@ -37,24 +37,34 @@ interface Row {
 }
 
 test.each<Row>([
-  { name: "the first one", before: [], event: plug(1), want: [plug(1)] },
-  { name: "another one", before: [plug(1, DONE)], event: plug(2), want: [plug(1, DONE), plug(2)] },
+  { name: "adds the first operation", before: [], event: plug(1), want: [plug(1)] },
   {
-    name: "one that goes on otherwise",
+    name: "adds another operation",
+    before: [plug(1, DONE)],
+    event: plug(2),
+    want: [plug(1, DONE), plug(2)],
+  },
+  {
+    name: "updates an operation in progress",
     before: [plug(1)],
     event: plug(1, { reason: "CniFailed" }),
     want: [plug(1, { reason: "CniFailed" })],
   },
-  { name: "an end", before: [plug(1)], event: plug(1, DONE), want: [plug(1, DONE)] },
-  { name: "news of what is over", before: [plug(1, DONE)], event: plug(1), want: [plug(1, DONE)] },
+  { name: "ends an operation", before: [plug(1)], event: plug(1, DONE), want: [plug(1, DONE)] },
   {
-    name: "another end of what is over",
+    name: "ignores an update of an ended operation",
+    before: [plug(1, DONE)],
+    event: plug(1),
+    want: [plug(1, DONE)],
+  },
+  {
+    name: "ignores a second end of an operation",
     before: [plug(1, DONE)],
     event: plug(1, { outcome: "Cancelled" }),
     want: [plug(1, DONE)],
   },
   {
-    name: "another type that began in the same moment",
+    name: "adds another type with the same start time",
     before: [plug(1, DONE)],
     event: { ...plug(1), type: "Unplug" },
     want: [plug(1, DONE), { ...plug(1), type: "Unplug" }],

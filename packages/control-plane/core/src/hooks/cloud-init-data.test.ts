@@ -27,14 +27,14 @@ function having(volume: Omit<Volume, "name">): VirtualMachineInstance {
 const decode = (text: string): string => `decoded ${text}`;
 
 test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[] }>([
-  { name: "another disk's", volume: { emptyDisk: { capacity: "1Gi" } }, want: [] },
+  { name: "not for a different volume", volume: { emptyDisk: { capacity: "1Gi" } }, want: [] },
   {
-    name: "as text",
+    name: "as plain text",
     volume: { cloudInitNoCloud: { userData: "#cloud-config" } },
     want: [INPUT],
   },
   {
-    name: "as base64, of a config drive",
+    name: "as base64, on a config drive",
     volume: { cloudInitConfigDrive: { userDataBase64: "aa", networkData: "n" } },
     want: [
       {
@@ -53,7 +53,7 @@ test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[]
     ],
   },
   {
-    name: "of a Secret, which no node reads",
+    name: "not for a Secret, which nodes cannot read",
     volume: { cloudInitNoCloud: { secretRef: { name: "s" } } },
     want: [undefined],
   },
@@ -79,9 +79,9 @@ test.each<{
   answered: ReturnType<typeof answer>;
   want: Partial<HookedCloudInit> | undefined;
 }>([
-  { name: "the same", answered: answer(INPUT), want: {} },
+  { name: "unchanged data", answered: answer(INPUT), want: {} },
   {
-    name: "other data; which disk it is, and of which kind, is not for it to say",
+    name: "different data, without the disk's name and type",
     answered: answer({
       ...INPUT,
       UserData: "#!/bin/sh",
@@ -93,30 +93,30 @@ test.each<{
     want: { UserData: "#!/bin/sh", NetworkData: "version: 2" },
   },
   {
-    name: "another host's name",
+    name: "a different host name",
     answered: answer({ ...INPUT, NoCloudMetaData: { "local-hostname": "x" } }),
     want: { NoCloudMetaData: { "local-hostname": "x" } },
   },
   {
-    name: "of a config drive",
+    name: "a different host name on a config drive",
     given: DRIVE,
     answered: answer({ ...DRIVE, ConfigDriveMetaData: { hostname: "x" } }),
     want: { ConfigDriveMetaData: { hostname: "x" } },
   },
   {
-    name: "the older form",
+    name: "the old format",
     answered: answer(undefined, { userData: "x", networkData: "y" }),
     want: { UserData: "x", NetworkData: "y" },
   },
   {
-    name: "the older form, where the newer has no user data",
+    name: "the old format if the new format has no user data",
     answered: answer({ ...INPUT, UserData: "" }, { userData: "x" }),
     want: { UserData: "x" },
   },
   { name: "nothing", answered: answer(undefined), want: undefined },
-  { name: "a list", answered: answer([], []), want: undefined },
+  { name: "lists instead of objects", answered: answer([], []), want: undefined },
   {
-    name: "the meta-data of the other kind alone",
+    name: "only the other type's metadata",
     answered: answer({ UserData: "x", ConfigDriveMetaData: {} }),
     want: undefined,
   },

@@ -62,34 +62,37 @@ const intoDomain =
 describe("a hook may", () => {
   test.each<{ name: string; answer: (xml: string) => string; made?: string[] }>([
     {
-      name: "say what the guest reads of its board",
+      name: "set the SMBIOS baseboard",
       answer: (xml) =>
         intoDomain(
           "<sysinfo type='smbios'><baseBoard><entry name='manufacturer'>R</entry></baseBoard></sysinfo>",
         )(xml.replace("</os>", "<smbios mode='sysinfo'/></os>")),
     },
-    { name: "choose the processor", answer: intoDomain("<cpu mode='host-model'/>") },
-    { name: "add a feature", answer: (xml) => xml.replace("<acpi/>", "<acpi/><vmcoreinfo/>") },
+    { name: "choose the CPU model", answer: intoDomain("<cpu mode='host-model'/>") },
     {
-      name: "leave out what its own types do not know",
+      name: "add a CPU or machine feature",
+      answer: (xml) => xml.replace("<acpi/>", "<acpi/><vmcoreinfo/>"),
+    },
+    {
+      name: "omit elements that its own types do not know",
       answer: (xml) =>
         xml.replace(/<tcg>.*<\/tcg>/, "").replace(/<qemu:override>.*<\/qemu:override>/, ""),
     },
     {
-      name: "give QEMU arguments",
+      name: "add QEMU arguments",
       answer: intoDomain(
         `<qemu:commandline><qemu:arg value="-netdev"/><qemu:arg value="user,id=made"/><qemu:arg value="-device"/><qemu:arg value='{"driver":"e1000","netdev":"made","id":"made"}'/></qemu:commandline>`,
       ),
     },
     {
-      name: "make the NIC of an interface that is its own",
+      name: "create the NIC of an interface that it manages",
       answer: intoDevices(
         "<interface type='user'><mac address='02:00:00:00:00:0a'/><alias name='ua-made'/><backend type='passt'/></interface>",
       ),
       made: ["made"],
     },
     {
-      name: "add a NIC that is no interface of the VM's",
+      name: "add a NIC outside the VM's interfaces",
       answer: intoDevices("<interface type='user'><alias name='ua-other'/></interface>"),
     },
     { name: "add a device", answer: intoDevices("<sound model='ich9'/><input type='tablet'/>") },
@@ -104,34 +107,34 @@ const NIC = "/domain/devices/interface[ua-one]";
 describe("a hook may not", () => {
   test.each<{ name: string; answer: (xml: string) => string; made?: string[]; says: string[] }>([
     {
-      name: "take away a NIC",
+      name: "remove a NIC",
       answer: (xml) => xml.replace(/<interface.*<\/interface>/s, ""),
       says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
     },
     {
-      name: "give a NIC another MAC",
+      name: "change a NIC's MAC",
       answer: (xml) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:02"),
       says: [
         `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:02, it is 02:00:00:00:00:01; leave it as it is`,
       ],
     },
     {
-      name: "give a NIC another alias: then it is another NIC, and ours is gone",
+      name: "change a NIC's alias, which would replace the NIC",
       answer: (xml) => xml.replace("ua-one", "ua-uno"),
       says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
     },
     {
-      name: "put a NIC elsewhere",
+      name: "change a NIC's PCI address",
       answer: (xml) => xml.replace('bus="0x02"', 'bus="0x03"'),
       says: [`${NIC}/address/@bus: a hook cannot make it 0x03, it is 0x02; leave it as it is`],
     },
     {
-      name: "hang a NIC on another tap",
+      name: "change a NIC's tap",
       answer: (xml) => xml.replace('dev="tap1"', 'dev="tap0"'),
       says: [`${NIC}/target/@dev: a hook cannot make it tap0, it is tap1; leave it as it is`],
     },
     {
-      name: "say a second MAC of a NIC",
+      name: "add a second MAC to a NIC",
       answer: (xml) => xml.replace("<mac", "<mac address='02:00:00:00:00:09'/><mac"),
       says: [
         `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:09, it is 02:00:00:00:00:01; leave it as it is`,
@@ -139,20 +142,20 @@ describe("a hook may not", () => {
       ],
     },
     {
-      name: "add to a NIC",
+      name: "add an element to a NIC",
       answer: (xml) =>
         xml.replace('<alias name="ua-one"/>', '<alias name="ua-one"/><link state="down"/>'),
       says: [`${NIC}/link: a hook cannot add to a device that Patchbay makes; leave it out`],
     },
     {
-      name: "make the NIC of an interface that Patchbay makes",
+      name: "create the NIC of an interface that Patchbay manages",
       answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
       says: [
         "/domain/devices/interface[ua-made]: made is an interface that Patchbay makes; use another alias",
       ],
     },
     {
-      name: "make a NIC with another MAC than its interface has",
+      name: "create a NIC with a different MAC than its interface",
       answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
       made: ["made"],
       says: [
@@ -167,7 +170,7 @@ describe("a hook may not", () => {
       ],
     },
     {
-      name: "add a disk of the node",
+      name: "add a disk from the node",
       answer: intoDevices(
         "<disk type='file'><source file='/etc/shadow'/><target dev='vdb'/></disk>",
       ),
@@ -176,43 +179,43 @@ describe("a hook may not", () => {
       ],
     },
     {
-      name: "give a disk another file",
+      name: "change a disk's file",
       answer: (xml) => xml.replace("/run/disks/root.qcow2", "/etc/shadow"),
       says: [
         "/domain/devices/disk[vda]/source/@file: a hook cannot make it /etc/shadow, it is /run/disks/root.qcow2; leave it as it is",
       ],
     },
     {
-      name: "add a device of the node",
+      name: "add a host device",
       answer: intoDevices("<hostdev mode='subsystem' type='pci'/>"),
       says: ["/domain/devices/hostdev: a hook cannot give the guest a device of the node"],
     },
     {
-      name: "add what nobody knows",
+      name: "add an unknown device",
       answer: intoDevices("<shmem name='x'/>"),
       says: ["/domain/devices/shmem[x]: a hook cannot add it; leave it out"],
     },
     {
-      name: "add a port",
+      name: "add a PCIe port",
       answer: intoDevices("<controller type='pci' index='2' model='pcie-root-port'/>"),
       says: [
         "/domain/devices/controller[pci 2]: a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM",
       ],
     },
     {
-      name: "say what runs the guest",
+      name: "set the emulator",
       answer: intoDevices("<emulator>/bin/sh</emulator>"),
       says: [
         "/domain/devices/emulator: a hook cannot choose the program that runs the guest; remove it",
       ],
     },
     {
-      name: "hide devices in a second list of them",
+      name: "add a second list of devices",
       answer: (xml) => xml.replace("</devices>", "</devices><devices><disk/></devices>"),
       says: ["/domain/devices: a hook cannot add to a device that Patchbay makes; leave it out"],
     },
     {
-      name: "change a device that is there by arguments of QEMU",
+      name: "change an existing device with QEMU arguments",
       answer: intoDomain(
         "<qemu:commandline><qemu:arg value='--set'/><qemu:arg value='device.ua-one.mac=1'/></qemu:commandline>",
       ),
@@ -222,13 +225,18 @@ describe("a hook may not", () => {
     },
     ...[
       { name: "memory", from: ">128<", to: ">99999<", where: "memory" },
-      { name: "the uuid", from: ">6f1c1a52<", to: ">7<", where: "uuid" },
-      { name: "the number of processors", from: "<vcpu>1<", to: "<vcpu>64<", where: "vcpu" },
+      { name: "the UUID", from: ">6f1c1a52<", to: ">7<", where: "uuid" },
+      { name: "the number of vCPUs", from: "<vcpu>1<", to: "<vcpu>64<", where: "vcpu" },
       { name: "the hypervisor", from: 'type="qemu"', to: 'type="kvm"', where: "@type" },
       { name: "the kernel", from: "/vmlinuz", to: "/../x", where: "os/kernel" },
-      { name: "memory of QEMU", from: ">96<", to: ">9600<", where: "features/tcg/tb-cache" },
-      { name: "what a crash means", from: ">destroy<", to: ">restart<", where: "on_crash" },
-      { name: "what qemu: means", from: QEMU, to: "urn:other", where: "@xmlns:qemu" },
+      {
+        name: "QEMU's translation cache",
+        from: ">96<",
+        to: ">9600<",
+        where: "features/tcg/tb-cache",
+      },
+      { name: "the action on a crash", from: ">destroy<", to: ">restart<", where: "on_crash" },
+      { name: "the namespace of qemu:", from: QEMU, to: "urn:other", where: "@xmlns:qemu" },
     ].map(({ name, from, to, where }) => ({
       name: `change ${name}`,
       answer: (xml: string): string => xml.replace(from, to),
@@ -237,7 +245,7 @@ describe("a hook may not", () => {
       ],
     })),
     {
-      name: "add what QEMU is told of devices that are there",
+      name: "add QEMU overrides of existing devices",
       answer: (xml) =>
         xml.replace("</qemu:override>", "<qemu:device alias='ua-one'/></qemu:override>"),
       says: [
@@ -245,7 +253,7 @@ describe("a hook may not", () => {
       ],
     },
     {
-      name: "add memory",
+      name: "add maximum memory",
       answer: intoDomain("<maxMemory slots='16'>999</maxMemory>"),
       says: [
         "/domain/maxMemory: a hook cannot change it; keep the original value, or change the VM",

@@ -22,7 +22,7 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
-  { name: "nothing is asked", preference: {}, fields: [] },
+  { name: "no requirements", preference: {}, fields: [] },
   {
     name: "enough vCPUs",
     instancetype: TWO,
@@ -30,7 +30,7 @@ const ROWS: readonly Row[] = [
     fields: [],
   },
   {
-    name: "too few vCPUs of the instancetype",
+    name: "too few vCPUs in the instancetype",
     instancetype: TWO,
     preference: FOUR,
     fields: ["spec.instancetype"],
@@ -38,7 +38,7 @@ const ROWS: readonly Row[] = [
       "insufficient CPU resources of 2 vCPU provided by instance type, preference requires 4 vCPU",
   },
   {
-    name: "no vCPUs said by the VM",
+    name: "no vCPUs in the VM",
     preference: FOUR,
     fields: [`${DOMAIN}.cpu`],
     message: "no CPU resources provided by VirtualMachine, preference requires 4 vCPU",
@@ -66,13 +66,13 @@ const ROWS: readonly Row[] = [
       "insufficient CPU resources of 0 vCPU provided by VirtualMachine, preference requires 4 vCPU provided as threads",
   },
   {
-    name: "any arrangement",
+    name: "any topology",
     preference: likes("any"),
     spec: { domain: { cpu: { sockets: 2, cores: 2, threads: 1 } } },
     fields: [],
   },
   {
-    name: "too few however arranged",
+    name: "too few vCPUs with any topology",
     preference: likes("any"),
     spec: { domain: { cpu: { sockets: 1, cores: 2, threads: 1 } } },
     fields: ["cores", "sockets", "threads"].map((count) => `${DOMAIN}.cpu.${count}`),
@@ -80,7 +80,7 @@ const ROWS: readonly Row[] = [
       "insufficient CPU resources of 2 vCPU provided by VirtualMachine, preference requires 4 vCPU provided as cores, sockets and threads",
   },
   {
-    name: "too few, spread",
+    name: "too few vCPUs with topology spread",
     preference: likes("spread"),
     spec: { domain: { cpu: { sockets: 1, cores: 2 } } },
     fields: [`${DOMAIN}.cpu.sockets`, `${DOMAIN}.cpu.cores`],
@@ -88,7 +88,7 @@ const ROWS: readonly Row[] = [
       "insufficient CPU resources of 2 vCPU provided by VirtualMachine, preference requires 4 vCPU provided as SocketsCores",
   },
   {
-    name: "too little memory of the instancetype",
+    name: "too little memory in the instancetype",
     instancetype: TWO,
     preference: { requirements: { memory: { guest: "2Gi" } } },
     fields: ["spec.instancetype"],
@@ -96,7 +96,7 @@ const ROWS: readonly Row[] = [
       "insufficient Memory resources of 1Gi provided by instance type, preference requires 2Gi",
   },
   {
-    name: "too little memory of the VM",
+    name: "too little memory in the VM",
     preference: { requirements: { memory: { guest: "2Gi" } } },
     spec: { domain: { memory: { guest: "512Mi" } } },
     fields: [`${DOMAIN}.memory`],
@@ -104,7 +104,7 @@ const ROWS: readonly Row[] = [
       "insufficient Memory resources of 512Mi provided by VirtualMachine, preference requires 2Gi",
   },
   {
-    name: "memory in other words",
+    name: "memory with a different unit",
     instancetype: TWO,
     preference: { requirements: { memory: { guest: "1024Mi" } } },
     fields: [],
@@ -116,7 +116,7 @@ const ROWS: readonly Row[] = [
     message: "preference requires architecture arm64 but amd64 is being requested",
   },
   {
-    name: "that architecture",
+    name: "the required architecture",
     preference: { requirements: { architecture: "amd64" } },
     fields: [],
   },

@@ -130,13 +130,13 @@ const SILENT: readonly { name: string; volume: unknown; world: World; message: s
     message: "unable to infer defaults from volume root as type is not supported",
   },
   {
-    name: "a DataVolume that is filled otherwise",
+    name: "a DataVolume with another source",
     volume: DATA_VOLUME,
     world: { [VOLUME_KEY]: { spec: { source: { http: {} } } } },
     message: "unable to infer defaults from DataVolumeSpec as DataVolumeSource is not supported",
   },
   {
-    name: "a DataSource that is no claim",
+    name: "a DataSource that does not refer to a claim",
     volume: DATA_VOLUME,
     world: {
       [VOLUME_KEY]: { spec: FROM_SOURCE },
@@ -145,7 +145,7 @@ const SILENT: readonly { name: string; volume: unknown; world: World; message: s
     message: "unable to infer defaults from DataSource that doesn't provide DataVolumeSourcePVC",
   },
   {
-    name: "a reference to another kind",
+    name: "a sourceRef of another kind",
     volume: DATA_VOLUME,
     world: { [VOLUME_KEY]: { spec: { sourceRef: { kind: "Other", name: "x" } } } },
     message: "unable to infer defaults from DataVolumeSourceRef as Kind Other is not supported",
@@ -168,17 +168,17 @@ describe.each(SILENT)("$name", ({ volume, world, message }) => {
 
 test.each<{ name: string; volume: unknown; message: string }>([
   {
-    name: "a volume that the VM has not",
+    name: "a volume missing in the VM",
     volume: { name: "data" },
     message: "unable to find volume root to infer defaults",
   },
   {
-    name: "a claim that is not there",
+    name: "a missing claim",
     volume: CLAIM,
     message: 'persistentvolumeclaims "disk" not found',
   },
   {
-    name: "a DataVolume of which nothing is there",
+    name: "a DataVolume without template, object and claim",
     volume: DATA_VOLUME,
     message: 'persistentvolumeclaims "disk" not found',
   },

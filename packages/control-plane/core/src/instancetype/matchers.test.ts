@@ -34,7 +34,7 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
     want: [],
   },
   {
-    name: "a volume, and what is not said beside it",
+    name: "a volume with name and kind, which are not allowed beside it",
     vm: vmOf(undefined, { inferFromVolume: "root", name: "linux", kind: "k" }),
     want: [
       "FieldValueNotFound spec.preference.name: Name should not be provided when InferFromVolume is used within the preference matcher",
@@ -49,7 +49,7 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
     ],
   },
   {
-    name: "another name with the revision of the former",
+    name: "another name with the previous name's revision",
     vm: vmOf({ name: "large", revisionName: "r" }),
     old: vmOf({ name: "small", revisionName: "r" }),
     want: [
@@ -57,7 +57,7 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
     ],
   },
   {
-    name: "another name with a revision of its own",
+    name: "another name with another revision",
     vm: vmOf({ name: "large", revisionName: "s" }),
     old: vmOf({ name: "small", revisionName: "r" }),
     want: [],

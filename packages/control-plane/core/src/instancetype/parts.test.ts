@@ -51,7 +51,7 @@ describe("reads the fields of a part", () => {
 
   test.each<{ name: string; vm: VirtualMachine; want: object }>([
     {
-      name: "in the object of that name",
+      name: "in the named object",
       vm: vmOf({ name: "small", kind: KIND }),
       want: {
         kind: "object",
@@ -60,27 +60,27 @@ describe("reads the fields of a part", () => {
       },
     },
     {
-      name: "in the revision that is used",
+      name: "in the revision in use",
       vm: vmOf({ name: "small", kind: KIND.toLowerCase() }, used("small")),
       want: { kind: "revision", name: "kept" },
     },
     {
-      name: "in the revision that the VM says, before the one that is used",
+      name: "in the VM's revisionName before the revision in use",
       vm: vmOf({ name: "small", kind: KIND, revisionName: "own" }, used("small")),
       want: { kind: "revision", name: "own" },
     },
     {
-      name: "in the object where the name is another one",
+      name: "in the object if the name has changed",
       vm: vmOf({ name: "large", kind: KIND }, used("small")),
       want: { kind: "object", name: "large" },
     },
     {
-      name: "in the object where the kind is another one",
+      name: "in the object if the kind has changed",
       vm: vmOf({ name: "small" }, used("small")),
       want: { kind: "object", name: "small" },
     },
     {
-      name: "nowhere, of a kind that is none",
+      name: "nowhere for an unknown kind",
       vm: vmOf({ name: "small", kind: "Pod" }),
       want: { kind: "unknownKind", message: "got unexpected kind in InstancetypeMatcher: Pod" },
     },

@@ -27,12 +27,17 @@ const WANTED = { nics: [{ name: "one" }] };
 const DELETED = { nics: [] };
 
 test.each([
-  { what: "nothing told yet", nics: WANTED, status: {}, want: "Plug" },
-  { what: "on its way", nics: WANTED, status: { interfaces: [reported("Wiring")] }, want: "Plug" },
+  { what: "nothing reported yet", nics: WANTED, status: {}, want: "Plug" },
+  { what: "being wired", nics: WANTED, status: { interfaces: [reported("Wiring")] }, want: "Plug" },
   { what: "ready", nics: WANTED, status: { interfaces: [reported("Ready")] }, want: undefined },
-  { what: "foreign status", nics: WANTED, status: { interfaces: [{ name: "one" }] }, want: "Plug" },
   {
-    what: "another network is asked of the pod",
+    what: "a status without a phase",
+    nics: WANTED,
+    status: { interfaces: [{ name: "one" }] },
+    want: "Plug",
+  },
+  {
+    what: "another network is requested for the pod",
     nics: WANTED,
     status: {
       interfaces: [reported("Ready")],
@@ -41,7 +46,7 @@ test.each([
     want: "Swap",
   },
   {
-    what: "the former network leaves the pod",
+    what: "the previous network is being removed from the pod",
     nics: WANTED,
     status: {
       interfaces: [reported("Ready")],
@@ -52,7 +57,7 @@ test.each([
   { what: "moves", nics: WANTED, status: { interfaces: [reported("Switching")] }, want: "Swap" },
   { what: "goes", nics: DELETED, status: { interfaces: [reported("Detaching")] }, want: "Unplug" },
   {
-    what: "not wanted any more",
+    what: "no longer requested",
     nics: DELETED,
     status: { interfaces: [reported("Ready")] },
     want: "Unplug",
@@ -70,7 +75,7 @@ test("does not count links that the guest created itself", () => {
 
 test.each([
   {
-    what: "a new one",
+    what: "a new reason",
     before: reported("Wiring"),
     after: { reason: "WireFailed", attempts: 1 },
     want: 1,
@@ -82,7 +87,7 @@ test.each([
     want: 1,
   },
   {
-    what: "the same again",
+    what: "the same attempt",
     before: reported("Wiring", { reason: "WireFailed", attempts: 2 }),
     after: { reason: "WireFailed", attempts: 2 },
     want: 0,
@@ -112,26 +117,26 @@ const LATER = "2026-01-01T00:00:00.250Z";
 
 test.each<{ what: string; before: IfaceStatus[]; after: IfaceStatus[]; want: object[] }>([
   {
-    what: "gets on",
+    what: "enters its next phase",
     before: [reported("Wiring")],
     after: [reported("Attaching", { since: LATER })],
     want: [{ type: "Plug", phase: "Wiring", since: SINCE, until: LATER }],
   },
   {
-    what: "is gone",
+    what: "disappears",
     before: [reported("Detaching")],
     after: [],
     want: [{ type: "Unplug", phase: "Detaching", since: SINCE }],
   },
   { what: "was ready", before: [reported("Ready")], after: [reported("Detaching")], want: [] },
   {
-    what: "is told why it waits",
+    what: "gets a reason",
     before: [reported("Wiring")],
     after: [reported("Wiring", { reason: "Busy" })],
     want: [],
   },
   { what: "is new", before: [], after: [reported("Wiring")], want: [] },
-  { what: "is foreign", before: [{ name: "one" }], after: [reported("Wiring")], want: [] },
+  { what: "had no phase", before: [{ name: "one" }], after: [reported("Wiring")], want: [] },
 ])("the ended phases of an iface that $what are $want", ({ before, after, want }) => {
   const [left, right] = [before, after].map((interfaces) => vmiOf(WANTED, { interfaces }));
   expect(findEndedPhases(left ?? vmiOf(WANTED, {}), right ?? vmiOf(WANTED, {}))).toEqual(want);

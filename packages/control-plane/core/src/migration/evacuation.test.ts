@@ -52,14 +52,18 @@ describe("a guest whose node is drained", () => {
   });
 
   test.each<{ name: string; vmi: VirtualMachineInstance; change?: Partial<EvacuationFacts> }>([
-    { name: "nobody has told it", vmi: aGuest({ nodeName: "node1" }) },
-    { name: "it cannot leave", vmi: reported({ conditions: [...STUCK] }) },
-    { name: "others see to it", vmi: reported({}, "External") },
-    { name: "it is to be shut down", vmi: reported({}, "None") },
-    { name: "one is under way", vmi: reported(), change: { migrations: [aMigration("Running")] } },
-    { name: "one waits for its turn", vmi: reported(), change: { migrations: [aMigration()] } },
+    { name: "its node is not marked for evacuation", vmi: aGuest({ nodeName: "node1" }) },
+    { name: "the guest cannot be migrated", vmi: reported({ conditions: [...STUCK] }) },
+    { name: "an external controller evacuates it", vmi: reported({}, "External") },
+    { name: "its eviction strategy shuts it down", vmi: reported({}, "None") },
     {
-      name: "it is being stopped",
+      name: "a migration is running",
+      vmi: reported(),
+      change: { migrations: [aMigration("Running")] },
+    },
+    { name: "a migration is queued", vmi: reported(), change: { migrations: [aMigration()] } },
+    {
+      name: "the VM is being stopped",
       vmi: { ...reported(), metadata: { ...reported().metadata, deletionTimestamp: NOW } },
     },
   ])("gets no migration while $name", ({ vmi, change }) => {
@@ -67,7 +71,7 @@ describe("a guest whose node is drained", () => {
   });
 
   test.each([
-    { name: "has left", status: { nodeName: "node2" } },
+    { name: "has migrated", status: { nodeName: "node2" } },
     { name: "has ended", status: { phase: "Succeeded" as const } },
   ])("is no longer marked once it $name", ({ status }) => {
     expect(plan(reported(status))).toEqual({ kind: "clearMark", node: "node1" });
@@ -96,7 +100,7 @@ describe("failed attempts", () => {
     { name: "cordoned", isNodeSchedulable: false, agoMs: 5_000, want: "wait" },
     { name: "uncordoned", isNodeSchedulable: true, agoMs: 5_000, want: "clearMark" },
     {
-      name: "schedulable, and an eviction follows the pause",
+      name: "schedulable, where an eviction follows the pause",
       isNodeSchedulable: true,
       agoMs: 20_000,
       want: "createMigration",
@@ -117,9 +121,17 @@ describe("failed attempts", () => {
 });
 
 test.each([
-  { name: "marked on its node", status: { evacuationNodeName: "a", nodeName: "a" }, want: 1 },
-  { name: "not marked", status: { nodeName: "a" }, want: 0 },
-  { name: "on another node", status: { evacuationNodeName: "a", nodeName: "b" }, want: 0 },
+  {
+    name: "marked for evacuation on its node",
+    status: { evacuationNodeName: "a", nodeName: "a" },
+    want: 1,
+  },
+  { name: "not marked for evacuation", status: { nodeName: "a" }, want: 0 },
+  {
+    name: "marked for evacuation of another node",
+    status: { evacuationNodeName: "a", nodeName: "b" },
+    want: 0,
+  },
 ])("a VMI that is $name has $want eviction conditions", ({ status, want }) => {
   const conditions = evictionCondition({ ...aGuest({}), status });
   expect(conditions).toHaveLength(want);

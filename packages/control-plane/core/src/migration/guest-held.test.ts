@@ -47,28 +47,32 @@ test.each<{
   isStopped?: true;
   want: RegExp;
 }>([
-  { name: "it is cancelled: the target lets it go on", want: /^goOn$/ },
-  { name: "it is cancelled, and held: it waits", state: PAUSED, want: /^goOn$/ },
-  { name: "its object is gone", change: { migration: undefined }, want: /^goOn$/ },
+  { name: "a canceled migration continues", want: /^goOn$/ },
+  { name: "a canceled migration of a paused guest waits", state: PAUSED, want: /^goOn$/ },
   {
-    name: "the target's pod has ended",
+    name: "a migration without its object continues",
+    change: { migration: undefined },
+    want: /^goOn$/,
+  },
+  {
+    name: "the guest is lost if the target pod has ended",
     change: { targetPod: ENDED },
     want: /^lose: the guest had left its node, and is lost at its target: target pod \S+ has ended/,
   },
   {
-    name: "the target's node is silent",
+    name: "the migration continues if the target's node does not respond",
     change: { targetLoss: { reason: "NodeUnresponsive", message: "gone" } },
     want: /^goOn$/,
   },
-  { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^goOn$/ },
+  { name: "a stopped VM is shut down at the target", isStopped: true, want: /^goOn$/ },
   {
-    name: "the VM is stopped, and the guest held",
+    name: "a stopped VM with a paused guest is lost",
     state: PAUSED,
     isStopped: true,
     want: /^lose: VMI vm1 is being stopped$/,
   },
   {
-    name: "the VM is stopped, and the target says nothing for 5 min",
+    name: "a stopped VM is lost if the target does not report for 5 min",
     state: { abortRequestedTimestamp: MIN_5 },
     isStopped: true,
     want: /^lose: the guest is no longer on the source node, .* within 5 minutes that it runs there$/,

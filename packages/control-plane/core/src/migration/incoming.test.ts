@@ -28,9 +28,13 @@ function stepsOf(state: object, change: Partial<IncomingFacts>): readonly string
 }
 
 test.each([
-  { name: "it is not wired yet", change: { isWired: false, relay: "none" }, want: ["wait wiring"] },
   {
-    name: "it is wired",
+    name: "the guest's links are not wired yet",
+    change: { isWired: false, relay: "none" },
+    want: ["wait wiring"],
+  },
+  {
+    name: "the guest's links are wired",
     change: { relay: "none" },
     want: ["startRelay", "reportAddress", "wait guest"],
   },
@@ -39,92 +43,92 @@ test.each([
     change: { relay: "unreported" },
     want: ["reportAddress", "wait guest"],
   },
-  { name: "all is told", change: {}, want: ["wait guest"] },
+  { name: "everything is reported", change: {}, want: ["wait guest"] },
   {
-    name: "the guest is on its way",
+    name: "the guest is migrating",
     change: { domain: PAUSED, isIncoming: true },
     want: ["reportDetected", "wait source"],
   },
   {
-    name: "it is there, and nobody knows of the source",
+    name: "the guest is here and the source's state is unknown",
     state: DETECTED,
     change: { domain: PAUSED },
     want: ["wait source"],
   },
   {
-    name: "it is there, and this process has just been started",
+    name: "the guest is here and this process has just started",
     state: DETECTED,
     change: { domain: PAUSED, relay: "none" },
     want: ["startRelay", "reportAddress", "wait source"],
   },
   {
-    name: "it still comes, whatever is said of the source",
+    name: "the guest is still incoming, whatever the source reports",
     state: DETECTED,
     change: { domain: PAUSED, isIncoming: true, isOffAtSource: true },
     want: ["wait source"],
   },
   {
-    name: "it is off at the source",
+    name: "the guest is off at the source",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true },
     want: ["resume", "reportReady", "stopRelay"],
   },
   {
-    name: "it is off at the source, where its user had paused it",
+    name: "the guest is off at the source, where its user had paused it",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
     want: ["welcome", "reportReady", "stopRelay"],
   },
   {
-    name: "it stands still as it did, and that was told",
+    name: "the guest is paused as at the source, and this was reported",
     state: READY,
     change: { domain: PAUSED, staysPaused: true, relay: "none" },
     want: ["wait end"],
   },
   {
-    name: "it is off at the source, and is not what was wired",
+    name: "the guest is off at the source and differs from what was wired",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
     want: ["reportFaults", "wait person"],
   },
   {
-    name: "that was told",
+    name: "the difference was reported",
     state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
     change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
     want: ["wait person"],
   },
   {
-    name: "it is what was wired by now",
+    name: "the guest matches what is wired now",
     state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
     change: { domain: PAUSED, isOffAtSource: true },
     want: ["resume", "reportFaults", "reportReady", "stopRelay"],
   },
   {
-    name: "it runs, and that was not told",
+    name: "the guest runs, and this was not reported",
     state: DETECTED,
     change: { domain: RUNS },
     want: ["welcome", "reportReady", "stopRelay"],
   },
   {
-    name: "it runs, and that was told",
+    name: "the guest runs, and this was reported",
     state: READY,
     change: { domain: RUNS },
     want: ["stopRelay", "wait end"],
   },
   {
-    name: "nothing is left to do",
+    name: "the migration is complete",
     state: READY,
     change: { domain: RUNS, relay: "none" },
     want: ["wait end"],
   },
   {
-    name: "it has failed",
+    name: "the migration has failed",
     state: { ...DETECTED, failed: true },
     change: { domain: PAUSED, isOffAtSource: true },
     want: ["stopRelay", "wait end"],
   },
   {
-    name: "it has ended here",
+    name: "the guest has ended here",
     state: DETECTED,
     change: { domain: { ...PAUSED, state: "shutoff" } },
     want: ["wait end"],
@@ -159,14 +163,14 @@ const WIRED: IncomingDomain = {
 const [NIC] = WIRED.nics;
 
 test.each([
-  { name: "the same", came: WIRED, want: [] },
+  { name: "no differences", came: WIRED, want: [] },
   {
-    name: "another's tap",
+    name: "another NIC's tap",
     came: { ...WIRED, nics: [{ ...NIC, tap: "tap9" }] },
     want: ["the NIC with MAC 02:00:00:00:00:01 has another tap: tap9"],
   },
   {
-    name: "another place",
+    name: "a different PCI address",
     came: { ...WIRED, nics: [{ ...NIC, pciAddress: undefined }] },
     want: ["the NIC with MAC 02:00:00:00:00:01 has another place: none"],
   },
@@ -179,7 +183,7 @@ test.each([
     ],
   },
   {
-    name: "a path that is not the VM's",
+    name: "a path outside the VM",
     came: { ...WIRED, paths: ["/run/disks/a", "/etc/passwd"] },
     want: ["/etc/passwd, which the VM does not use"],
   },

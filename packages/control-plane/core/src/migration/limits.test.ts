@@ -6,20 +6,20 @@ import { downtimeAt, mayDisruptNow, readMigrationLimits } from "./limits.ts";
 const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
 
 test.each([
-  { name: "nothing that is said", given: undefined, want: DEFAULTS },
-  { name: "no limit of bandwidth", given: { bandwidthPerMigration: "0" }, want: DEFAULTS },
+  { name: "defaults without a configuration", given: undefined, want: DEFAULTS },
+  { name: "no bandwidth limit", given: { bandwidthPerMigration: "0" }, want: DEFAULTS },
   {
-    name: "a limit of bandwidth",
+    name: "a bandwidth limit",
     given: { bandwidthPerMigration: "64Mi" },
     want: { ...DEFAULTS, bandwidthMibPerSecond: 64 },
   },
   {
-    name: "less than libvirt knows",
+    name: "a bandwidth limit below libvirt's minimum",
     given: { bandwidthPerMigration: 1000 },
     want: { ...DEFAULTS, bandwidthMibPerSecond: 1 },
   },
   {
-    name: "all else",
+    name: "all other limits",
     given: {
       allowAutoConverge: true,
       maxDowntimeMs: 300,
@@ -37,17 +37,17 @@ const ITERATIONS = [1, 2, 3, 4, 5, 6, 7];
 
 test.each([
   {
-    name: "one that is let go soon is let go for a short time, and in the end for all that is allowed",
+    name: "grows from a short time to the maximum",
     given: { maxDowntimeMs: 900, isEmulated: false },
     want: [100, 100, 100, 225, 450, 900, 900],
   },
   {
-    name: "one that is emulated goes as soon as it can",
+    name: "is the maximum at once for an emulated guest",
     given: { maxDowntimeMs: 900, isEmulated: true },
     want: [900, 900, 900, 900, 900, 900, 900],
   },
   {
-    name: "there is always some time",
+    name: "is never zero",
     given: { maxDowntimeMs: 1, isEmulated: false },
     want: [1, 1, 1, 1, 1, 1, 1],
   },
@@ -56,14 +56,19 @@ test.each([
 });
 
 test.each([
-  { name: "it may not be", given: {}, afterS: 1000, want: false },
+  { name: "disruption is not allowed", given: {}, afterS: 1000, want: false },
   {
-    name: "its time is not over",
+    name: "disruption is allowed and the timeout has not passed",
     given: { allowWorkloadDisruption: true },
     afterS: 19,
     want: false,
   },
-  { name: "its time is over", given: { allowWorkloadDisruption: true }, afterS: 20, want: true },
+  {
+    name: "disruption is allowed and the timeout has passed",
+    given: { allowWorkloadDisruption: true },
+    afterS: 20,
+    want: true,
+  },
 ])("a guest may be disrupted if $name: $want", ({ given: input, afterS, want }) => {
   const state = {
     startTimestamp: "2026-01-01T00:00:00Z",

@@ -72,49 +72,49 @@ describe("the owner and its pod", () => {
       roles: ["owner", "target"],
     },
     {
-      name: "the guest has arrived",
+      name: "the guest runs at the target",
       vmi: vmiIn("b", { ...MOVE, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" }),
       pod: MIGRATED,
       open: true,
       roles: [undefined, "owner"],
     },
     {
-      name: "it is over",
+      name: "the migration has ended",
       vmi: vmiIn("b", { ...MOVE, ...OVER }),
       pod: MIGRATED,
       open: false,
       roles: [undefined, "owner"],
     },
     {
-      name: "it has failed, and is not over",
+      name: "the migration has failed and is not closed",
       vmi: vmiIn("a", { ...MOVE, failed: true }),
       pod: FIRST,
       open: true,
       roles: ["owner", "target"],
     },
     {
-      name: "it has failed",
+      name: "the migration has failed and is closed",
       vmi: vmiIn("a", { ...MOVE, ...OVER, failed: true }),
       pod: FIRST,
       open: false,
       roles: ["owner", undefined],
     },
     {
-      name: "the way back begins",
+      name: "the migration back begins",
       vmi: vmiIn("b", BACK),
       pod: MIGRATED,
       open: true,
       roles: ["target", "owner"],
     },
     {
-      name: "the way back has failed",
+      name: "the migration back has failed",
       vmi: vmiIn("b", { ...BACK, ...OVER, failed: true }),
       pod: MIGRATED,
       open: false,
       roles: [undefined, "owner"],
     },
     {
-      name: "it is back",
+      name: "the migration back has ended",
       vmi: vmiIn("a", { ...BACK, ...OVER }),
       pod: launcherPodName(aVmi(), "m2"),
       open: false,
@@ -141,8 +141,8 @@ describe("the owner and its pod", () => {
   });
 
   test.each([
-    { name: "no pod there", vmi: vmiIn("c") },
-    { name: "no pod at all", vmi: aVmi({ status: { nodeName: "c" } }) },
+    { name: "no pod on the node", vmi: vmiIn("c") },
+    { name: "no pod on any node", vmi: aVmi({ status: { nodeName: "c" } }) },
   ])("$name: returns no launcher", ({ vmi }) => {
     expect(launcherOn(vmi, "c")).toBeUndefined();
   });

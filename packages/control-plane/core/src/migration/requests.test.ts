@@ -25,23 +25,23 @@ function vmiThat(
 }
 
 test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string | undefined }>([
-  { name: "no VMI", vmi: undefined, want: 'the VMI "default/vm1" does not exist' },
+  { name: "a missing VMI", vmi: undefined, want: 'the VMI "default/vm1" does not exist' },
   {
-    name: "one that has ended",
+    name: "an ended VMI",
     vmi: vmiThat("Succeeded", YES),
     want: "Cannot migrate VMI in finalized state.",
   },
   {
-    name: "one that cannot be migrated",
+    name: "a VMI that cannot be migrated",
     vmi: vmiThat("Running", NO),
     want: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: a disk",
   },
   {
-    name: "one that does not run yet",
+    name: "a VMI that is not running yet",
     vmi: vmiThat("Scheduling"),
     want: "Cannot migrate VMI, Reason: LiveMigratableUnknown, Message: whether the guest can be migrated is known once it runs",
   },
-  { name: "one that can be migrated", vmi: vmiThat("Running", YES), want: undefined },
+  { name: "a VMI that can be migrated", vmi: vmiThat("Running", YES), want: undefined },
 ])("a migration for $name: $want", ({ vmi, want }) => {
   expect(migrationProblem(vmi, KEY)).toBe(want);
 });

@@ -69,22 +69,22 @@ describe("the name of the NIC in the pod is what", () => {
 
   test.each([
     {
-      name: "the attachment says, before all others",
+      name: "the attachment contains, before all other sources",
       sources: { vmi: vmiWith({ attachments, interfaces: [reported] }) },
       want: "pod-attached",
     },
     {
-      name: "was reported, while the pod says nothing",
+      name: "the status reported, while the pod has no entry",
       sources: { vmi: vmiWith({ interfaces: [reported] }), nics: [aNic("ua-one")] },
       want: "pod-reported",
     },
     {
-      name: "the network's hash says, of a new one",
+      name: "the network's hash yields, for a new NIC",
       sources: { vmi: vmiWith({}), nics: [aNic("ua-one", { tapName: "tapother" })] },
       want: POD_NIC,
     },
     {
-      name: "the tap of the device says, of one that nobody else knows",
+      name: "the device's tap yields, if no other source has the NIC",
       sources: {
         vmi: vmiWith({}, []),
         nics: [aNic("ua-two"), aNic("ua-one", { tapName: "tapx" })],
@@ -92,7 +92,7 @@ describe("the name of the NIC in the pod is what", () => {
       want: "podx",
     },
     {
-      name: "nobody says",
+      name: "stays empty without a source",
       sources: { vmi: vmiWith({ interfaces: [{ name: "one" }] }, []) },
       want: "",
     },
@@ -119,12 +119,12 @@ describe("the links of an iface", () => {
 
   test.each([
     {
-      name: "the pod's NIC is missing",
+      name: "lack the pod's NIC",
       at: 0,
       want: { podInterface: false, mtu: 0 },
     },
-    { name: "the bridge is missing", at: 1, want: { bridge: false } },
-    { name: "the tap is missing", at: 2, want: { tap: false, tapOpen: false } },
+    { name: "lack the bridge", at: 1, want: { bridge: false } },
+    { name: "lack the tap", at: 2, want: { tap: false, tapOpen: false } },
   ])("$name", ({ at, want }) => {
     const [facts] = collect({ links: LINKS.toSpliced(at, 1) });
     expect(facts?.links).toMatchObject(want);
@@ -165,8 +165,8 @@ describe("the device of an iface", () => {
   });
 
   test.each([
-    { name: "has no word of the guest on another MAC", mac: OTHER_MAC, want: undefined },
-    { name: "has the guest's word that there is one, and no more", mac: MAC, want: {} },
+    { name: "has no guest report for a different MAC", mac: OTHER_MAC, want: undefined },
+    { name: "has an empty guest report if the guest reports only the NIC", mac: MAC, want: {} },
   ])("$name", ({ mac, want }) => {
     const unknown = { value: undefined };
     const nics = new Map([[mac, { ipv4: unknown, ipv6: unknown }]]);

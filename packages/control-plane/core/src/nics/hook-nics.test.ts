@@ -83,8 +83,8 @@ test("the domain is defined without the NIC, and nothing is wired", () => {
 
 describe("a running guest needs no action", () => {
   test.each([
-    { name: "a NIC that libvirt knows, as passt's", nics: [NIC] },
-    { name: "a NIC that only QEMU knows, as slirp's", nics: [] },
+    { name: "for a passt NIC that libvirt knows", nics: [NIC] },
+    { name: "for a slirp NIC that only QEMU knows", nics: [] },
   ])("$name", ({ nics }) => {
     expect(phase({ nics, isRunning: true })).toBe("Ready");
     expect(planNodeVm(facts({ nics, isRunning: true }))).toEqual([]);

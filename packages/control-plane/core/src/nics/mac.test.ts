@@ -36,7 +36,7 @@ function counting(): (size: number) => Uint8Array {
 
 test.each([
   {
-    name: "the spec's first",
+    name: "the spec's MAC first",
     facts: {
       iface: { name: "a", macAddress: "02-00-00-00-00-0A" },
       attachment: {
@@ -50,7 +50,7 @@ test.each([
     want: "02:00:00:00:00:0a",
   },
   {
-    name: "then what the NIC has",
+    name: "then the NIC's MAC",
     facts: {
       attachment: {
         name: "a",
@@ -63,7 +63,7 @@ test.each([
     want: "02:00:00:00:00:0c",
   },
   {
-    name: "then what the pod's status says, where nobody sees the NIC",
+    name: "then the MAC in the pod's status if the NIC is not observed",
     facts: {
       attachment: {
         name: "a",
@@ -114,19 +114,19 @@ describe("missing MACs", () => {
 
   test.each<{ name: string; given: VmiSpec; earlier: VmiSpec; want: string }>([
     {
-      name: "what is there stays",
+      name: "existing MACs are retained",
       given: onBlue({ macAddress: "02:aa:00:00:00:01" }),
       earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:aa:00:00:00:01",
     },
     {
-      name: "the same iface on the same network keeps its earlier MAC",
+      name: "the same iface on the same network retains its earlier MAC",
       given: onBlue({}, "ns/blue"),
       earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:bb:00:00:00:01",
     },
     {
-      name: "on another network it gets a new one",
+      name: "the same iface on a different network gets a new MAC",
       given: onBlue({}, "red"),
       earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:00:00:00:00:01",
@@ -196,20 +196,24 @@ describe("NICs with the same MAC", () => {
       want: 1,
     },
     {
-      name: "one MAC on networks of one name in two namespaces",
+      name: "one MAC on networks with the same name in two namespaces",
       other: { namespace: "elsewhere", name: "other", spec: onBlue({ macAddress: mac }) },
       want: 0,
     },
     { name: "the VM itself", other: own, want: 0 },
-    { name: "a VM of the name elsewhere", other: { ...own, namespace: "x" }, want: 0 },
     {
-      name: "a VM of the name elsewhere, on the same network",
+      name: "a VM with the same name in another namespace",
+      other: { ...own, namespace: "x" },
+      want: 0,
+    },
+    {
+      name: "a VM with the same name in another namespace, on the same network",
       other: { ...own, namespace: "x", spec: onBlue({ macAddress: mac }, "ns/blue") },
       want: 1,
     },
-    { name: "one without a MAC", other: { ...own, name: "other", spec: onBlue({}) }, want: 0 },
+    { name: "a VM without a MAC", other: { ...own, name: "other", spec: onBlue({}) }, want: 0 },
     {
-      name: "one on the pod's network",
+      name: "a VM on the pod network",
       other: {
         ...own,
         name: "other",
@@ -265,7 +269,7 @@ describe("NICs with the same MAC", () => {
   });
 
   test.each([
-    { name: "two networks of one bridge", bridge: "br1", other: mac.toUpperCase(), want: 1 },
+    { name: "two networks on one bridge", bridge: "br1", other: mac.toUpperCase(), want: 1 },
     { name: "two bridges", bridge: undefined, other: mac, want: 0 },
     { name: "one bridge with other MACs", bridge: "br1", other: "02:00:00:00:00:ff", want: 0 },
   ])("are found within one VM on $name: $want", ({ bridge, other, want }) => {
@@ -336,63 +340,63 @@ describe("the VM's status retains", () => {
     vmi?: VmiStatus;
     want: VmStatus["macAddresses"];
   }>([
-    { name: "what the guest has", vm: vmOf(BRIDGE), vmi: reported(FIRST), want: entry(FIRST) },
+    { name: "the guest's MAC", vm: vmOf(BRIDGE), vmi: reported(FIRST), want: entry(FIRST) },
     {
-      name: "it in one form",
+      name: "the MAC in normalized form",
       vm: vmOf(BRIDGE),
       vmi: reported("02-00-00-00-00-0A"),
       want: entry("02:00:00:00:00:0a"),
     },
     {
-      name: "what the guest has now rather than what an earlier one had",
+      name: "the guest's current MAC rather than an earlier one",
       vm: vmOf(BRIDGE, RETAINED),
       vmi: reported(SECOND),
       want: entry(SECOND),
     },
-    { name: "it without a guest", vm: vmOf(BRIDGE, RETAINED), want: entry(FIRST) },
+    { name: "the MAC without a guest", vm: vmOf(BRIDGE, RETAINED), want: entry(FIRST) },
     {
-      name: "it while the next guest has none yet",
+      name: "the MAC while the next guest has none yet",
       vm: vmOf(BRIDGE, RETAINED),
       vmi: { phase: "Scheduled" },
       want: entry(FIRST),
     },
     {
-      name: "it behind a masquerade",
+      name: "the MAC behind masquerade",
       vm: vmOf({ name: "default", masquerade: {} }),
       vmi: reported(FIRST),
       want: entry(FIRST),
     },
     {
-      name: "it where a plugin prepares the network",
+      name: "the MAC if a plugin prepares the network",
       vm: vmOf({ name: "default", binding: { name: "own" } }),
       vmi: reported(FIRST),
       want: entry(FIRST),
     },
     {
-      name: "nothing where a plugin makes the tap, by which the MAC is fixed",
+      name: "no MAC if a plugin creates the tap, which fixes the MAC",
       vm: vmOf({ name: "default", binding: { name: "lone" } }),
       vmi: reported(FIRST),
       want: undefined,
     },
     {
-      name: "nothing that no NIC can have",
+      name: "no invalid MAC",
       vm: vmOf(BRIDGE, RETAINED),
       vmi: reported("ff:ff:ff:ff:ff:ff"),
       want: entry(FIRST),
     },
     {
-      name: "nothing of a secondary network: the template has it",
+      name: "no MAC of a secondary network because the template has it",
       vm: vmOf({ ...BRIDGE, macAddress: FIRST }, {}, BLUE),
       vmi: reported(FIRST),
       want: undefined,
     },
     {
-      name: "nothing of an iface that is no longer declared",
+      name: "no MAC of an iface that is no longer declared",
       vm: vmOf({ name: "other", bridge: {} }, RETAINED, { name: "other", pod: {} }),
       want: undefined,
     },
     {
-      name: "nothing of one that is leaving",
+      name: "no MAC of an iface that is being unplugged",
       vm: vmOf({ ...BRIDGE, state: "absent" }, RETAINED),
       want: undefined,
     },
@@ -403,20 +407,20 @@ describe("the VM's status retains", () => {
 
 describe("the next VMI gets", () => {
   test.each<{ name: string; vm: VirtualMachine; want: string | undefined }>([
-    { name: "the MAC that was kept", vm: vmOf(BRIDGE, RETAINED), want: FIRST },
+    { name: "the retained MAC", vm: vmOf(BRIDGE, RETAINED), want: FIRST },
     {
-      name: "it in place of an empty one",
+      name: "the retained MAC instead of an empty one",
       vm: vmOf({ ...BRIDGE, macAddress: "" }, RETAINED),
       want: FIRST,
     },
     {
-      name: "what the template names instead",
+      name: "the template's MAC instead",
       vm: vmOf({ ...BRIDGE, macAddress: SECOND }, RETAINED),
       want: SECOND,
     },
-    { name: "none at the first start", vm: vmOf(BRIDGE), want: undefined },
+    { name: "no MAC at the first start", vm: vmOf(BRIDGE), want: undefined },
     {
-      name: "none where the tap has its own",
+      name: "no MAC if the tap has its own",
       vm: vmOf({ name: "default", binding: { name: "lone" } }, RETAINED),
       want: undefined,
     },
@@ -426,9 +430,9 @@ describe("the next VMI gets", () => {
 });
 
 test.each<{ name: string; iface: Iface; want: readonly string[] }>([
-  { name: "no restart is needed for a MAC that only the VMI has", iface: BRIDGE, want: [] },
+  { name: "no restart is required for a MAC that only the VMI has", iface: BRIDGE, want: [] },
   {
-    name: "one is needed for another that the template names",
+    name: "a restart is required for a different MAC in the template",
     iface: { ...BRIDGE, macAddress: SECOND },
     want: ["spec.template.spec.domain.devices.interfaces[0].macAddress"],
   },

@@ -19,21 +19,21 @@ const TEST_IFACES = { op: "test", path: "/spec/domain/devices/interfaces", value
 describe("the lists of a specification", () => {
   test.each<{ name: string; spec: VmiSpec; tests: readonly unknown[] }>([
     {
-      name: "that has both",
+      name: "that has both lists",
       spec: { networks: NETWORKS, domain: { devices: { interfaces: IFACES } } },
       tests: [TEST_NETWORKS, TEST_IFACES],
     },
     {
-      name: "that has ifaces only",
+      name: "that has only ifaces",
       spec: { domain: { devices: { interfaces: IFACES } } },
       tests: [VERSION, TEST_IFACES],
     },
     {
-      name: "that has networks only",
+      name: "that has only networks",
       spec: { networks: NETWORKS, domain: { devices: {} } },
       tests: [VERSION, TEST_NETWORKS],
     },
-    { name: "that has neither", spec: { domain: { devices: {} } }, tests: [VERSION] },
+    { name: "that has neither list", spec: { domain: { devices: {} } }, tests: [VERSION] },
   ])("$name", ({ spec, tests }) => {
     expect(nicsPatch({ object, base: "/spec", spec }, TO)).toEqual([
       ...tests,

@@ -18,32 +18,32 @@ interface Row {
 
 const PLUG: readonly Row[] = [
   { name: "declared", given: {}, want: "Pending" },
-  { name: "declared, its link down", given: { iface: { state: "down" } }, want: "Pending" },
-  { name: "asked for", given: { attachment: "Requested" }, want: "PodAttaching" },
+  { name: "declared, with link state down", given: { iface: { state: "down" } }, want: "Pending" },
+  { name: "requested", given: { attachment: "Requested" }, want: "PodAttaching" },
   {
-    name: "failed, with links of before",
+    name: "failed, with earlier links",
     given: { attachment: "Failed", links: WIRED },
     want: "PodAttaching",
   },
   { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "Wiring" },
   {
-    name: "in the pod with a tap that is not in order",
+    name: "in the pod, with an incomplete tap",
     given: { attachment: "Attached", links: { ...WIRED, wired: false } },
     want: "Wiring",
   },
   { name: "wired", given: { attachment: "Attached", links: WIRED }, want: "Attaching" },
   {
-    name: "wired, with a tap that somebody else has open",
+    name: "wired, with a tap that another process has open",
     given: { attachment: "Attached", links: IN_USE },
     want: "Attaching",
   },
   {
-    name: "in the guest, on a tap that QEMU has not open",
+    name: "in the guest, with a tap that QEMU does not have open",
     given: { attachment: "Attached", links: WIRED, ...DEVICE },
     want: "Attaching",
   },
   {
-    name: "in the guest, on links that are not in order",
+    name: "in the guest, with incomplete links",
     given: { attachment: "Attached", links: { ...IN_USE, wired: false }, ...DEVICE },
     want: "Wiring",
   },
@@ -52,7 +52,7 @@ const PLUG: readonly Row[] = [
     given: { attachment: "Attached", links: IN_USE, ...DEVICE },
     want: "Ready",
   },
-  { name: "in the guest, of a lost pod", given: { links: IN_USE, ...DEVICE }, want: "Ready" },
+  { name: "in the guest of a lost pod", given: { links: IN_USE, ...DEVICE }, want: "Ready" },
 ];
 
 const UNPLUG: readonly Row[] = [
@@ -63,12 +63,12 @@ const UNPLUG: readonly Row[] = [
   },
   { name: "out of the guest", given: { attachment: "Attached", links: WIRED }, want: "Unwiring" },
   {
-    name: "out of the guest, with its bridge alone",
+    name: "out of the guest, with only its bridge",
     given: { attachment: "Attached", links: { bridge: true } },
     want: "Unwiring",
   },
   {
-    name: "out of the guest, with its tap alone",
+    name: "out of the guest, with only its tap",
     given: { attachment: "Attached", links: { tap: true } },
     want: "Unwiring",
   },
@@ -100,16 +100,28 @@ describe("the guest must release a device", () => {
   const attachment = "Attached" as const;
 
   test.each<{ name: string; given: IfaceOptions; want: boolean }>([
-    { name: "that is not wanted", given: { ...DELETED, attachment, ...DEVICE }, want: true },
-    { name: "whose tap was made anew", given: { attachment, links: WIRED, ...DEVICE }, want: true },
-    { name: "not of one in order", given: { attachment, links: IN_USE, ...DEVICE }, want: false },
     {
-      name: "not of one whose links are being mended",
+      name: "that is no longer requested",
+      given: { ...DELETED, attachment, ...DEVICE },
+      want: true,
+    },
+    { name: "whose tap was recreated", given: { attachment, links: WIRED, ...DEVICE }, want: true },
+    {
+      name: "but not a healthy device",
+      given: { attachment, links: IN_USE, ...DEVICE },
+      want: false,
+    },
+    {
+      name: "but not while its links are being repaired",
       given: { attachment, links: IN_POD, ...DEVICE },
       want: false,
     },
-    { name: "not of none", given: { attachment, links: WIRED }, want: false },
-    { name: "not of none that is not wanted", given: { ...DELETED, links: WIRED }, want: false },
+    { name: "but not without a device", given: { attachment, links: WIRED }, want: false },
+    {
+      name: "but not without a device if no longer requested",
+      given: { ...DELETED, links: WIRED },
+      want: false,
+    },
   ])("$name", ({ given: input, want }) => {
     expect(mustReleaseDevice(anIface(input))).toBe(want);
   });
@@ -123,7 +135,7 @@ describe("an iface whose network changes", () => {
 
   test.each<{ name: string; given: IfaceOptions; swap: SwapFacts; want: IfacePhase }>([
     {
-      name: "waits for the pod",
+      name: "waits for the pod's attachment",
       given: ready,
       swap: { podInterfaceName: "pod2", links: NO_LINKS },
       want: "PodSwapping",
@@ -135,26 +147,26 @@ describe("an iface whose network changes", () => {
       want: "PodSwapping",
     },
     {
-      name: "waits where it failed",
+      name: "waits if the attachment failed",
       given: ready,
       swap: { ...swap, attachment: { ...there, state: "Failed" } },
       want: "PodSwapping",
     },
     { name: "swaps", given: ready, swap, want: "Switching" },
     {
-      name: "swaps also from a network that is spoilt",
+      name: "swaps even if the current wiring is incomplete",
       given: { ...ready, links: { ...IN_USE, wired: false } },
       swap,
       want: "Switching",
     },
     {
-      name: "is mended where it is while it waits",
+      name: "is repaired on its current network while it waits",
       given: { ...ready, links: { ...IN_USE, wired: false } },
       swap: { podInterfaceName: "pod2", links: NO_LINKS },
       want: "Wiring",
     },
     {
-      name: "is plugged anew where nobody has its tap open",
+      name: "is plugged again if no process has its tap open",
       given: { ...ready, links: WIRED },
       swap,
       want: "Attaching",

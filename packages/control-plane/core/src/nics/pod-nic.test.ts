@@ -8,13 +8,17 @@ const PORT = { ...MIGRATED, master: "k6t-16477688c0e" };
 const OTHER = { name: "ba4788b226a-nic", master: "k6t-ba4788b226a" };
 
 test.each([
-  { name: "nothing is there", links: [], want: undefined },
-  { name: "nobody has touched it", links: [NIC], want: undefined },
-  { name: "another NIC was moved", links: [NIC, OTHER], want: undefined },
-  { name: "a dummy has its name", links: [NIC, PORT], want: MIGRATED.name },
-  { name: "its dummy has gone and its bridge not yet", links: [PORT], want: MIGRATED.name },
-  { name: "what was around it has gone", links: [MIGRATED], want: MIGRATED.name },
-  { name: "it was left of an earlier NIC of that name", links: [NIC, MIGRATED], want: undefined },
+  { name: "no links exist", links: [], want: undefined },
+  { name: "the NIC is unchanged", links: [NIC], want: undefined },
+  { name: "another NIC was renamed", links: [NIC, OTHER], want: undefined },
+  { name: "a dummy has the NIC's name", links: [NIC, PORT], want: MIGRATED.name },
+  { name: "the dummy is deleted and the bridge still exists", links: [PORT], want: MIGRATED.name },
+  { name: "the dummy and the bridge are deleted", links: [MIGRATED], want: MIGRATED.name },
+  {
+    name: "the link remains of an earlier NIC with that name",
+    links: [NIC, MIGRATED],
+    want: undefined,
+  },
 ])("$name", ({ links, want }) => {
   expect(findMovedNic(links, NIC.name)).toBe(want);
 });

@@ -88,13 +88,13 @@ describe("a NIC whose network changes", () => {
   test.each<{ name: string; from: readonly NicSketch[]; to: readonly NicSketch[]; want: string[] }>(
     [
       {
-        name: "is swapped to it",
+        name: "is swapped to the new network",
         from: before,
         to: [{ name: "a", mac: MAC, network: "green" }, before[1] ?? { name: "b" }],
         want: ["a green", "b red"],
       },
       {
-        name: "changes places with another",
+        name: "exchanges networks with another NIC",
         from: before,
         to: [
           { name: "a", mac: MAC, network: "red" },
@@ -103,7 +103,7 @@ describe("a NIC whose network changes", () => {
         want: ["a red", "b blue"],
       },
       {
-        name: "changes places with another of the same MAC",
+        name: "exchanges networks with another NIC with the same MAC",
         from: [
           { name: "a", mac: MAC },
           { name: "b", mac: MAC, network: "red" },
@@ -115,19 +115,19 @@ describe("a NIC whose network changes", () => {
         want: ["a red", "b blue"],
       },
       {
-        name: "stays while its place there is taken by one that is leaving",
+        name: "waits while a NIC with the same MAC is unplugged from that network",
         from: before.map((nic) => ({ ...nic, mac: MAC })),
         to: [{ name: "a", mac: MAC, network: "red" }],
         want: ["a blue", "b red"],
       },
       {
-        name: "stays where it leaves, and is plugged there afterwards",
+        name: "stays during its unplug, and is plugged on the new network afterwards",
         from: [{ name: "a", mac: MAC, state: "absent" }],
         to: [{ name: "a", mac: MAC, network: "red" }],
         want: ["a blue"],
       },
       {
-        name: "stays where it is to leave",
+        name: "stays if it is to be unplugged",
         from: [{ name: "a", mac: MAC }],
         to: [{ name: "a", mac: MAC, network: "red", state: "absent" }],
         want: ["a blue"],
@@ -162,7 +162,7 @@ describe("a NIC whose network changes", () => {
       iface: { name: "a", bridge: {} },
     },
     {
-      name: "with a binding that is not built",
+      name: "with an unsupported binding",
       network: { name: "a", multus: { networkName: "red" } },
       iface: { name: "a", sriov: {} },
     },

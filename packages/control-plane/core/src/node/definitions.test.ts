@@ -46,7 +46,7 @@ describe("devices that a pod must request", () => {
     { name: "none", elements: [], want: {} },
     { name: "one", elements: [["ns", "a"]], want: { "nics.io/one": 1 } },
     {
-      name: "each once for each element, of whatever network",
+      name: "each resource once for each element, in any namespace",
       elements: [
         ["ns", "a"],
         ["ns", "a"],
@@ -56,7 +56,7 @@ describe("devices that a pod must request", () => {
       want: { "nics.io/one": 3, "nics.io/two": 1 },
     },
     {
-      name: "nothing that is no extended resource, nor of a network that is not there",
+      name: "no ordinary resources, and none of missing networks",
       elements: ["plain", "memory", "kubernetes.io/x", "node.kubernetes.io/x", "", "none"].map(
         (name) => ["ns", name],
       ),
@@ -77,40 +77,40 @@ describe("devices that a pod must request", () => {
 describe("networks that a node does not have", () => {
   const NODES = ["n1", "n2", "n3"];
   test.each<{ name: string; problems: NodeProblem[]; want: string | undefined }>([
-    { name: "none is told", problems: [], want: undefined },
+    { name: "no problem is reported", problems: [], want: undefined },
     { name: "another node has a problem", problems: [problem("n2")], want: undefined },
     {
-      name: "the definition itself is wrong",
+      name: "the definition itself is invalid",
       problems: [problem("n1", "NetworkInvalid")],
       want: undefined,
     },
     {
-      name: "what it said is of an older text",
+      name: "its report is for an older generation",
       problems: [problem("n1", "NodeLinkUnfit", 1)],
       want: undefined,
     },
     {
-      name: "the node only warns of it",
+      name: "the node only warns about it",
       problems: [problem("n1", "DefinitionTolerated")],
       want: undefined,
     },
     {
-      name: "one other has it and only warns of it",
+      name: "one other node has it and only warns about it",
       problems: [problem("n1"), problem("n2", "DefinitionTolerated"), problem("n3")],
       want: "n2 has it: a VM that is stopped and started there gets it",
     },
     {
-      name: "others have it",
+      name: "other nodes have it",
       problems: [problem("n1")],
       want: "n2, n3 have it: a VM that is stopped and started there gets it",
     },
     {
-      name: "one other has it",
+      name: "one other node has it",
       problems: [problem("n1", "PluginMissing"), problem("n2")],
       want: "n3 has it: a VM that is stopped and started there gets it",
     },
     {
-      name: "nobody has it",
+      name: "no node has it",
       problems: [problem("n1", "VlanUnsupported"), problem("n2"), problem("n3")],
       want: "no other node is known to have it",
     },

@@ -20,14 +20,14 @@ function configured(developerConfiguration: object): KubeVirt {
 }
 
 test.each([
-  { name: "without a word", kubevirt: undefined, want: [kvm, tun, vhostNet, sockets] },
+  { name: "by default", kubevirt: undefined, want: [kvm, tun, vhostNet, sockets] },
   {
     name: "under emulation",
     kubevirt: configured({ useEmulation: true }),
     want: [tun, vhostNet, sockets],
   },
   {
-    name: "with a dataplane in a pod",
+    name: "with a dataplane pod",
     kubevirt: configured({ featureGates: ["VhostUserDataplane"] }),
     want: [kvm, tun, vhostNet, sockets, all],
   },

@@ -30,17 +30,17 @@ function aNode(ready: Ready | undefined, taint?: string): KubeNode {
 }
 
 test.each([
-  { name: "one that is ready", node: aNode("True"), want: false },
-  { name: "one that says that it is not", node: aNode("False"), want: false },
-  { name: "one of which nothing is heard", node: aNode("Unknown"), want: true },
-  { name: "one that has never said anything", node: aNode(undefined), want: false },
+  { name: "a ready node", node: aNode("True"), want: false },
+  { name: "a node that reports not ready", node: aNode("False"), want: false },
+  { name: "a node with unknown status", node: aNode("Unknown"), want: true },
+  { name: "a node that has never reported", node: aNode(undefined), want: false },
   {
-    name: "one that is marked as unreachable",
+    name: "a node marked as unreachable",
     node: aNode("True", "node.kubernetes.io/unreachable"),
     want: true,
   },
   {
-    name: "one that is marked as not ready",
+    name: "a node marked as not ready",
     node: aNode("False", "node.kubernetes.io/not-ready"),
     want: false,
   },

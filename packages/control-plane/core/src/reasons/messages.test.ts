@@ -28,7 +28,7 @@ describe("advice for a VM without free ports", () => {
       says: "restart the VM without the annotation",
     },
     {
-      name: "a VM that has told nothing",
+      name: "a VM that has not reported anything",
       of: aVmi(),
       says: "0 of 0 PCIe ports of the VM are free",
     },
@@ -53,15 +53,15 @@ test("finds advice only for reasons that have some", () => {
 });
 
 test.each([
-  { name: "asked once", count: 1, isRefused: false, want: false },
+  { name: "sent one request", count: 1, isRefused: false, want: false },
   {
-    name: "asked twice: the first request may have been lost",
+    name: "sent two requests, of which the first may be lost,",
     count: 2,
     isRefused: false,
     want: false,
   },
-  { name: "asked three times", count: 3, isRefused: false, want: true },
-  { name: "asked once, which failed", count: 1, isRefused: true, want: true },
+  { name: "sent three requests", count: 3, isRefused: false, want: true },
+  { name: "sent one request, which failed,", count: 1, isRefused: true, want: true },
 ])("a guest that was $name has refused the unplug: $want", ({ count, isRefused, want }) => {
   expect(hasRefusedUnplug({ count, isRefused })).toBe(want);
 });

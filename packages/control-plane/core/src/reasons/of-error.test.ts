@@ -93,21 +93,21 @@ describe("an error of a network", () => {
 
   test.each([
     {
-      name: "whose configuration cannot be read",
+      name: "whose configuration is unreadable",
       error: new AppError("CNI_CONFIG_INVALID", { network: "ns/blue", reason: "no" }),
       reason: "NetworkInvalid",
       says: "; correct spec.config of NetworkAttachmentDefinition ns/blue; the attachment is",
       isFault: true,
     },
     {
-      name: "whose plugin the node does not have",
+      name: "whose plugin is missing on the node",
       error: new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" }),
       reason: "PluginMissing",
       says: "; correct the name in spec.config of NetworkAttachmentDefinition ns/blue, or have",
       isFault: true,
     },
     {
-      name: "whose IPAM plugin the node does not have",
+      name: "whose IPAM plugin is missing on the node",
       error: new AppError("CNI_PLUGIN_FAILED", {
         ...plugin,
         message: 'failed to find plugin "x" in path [/opt/cni/bin]',
@@ -117,7 +117,7 @@ describe("an error of a network", () => {
       isFault: true,
     },
     {
-      name: "whose range is used up, as host-local says it",
+      name: "whose range is exhausted, as host-local reports",
       error: new AppError("CNI_PLUGIN_FAILED", {
         ...plugin,
         message: "failed to allocate for range 0: no IP addresses available in range set: a-b",
@@ -127,7 +127,7 @@ describe("an error of a network", () => {
       isFault: true,
     },
     {
-      name: "whose range is used up, as whereabouts says it",
+      name: "whose range is exhausted, as whereabouts reports",
       error: new AppError("CNI_PLUGIN_FAILED", {
         ...plugin,
         message: "Could not allocate IP in range: ip: a / - b",
@@ -137,14 +137,14 @@ describe("an error of a network", () => {
       isFault: true,
     },
     {
-      name: "whose plugin fails otherwise",
+      name: "whose plugin fails for another reason",
       error: new AppError("CNI_PLUGIN_FAILED", { ...plugin, message: "no such device" }),
       reason: undefined,
       says: "no such device; the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition ns/blue",
       isFault: false,
     },
     {
-      name: "whose link the node does not have",
+      name: "whose link is missing on the node",
       error: new AppError("CNI_LINK_MISSING", { network: "ns/blue", link: "e", field: "master" }),
       reason: "NodeLinkUnfit",
       says: "which the node does not have; name another link in spec.config of NetworkAttachmentDefinition ns/blue",
@@ -169,7 +169,7 @@ describe("an error of a network", () => {
       isFault: true,
     },
     {
-      name: "that is not there",
+      name: "that does not exist",
       error: new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns/blue" }),
       reason: "NetworkNotFound",
       says: "ns/blue; create it, or name another one",

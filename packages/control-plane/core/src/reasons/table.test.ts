@@ -5,11 +5,15 @@ import { findEventType, findReasonOwner, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
   test.each([
-    { name: "warns of what people must see", reason: "GuestRefused", want: "Warning" },
-    { name: "is a normal one for what ends by itself", reason: "DomainBusy", want: "Normal" },
-    { name: "is none for a guest that was just asked", reason: "WaitingForGuest", want: undefined },
-    { name: "warns of what another version wrote", reason: "Unheard", want: "Warning" },
-    { name: "warns of words that objects have", reason: "constructor", want: "Warning" },
+    { name: "is Warning if a user must act", reason: "GuestRefused", want: "Warning" },
+    { name: "is Normal for a temporary reason", reason: "DomainBusy", want: "Normal" },
+    {
+      name: "is unset for a guest that was just requested to unplug",
+      reason: "WaitingForGuest",
+      want: undefined,
+    },
+    { name: "is Warning for an unknown reason", reason: "Unheard", want: "Warning" },
+    { name: "is Warning for a name of an object property", reason: "constructor", want: "Warning" },
   ])("$name", ({ reason, want }) => {
     expect(findEventType(reason)).toBe(want);
   });

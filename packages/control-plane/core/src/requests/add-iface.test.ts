@@ -116,14 +116,14 @@ describe("adding an interface", () => {
   });
 
   test.each([
-    { name: "the guest's own", vmi: aVmi(WITH_ABSENT), fields: {}, want: BLUE.macAddress },
+    { name: "the guest's MAC", vmi: aVmi(WITH_ABSENT), fields: {}, want: BLUE.macAddress },
     {
-      name: "the request's",
+      name: "the request's MAC",
       vmi: aVmi(WITH_ABSENT),
       fields: { macAddress: "02:00:00:00:00:08" },
       want: "02:00:00:00:00:08",
     },
-    { name: "a new one", vmi: aVmi(), fields: {}, want: "02:00:00:00:00:09" },
+    { name: "a new MAC", vmi: aVmi(), fields: {}, want: "02:00:00:00:00:09" },
   ])("sets $name as MAC", ({ vmi, fields, want }) => {
     const plan = planAddIface({
       target: { kind: "vm", vm: aVm(), vmi },
@@ -150,14 +150,14 @@ describe("adding an interface", () => {
 
   test.each([
     {
-      name: "refused by a VM with ports that runs",
+      name: "rejected by a running VM with ports",
       machine: "q35",
       status: PORTS,
       want: "refused",
     },
-    { name: "taken by a VM with slots", machine: "pc", status: PORTS, want: "patch" },
+    { name: "accepted by a VM with slots", machine: "pc", status: PORTS, want: "patch" },
     {
-      name: "taken before the start",
+      name: "accepted before the start",
       machine: "q35",
       status: { phase: "Scheduled" },
       want: "patch",
@@ -174,12 +174,12 @@ describe("adding an interface", () => {
 
   test.each<{ name: string; plan: () => NicPlan; want: readonly unknown[] }>([
     {
-      name: "to a VMI that does not run",
+      name: "a VMI that is not running",
       plan: () => add({ kind: "vmi", vmi: aVmi({}, { phase: "Scheduled" }) }),
       want: [409],
     },
     {
-      name: "to a VM that is being deleted",
+      name: "a VM that is being deleted",
       plan: () =>
         add({
           kind: "vm",
@@ -188,12 +188,12 @@ describe("adding an interface", () => {
       want: [409],
     },
     {
-      name: "a network that is not there",
+      name: "a missing network",
       plan: () => add({ kind: "vm", vm: aVm() }, {}, false),
       want: [422, "FieldValueNotFound networkAttachmentDefinitionName"],
     },
     {
-      name: "many things at once",
+      name: "several errors at once",
       plan: () =>
         add(
           { kind: "vm", vm: aVm() },
@@ -232,7 +232,7 @@ describe("adding an interface", () => {
       want: [409, "FieldValueDuplicate name"],
     },
     {
-      name: "another network under a name that is leaving the guest",
+      name: "a different network under a name that is being unplugged",
       plan: () =>
         add(
           { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
@@ -274,7 +274,7 @@ describe("adding an interface", () => {
       says: "no free PCIe port: 0 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     },
     {
-      name: "the last port is promised",
+      name: "the last port is reserved",
       target: { kind: "vm", vm: aVm(WITH_BLUE), vmi: aVmi(WITH_BLUE, PORTS) },
       request: RED,
       says: "no free PCIe port: 1 of 8 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up, 1 promised to interfaces that are being plugged",
@@ -286,25 +286,25 @@ describe("adding an interface", () => {
       says: "interface 'blue' is on network blue-nad; to swap its network, change it in the specification, or with patchbay set interface",
     },
     {
-      name: "the name is that of one that leaves",
+      name: "the name belongs to an iface that is being unplugged",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
       request: { networkAttachmentDefinitionName: "red" },
       says: "interface 'blue' is being unplugged from network blue-nad",
     },
     {
-      name: "the name is that of the pod network's",
+      name: "the name is the pod network's",
       target: { kind: "vm", vm: aVm() },
       request: { name: "default" },
       says: "interface 'default' is on network of the pod",
     },
     {
-      name: "fields are different",
+      name: "fields differ",
       target: { kind: "vm", vm: aVm(WITH_BLUE) },
       request: { fields: { macAddress: "02:00:00:00:00:09", model: "e1000", state: "down" } },
       says: "interface 'blue' already exists with another macAddress, model, state",
     },
     {
-      name: "fields of one that leaves are different, its state apart",
+      name: "fields other than the state differ from an iface that is being unplugged",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() },
       request: { fields: { model: "e1000", state: "down" } },
       says: "interface 'blue' already exists with another model",
@@ -327,7 +327,7 @@ describe("adding an interface", () => {
   });
 
   test.each([
-    { name: "is over", status: { phase: "Failed" } as const, deletionTimestamp: undefined },
+    { name: "has ended", status: { phase: "Failed" } as const, deletionTimestamp: undefined },
     { name: "is ending", status: { phase: "Running" } as const, deletionTimestamp: "x" },
   ])("to a VM whose VMI $name takes effect at its next start", ({ status, deletionTimestamp }) => {
     const { metadata, ...rest } = aVmi({}, status);

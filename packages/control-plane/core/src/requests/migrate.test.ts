@@ -17,16 +17,16 @@ function going(): VirtualMachineInstance {
 }
 
 test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number; words: string }>([
-  { name: "no guest", vmi: undefined, code: 409, words: "VM is not running" },
+  { name: "a missing guest", vmi: undefined, code: 409, words: "VM is not running" },
   {
-    name: "a guest that is not there yet",
+    name: "a guest that is not running yet",
     vmi: vmiThat("Scheduled", "True"),
     code: 409,
     words: "VM is not running",
   },
-  { name: "a guest that goes", vmi: going(), code: 409, words: "VM is not running" },
+  { name: "a guest that is being deleted", vmi: going(), code: 409, words: "VM is not running" },
   {
-    name: "a guest that cannot leave",
+    name: "a guest that cannot be migrated",
     vmi: vmiThat("Running", "False"),
     code: 400,
     words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet",

@@ -35,11 +35,11 @@ describe("removing an interface", () => {
 
   test.each<{ name: string; target: NicTarget }>([
     {
-      name: "what is marked already",
+      name: "an interface marked as absent",
       target: { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi(WITH_BLUE) },
     },
     {
-      name: "what was deleted from the VM and has not left the guest",
+      name: "an interface deleted from the VM and not yet unplugged",
       target: { kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) },
     },
   ])("does nothing for $name", ({ target }) => {
@@ -101,7 +101,7 @@ describe("removing an interface", () => {
       want: [422, "FieldValueInvalid name"],
     },
     {
-      name: "from a VMI that does not run",
+      name: "an interface of a VMI that is not running",
       plan: () => remove({ kind: "vmi", vmi: aVmi(WITH_BLUE, { phase: "Succeeded" }) }),
       want: [409],
     },

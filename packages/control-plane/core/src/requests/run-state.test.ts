@@ -114,7 +114,7 @@ describe("retains the form of running or runStrategy", () => {
   test.each([
     { name: "as running", spec: { running: false }, test: { path: "/spec/running", value: false } },
     {
-      name: "as a strategy",
+      name: "as runStrategy",
       spec: { runStrategy: "Halted" },
       test: { path: "/spec/runStrategy", value: "Halted" },
     },

@@ -24,49 +24,54 @@ describe("an iface plugged into a running VMI", () => {
 
   test.each([
     {
-      name: "has a binding that is built",
+      name: "may have a supported binding",
       before: withIfaces(),
       after: withIfaces(FINE),
       want: [],
     },
-    { name: "has no other", before: withIfaces(FINE), after: withIfaces(FINE, SRIOV), want: [1] },
     {
-      name: "has no other, as the first",
+      name: "cannot have an unsupported binding",
+      before: withIfaces(FINE),
+      after: withIfaces(FINE, SRIOV),
+      want: [1],
+    },
+    {
+      name: "cannot have an unsupported binding as the first iface",
       before: { domain: {} },
       after: withIfaces(SRIOV),
       want: [0],
     },
     {
-      name: "has no other, as the first of all devices",
+      name: "cannot have an unsupported binding as the first device",
       before: { domain: { devices: {} } },
       after: withIfaces(SRIOV),
       want: [0],
     },
     {
-      name: "was there and is not judged",
+      name: "is not checked if it existed before",
       before: withIfaces(SRIOV),
       after: withIfaces(FINE, SRIOV),
       want: [],
     },
     {
-      name: "is wanted again",
+      name: "cannot be requested again with an unsupported binding",
       before: withIfaces({ ...SRIOV, state: "absent" }),
       after: withIfaces(SRIOV),
       want: [0],
     },
     {
-      name: "is on its way out",
+      name: "is not checked while it is being unplugged",
       before: withIfaces(SRIOV),
       after: withIfaces({ ...SRIOV, state: "absent" }),
       want: [],
     },
     {
-      name: "comes absent",
+      name: "may be added as absent",
       before: withIfaces(),
       after: withIfaces({ ...SRIOV, state: "absent" }),
       want: [],
     },
-    { name: "is none", before: withIfaces(SRIOV), after: { domain: {} }, want: [] },
+    { name: "may be missing", before: withIfaces(SRIOV), after: { domain: {} }, want: [] },
   ])("$name", ({ before, after, want }) => {
     expect(pluggedBindingCauses({ before, after, base: "spec" }, {})).toEqual(want.map(refused));
   });
@@ -83,32 +88,37 @@ function spec(network: Network, iface: Iface): VmiSpec {
 
 test.each<{ name: string; from: VmiSpec; to: VmiSpec; want: number }>([
   {
-    name: "of a bridge is swapped",
+    name: "with a bridge binding may change",
     from: spec(on("blue"), BRIDGE),
     to: spec(on("red"), BRIDGE),
     want: 0,
   },
-  { name: "of a tap does not", from: spec(on("blue"), TAP), to: spec(on("red"), TAP), want: 1 },
   {
-    name: "does not become the pod's",
+    name: "with a tap binding may not change",
+    from: spec(on("blue"), TAP),
+    to: spec(on("red"), TAP),
+    want: 1,
+  },
+  {
+    name: "may not become the pod network",
     from: spec(on("blue"), BRIDGE),
     to: spec({ name: "a", pod: {} }, BRIDGE),
     want: 1,
   },
   {
-    name: "does not become a default one",
+    name: "may not become a default network",
     from: spec(on("blue"), BRIDGE),
     to: spec({ name: "a", multus: { networkName: "blue", default: true } }, BRIDGE),
     want: 1,
   },
-  { name: "that is the same", from: spec(on("blue"), TAP), to: spec(on("blue"), TAP), want: 0 },
+  { name: "may stay the same", from: spec(on("blue"), TAP), to: spec(on("blue"), TAP), want: 0 },
   {
-    name: "of a NIC that leaves is not judged",
+    name: "is not checked while the NIC is being unplugged",
     from: spec(on("blue"), { ...TAP, state: "absent" }),
     to: spec(on("red"), TAP),
     want: 0,
   },
-  { name: "that is new", from: { domain: {} }, to: spec(on("red"), TAP), want: 0 },
+  { name: "is not checked for a new NIC", from: { domain: {} }, to: spec(on("red"), TAP), want: 0 },
 ])("the network of a running NIC $name", ({ from, to, want }) => {
   const causes = fixedNetworkCauses({ before: from, after: to, base: "spec" }, BINDINGS);
   expect(causes.map(({ field }) => field)).toEqual(Array(want).fill("spec.networks[0]"));

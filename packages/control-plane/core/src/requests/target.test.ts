@@ -14,16 +14,20 @@ const ready = {
 test.each<{ name: string; status: VmiStatus; want: string | undefined }>([
   { name: "runs", status: { phase: "Running" }, want: undefined },
   {
-    name: "does not run yet",
+    name: "is not running yet",
     status: { phase: "Scheduled", conditions: [ready] },
     want: "VMI is not running",
   },
   {
-    name: "is on a node that does not answer",
+    name: "is on an unresponsive node",
     status: { phase: "Unknown", conditions: [ready] },
     want: "VMI is not running: node node1 does not answer",
   },
-  { name: "is unknown for no reason", status: { phase: "Unknown" }, want: "VMI is not running" },
+  {
+    name: "is in an unknown state without a reason",
+    status: { phase: "Unknown" },
+    want: "VMI is not running",
+  },
 ])("a VMI that $name", ({ status, want }) => {
   expect(targetProblem({ kind: "vmi", vmi: aVmi({ status }) })?.message).toBe(want);
 });

@@ -12,12 +12,12 @@ function printed(config: object): readonly string[] {
 
 test.each([
   {
-    name: "host-local's one subnet",
+    name: "host-local's single subnet",
     config: { ipam: { type: "host-local", subnet: "10.1.0.0/16", gateway: "192.0.2.1" } },
     want: ["10.1.0.0/16"],
   },
   {
-    name: "host-local's ranges, but for routes",
+    name: "host-local's ranges, but not its routes",
     config: {
       ipam: {
         ranges: [[{ subnet: "10.1.0.0/16" }], [{ subnet: "fd77::/64" }]],
@@ -47,13 +47,17 @@ test.each([
     want: ["10.4.0.0/16", "fd79::/64"],
   },
   {
-    name: "what a plugin of a list says",
+    name: "the addresses of a plugin in a list",
     config: { plugins: [{ type: "bridge", ipam: { subnet: "10.5.0.0/16" } }, { type: "tuning" }] },
     want: ["10.5.0.0/16"],
   },
-  { name: "nothing of what a server gives", config: { ipam: { type: "dhcp" } }, want: [] },
-  { name: "nothing that is no network", config: { ipam: { subnet: "all of them" } }, want: [] },
-  { name: "nothing of other forms", config: { ipam: 7, plugins: [7], subnets: {} }, want: [] },
+  { name: "no addresses that a server assigns", config: { ipam: { type: "dhcp" } }, want: [] },
+  { name: "no invalid networks", config: { ipam: { subnet: "all of them" } }, want: [] },
+  {
+    name: "no addresses of the wrong type",
+    config: { ipam: 7, plugins: [7], subnets: {} },
+    want: [],
+  },
 ])("a definition names $name", ({ config, want }) => {
   expect([...printed(config)].sort()).toEqual([...want].sort());
 });

@@ -236,14 +236,14 @@ test.each(["127.0.0.1", "169.254.169.254", "224.0.0.1", "fe80::1", "::1", "ff02:
 );
 
 test.each([
-  { name: "nothing was reported yet", iface: {}, want: ["10.77.1.5", "10.77.1.6"] },
+  { name: "no report yet", iface: {}, want: ["10.77.1.5", "10.77.1.6"] },
   {
-    name: "DHCP gives the first one only",
+    name: "only the first address, which DHCP assigns",
     iface: { ipAddresses: ["10.77.1.5"], addressInfo: { source: "pod" as const, since: "" } },
     want: ["10.77.1.5"],
   },
   {
-    name: "the guest has the second one, and one that CNI did not give",
+    name: "the second address, and an address outside CNI's",
     iface: {
       ipAddresses: ["10.77.1.6", "10.77.1.66"],
       addressInfo: { source: "guest-agent" as const, since: "" },
@@ -251,7 +251,7 @@ test.each([
     want: ["10.77.1.6"],
   },
   {
-    name: "the guest has none",
+    name: "no addresses in the guest",
     iface: { addressInfo: { source: "guest-agent" as const, since: "" } },
     want: [],
   },
@@ -276,10 +276,19 @@ describe("the inputs of slices", () => {
   });
 
   test.each([
-    { name: "an address", now: aServedVmi("vm1", ["10.77.1.6"]) },
-    { name: "a link", now: aServedVmi("vm1", ["10.77.1.5"], { iface: { linkState: "down" } }) },
-    { name: "an end", now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }) },
-    { name: "a label", now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }) },
+    { name: "a changed address", now: aServedVmi("vm1", ["10.77.1.6"]) },
+    {
+      name: "a changed link",
+      now: aServedVmi("vm1", ["10.77.1.5"], { iface: { linkState: "down" } }),
+    },
+    {
+      name: "an ended guest",
+      now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }),
+    },
+    {
+      name: "a changed label",
+      now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }),
+    },
   ])("change with $name", ({ now }) => {
     expect(listServiceInputs(now)).not.toEqual(listServiceInputs(before));
   });

@@ -17,8 +17,8 @@ function without(annotation: string): Service {
 
 describe("a Service requests", () => {
   test.each([
-    { name: "a network of its own namespace", network: "blue", want: "default/blue" },
-    { name: "one of another", network: " net-1/blue.a ", want: "net-1/blue.a" },
+    { name: "a network in its own namespace", network: "blue", want: "default/blue" },
+    { name: "a network in a different namespace", network: " net-1/blue.a ", want: "net-1/blue.a" },
   ])("$name", ({ network, want }) => {
     expect(requestedNetworks(aNetworkService({}, { [NETWORK]: network }))).toEqual([want]);
   });
@@ -26,7 +26,7 @@ describe("a Service requests", () => {
   test.each([
     { name: "one label", selector: "app=web", want: [["app", "web"]] },
     {
-      name: "several, one without value",
+      name: "several labels, one without value",
       selector: "vm.kubevirt.io/name=vm-1, tier=",
       want: [
         ["vm.kubevirt.io/name", "vm-1"],
@@ -42,7 +42,7 @@ describe("a Service requests", () => {
 
   test.each([
     { name: "no network", service: without(NETWORK) },
-    { name: "a network alone", service: without(SELECTOR) },
+    { name: "only a network", service: without(SELECTOR) },
   ])("nothing that names $name", ({ service }) => {
     expect(parseServiceRequest(service)).toEqual({ kind: "none" });
     expect(trimService(service)).toMatchObject({ metadata: { name: "web" }, spec: {} });
@@ -86,8 +86,8 @@ describe("rejects an invalid request:", () => {
   });
 
   test.each([
-    { name: "a selector of pods", spec: { selector: { app: "web" } } },
-    { name: "a name outside", spec: { type: "ExternalName" } },
+    { name: "a pod selector", spec: { selector: { app: "web" } } },
+    { name: "a name outside the namespace", spec: { type: "ExternalName" } },
   ])("$name", ({ spec }) => {
     expect(parseServiceRequest(aNetworkService(spec))).toMatchObject({ kind: "refused" });
   });

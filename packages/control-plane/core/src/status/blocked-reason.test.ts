@@ -46,20 +46,20 @@ describe("unplug requests of a previous process", () => {
   const reported = { phase: "Detaching", attempts: 4 };
 
   test.each([
-    { name: "a wait", hotplug: { ...reported, reason: "WaitingForGuest" }, want: 4 },
-    { name: "a refusal", hotplug: { ...reported, reason: "GuestRefused" }, want: 4 },
+    { name: "a pending request", hotplug: { ...reported, reason: "WaitingForGuest" }, want: 4 },
+    { name: "a guest's refusal", hotplug: { ...reported, reason: "GuestRefused" }, want: 4 },
     {
-      name: "a tap made anew",
+      name: "a recreated tap",
       hotplug: { phase: "Attaching", attempts: 2, reason: "TapReplaced" },
       want: 2,
     },
     {
-      name: "a tap made anew in another phase",
+      name: "a recreated tap in a different phase",
       hotplug: { ...reported, reason: "TapReplaced" },
       want: 0,
     },
     {
-      name: "a wait that was not counted",
+      name: "a pending request without a count",
       hotplug: { phase: "Detaching", reason: "WaitingForGuest" },
       want: 0,
     },
@@ -156,7 +156,7 @@ describe("the blocked reason of a VMI", () => {
       attempts: 1,
     },
     {
-      name: "is counted anew of another reason, which the error has",
+      name: "restarts its count for a different reason from the error",
       error: new AppError("LIBVIRT_TIMED_OUT", {}),
       of: vmi,
       reason: "LibvirtTimedOut",
@@ -182,9 +182,9 @@ describe("the number of attempts", () => {
   const reported = { name: "one", hotplug: { type: "Unplug", phase: "Detaching", attempts: 4 } };
 
   test.each([
-    { name: "go on in the same phase", step: "detachDevice", want: 5 },
-    { name: "begin anew in the next", step: "unwireTap", want: 1 },
-    { name: "begin anew in the one before", step: "attachDevice", want: 1 },
+    { name: "continues in the same phase", step: "detachDevice", want: 5 },
+    { name: "restarts in the next phase", step: "unwireTap", want: 1 },
+    { name: "restarts in the previous phase", step: "attachDevice", want: 1 },
   ] as const)("$name", ({ step, want }) => {
     const error = new AppError("LIBVIRT_REFUSED", {});
     // Literals of the row are members of the unions.

@@ -8,24 +8,24 @@ const FALSE = { type: "Ready", status: "False", reason: "Why", message: "so" } a
 
 describe("the time of a condition", () => {
   test.each<{ name: string; stored: Conditions | undefined; time: string }>([
-    { name: "is now where there was none", stored: undefined, time: NOW },
+    { name: "is now without an earlier condition", stored: undefined, time: NOW },
     {
-      name: "is now where there was another",
+      name: "is now beside a different condition",
       stored: [{ type: "Synchronized", status: "False", lastTransitionTime: EARLIER }],
       time: NOW,
     },
     {
-      name: "is now when the status is another",
+      name: "is now for a changed status",
       stored: [{ type: "Ready", status: "True", lastTransitionTime: EARLIER }],
       time: NOW,
     },
     {
-      name: "stays while the status is the same, whatever the words",
+      name: "stays for the same status, regardless of the message",
       stored: [{ type: "Ready", status: "False", reason: "Other", lastTransitionTime: EARLIER }],
       time: EARLIER,
     },
     {
-      name: "is now where somebody left it out",
+      name: "is now if the earlier time is missing",
       stored: [{ type: "Ready", status: "False" }],
       time: NOW,
     },

@@ -26,28 +26,28 @@ const DEPLOYED = kubevirt({ phase: "Deployed" });
 describe("the installation", () => {
   test.each([
     {
-      name: "that answers is deployed",
+      name: "that responds is deployed",
       kubevirt: kubevirt(),
       apiService: apiService("True"),
       want: ["Deployed", "Available True", "Progressing False", "Degraded False", "Created True"],
       says: "virt-api answers",
     },
     {
-      name: "that never answered is on its way",
+      name: "that never responded is being deployed",
       kubevirt: kubevirt(),
       apiService: apiService("False", "no endpoints"),
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created True"],
       says: "virt-api does not answer: no endpoints",
     },
     {
-      name: "that answered before is degraded",
+      name: "that responded before is degraded",
       kubevirt: DEPLOYED,
       apiService: apiService("False", "refused"),
       want: ["Deployed", "Available False", "Progressing False", "Degraded True", "Created True"],
       says: "virt-api does not answer: refused",
     },
     {
-      name: "without virt-api is on its way",
+      name: "without virt-api is being deployed",
       kubevirt: kubevirt(),
       apiService: undefined,
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created False"],

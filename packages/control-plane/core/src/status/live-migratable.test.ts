@@ -53,7 +53,7 @@ function several(...reported: readonly [string, string][]): string {
 }
 
 test.each<Row>([
-  { name: "nothing but a NAT", iface: NAT },
+  { name: "only masquerade", iface: NAT },
   { name: "no pod network" },
   {
     name: "a bridge on the pod network",
@@ -61,46 +61,46 @@ test.each<Row>([
     why: [IFACES, NO_NAT],
   },
   {
-    name: "a bridge on the pod network of which somebody says that it may",
+    name: "a bridge on the pod network with permission to migrate",
     iface: { name: "default", bridge: {} },
     annotations: { [ALLOWED]: "" },
   },
   {
-    name: "a plugin on the pod network that goes along",
+    name: "a plugin on the pod network that supports migration",
     iface: { name: "default", binding: { name: "goes" } },
   },
   {
-    name: "a plugin on the pod network that does not",
+    name: "a plugin on the pod network that does not support migration",
     iface: { name: "default", binding: { name: "still" } },
     annotations: { [ALLOWED]: "" },
     why: [IFACES, NO_NAT],
   },
   {
-    name: "a plugin that nobody has registered",
+    name: "an unregistered plugin",
     iface: { name: "default", binding: { name: "toString" } },
     why: [IFACES, NO_NAT],
   },
   {
-    name: "a bridge elsewhere",
+    name: "a bridge on a secondary network",
     second: { name: "two", bridge: {} },
   },
   {
-    name: "a plugin elsewhere that goes along",
+    name: "a plugin on a secondary network that supports migration",
     second: { name: "two", binding: { name: "goes" } },
   },
   {
-    name: "a plugin elsewhere that does not",
+    name: "a plugin on a secondary network that does not support migration",
     second: { name: "two", binding: { name: "still" } },
     why: [IFACES, NO_PLUGIN],
   },
   {
-    name: "a claim for one node",
+    name: "a claim with access from one node",
     volume: CLAIM,
     modes: ["ReadWriteOnce"],
     why: [DISKS, NOT_SHARED],
   },
   {
-    name: "all of these at once",
+    name: "all these blockers at once",
     volume: CLAIM,
     modes: ["ReadWriteOnce"],
     iface: { name: "default", bridge: {} },
@@ -108,7 +108,7 @@ test.each<Row>([
     why: [IFACES, several([IFACES, NO_NAT], [IFACES, NO_PLUGIN], [DISKS, NOT_SHARED])],
   },
   {
-    name: "a claim that is not seen",
+    name: "a claim that is not observed",
     volume: CLAIM,
     why: [DISKS, NOT_SHARED],
   },
@@ -124,7 +124,7 @@ test.each<Row>([
     modes: ["ReadOnlyMany"],
   },
   {
-    name: "a file of the node",
+    name: "a file on the node",
     volume: { hostDisk: { path: "/disks/a", type: "Disk" } },
     why: [DISKS, "cannot migrate VMI with non-shared HostDisk"],
   },

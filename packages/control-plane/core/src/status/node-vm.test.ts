@@ -111,12 +111,12 @@ describe("a paused guest", () => {
 
   test.each([
     {
-      name: "was paused by somebody",
+      name: "is paused by a user",
       domain: aDomain({ isPaused: true }),
       want: [{ ...paused, reason: "PausedByUser", message: "VMI was paused by user" }],
     },
     {
-      name: "has a disk that fails",
+      name: "is paused by a disk error",
       domain: aDomain({ isPaused: true, hasDiskError: true }),
       want: [
         {
@@ -126,9 +126,9 @@ describe("a paused guest", () => {
         },
       ],
     },
-    { name: "does not, when it runs", domain: aDomain(), want: [] },
+    { name: "has no Paused condition while it runs", domain: aDomain(), want: [] },
     {
-      name: "does not, when it has ended",
+      name: "has no Paused condition after its end",
       domain: aDomain({ isPaused: true, running: false }),
       want: [],
     },
@@ -148,36 +148,36 @@ describe("the guest's agent", () => {
 
   test.each([
     {
-      name: "that has come is told behind what others say",
+      name: "that has connected is listed after other conditions",
       stored: [READY],
       given: { domain: connected },
       want: [READY, { ...REPORTED, lastTransitionTime: NOW }],
     },
     {
-      name: "that is there is told as it was",
+      name: "that is connected is retained unchanged",
       stored: [REPORTED, READY],
       given: { domain: connected },
       want: [READY, REPORTED],
     },
     {
-      name: "that is away for a moment is there",
+      name: "that is disconnected briefly is still connected",
       stored: [READY, REPORTED],
       given: {},
       want: [READY, REPORTED],
     },
     {
-      name: "that is silent is not there",
+      name: "that does not respond is not connected",
       stored: [READY, REPORTED],
       given: { silentSince: NOW },
       want: [READY],
     },
     {
-      name: "of a guest that has ended is not there",
+      name: "of an ended guest is not connected",
       stored: [READY, REPORTED],
       given: { domain: aDomain({ running: false }) },
       want: [READY],
     },
-    { name: "that never came is not there", stored: [READY], given: {}, want: [READY] },
+    { name: "that never connected is not connected", stored: [READY], given: {}, want: [READY] },
   ])("$name", ({ stored, given: input, want }) => {
     const vmi = aVmi({ status: { conditions: stored } });
     const status = buildNodeVmStatus(facts({ vmi, ...input }), { blockedReasons: {}, now: NOW });
@@ -300,24 +300,24 @@ describe("while libvirt does not respond", () => {
     { name: "bridge and tap are awaited", given: ["Wiring"], phase: "Wiring", why: held },
     { name: "a device is awaited", given: ["Attaching"], phase: "Attaching", why: held },
     {
-      name: "a device is let go",
+      name: "a device is being detached",
       given: ["Detaching", device, "absent"],
       phase: "Detaching",
       why: held,
     },
     {
-      name: "bridge and tap are taken away",
+      name: "bridge and tap are being deleted",
       given: ["Unwiring", {}, "absent"],
       phase: "Unwiring",
       why: held,
     },
     {
-      name: "the pod lets go",
+      name: "the attachment is being removed",
       given: ["PodDetaching", {}, "absent"],
       phase: "PodDetaching",
       why: {},
     },
-    { name: "a NIC stays as it was", given: ["Ready", device], phase: "Ready", why: {} },
+    { name: "a NIC retains its phase", given: ["Ready", device], phase: "Ready", why: {} },
   ] as const)("$name: $phase", ({ given: input, phase, why }) => {
     const [reported, more, state] = input;
     const status = statusOf(reported, more, state);

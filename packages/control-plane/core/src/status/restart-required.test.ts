@@ -54,14 +54,14 @@ const ROWS: readonly Row[] = [
     kubevirt: false,
   },
   {
-    name: "a bridge NIC added",
+    name: "an added bridge NIC",
     running: specOf([]),
     wanted: specOf([nic("new")]),
     fields: [],
     kubevirt: false,
   },
   {
-    name: "a NIC added whose binding is not built",
+    name: "an added NIC with an unsupported binding",
     running: specOf([]),
     wanted: specOf([{ iface: PLUGIN, network: nic("plug").network }]),
     fields: [`${IFACES}[0]`],
@@ -69,14 +69,14 @@ const ROWS: readonly Row[] = [
     why: "KubeVirt leaves it pending and says nothing",
   },
   {
-    name: "state absent -> down not requiring",
+    name: "not the state absent changed to down",
     running: specOf([nic("one", { state: "down" })]),
     wanted: specOf([nic("one", { state: "absent" })]),
     fields: [],
     kubevirt: false,
   },
   {
-    name: "network source multus to pod",
+    name: "a multus network changed to the pod network",
     running: specOf([SWAPPED]),
     wanted: specOf([POD]),
     fields: [`${NETWORKS}[0].multus`, `${NETWORKS}[0].pod`],
@@ -91,7 +91,7 @@ const ROWS: readonly Row[] = [
     why: "removing the entries is an unplug here",
   },
   {
-    name: "the pod network added to a VM without one",
+    name: "the pod network added to a VM without it",
     running: specOf([nic("one")]),
     wanted: specOf([nic("one"), POD]),
     fields: [`${IFACES}[1]`, `${NETWORKS}[1]`],
@@ -104,7 +104,7 @@ const ROWS: readonly Row[] = [
     fields: [IFACES, NETWORKS],
   },
   {
-    name: "a MAC changed",
+    name: "a changed MAC",
     running: specOf([nic("one", { macAddress: "02:00:00:00:00:01" })]),
     wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02", state: "down" })]),
     fields: [`${IFACES}[0].macAddress`],
@@ -116,7 +116,7 @@ const ROWS: readonly Row[] = [
     fields: [],
   })),
   {
-    name: "not a field that is stored without effect",
+    name: "not a stored field without effect",
     running: specOf([nic("one")], { memory: { guest: "1Gi" } }),
     wanted: specOf([nic("one", { tag: "wan" })], {
       memory: { guest: "1Gi", reservedOverhead: { addedOverhead: "1Mi" } },
@@ -124,25 +124,25 @@ const ROWS: readonly Row[] = [
     fields: [],
   },
   {
-    name: "not a field without effect that is removed, but what changes beside it",
+    name: "not the removal of a field without effect, but changes beside it",
     running: specOf([nic("one", { tag: "wan", model: "e1000" })]),
     wanted: specOf([nic("one", { model: "virtio" })]),
     fields: [`${IFACES}[0].model`],
   },
   {
-    name: "not a network that the NIC is swapped to, nor what it asks of it",
+    name: "not a network that the NIC can be swapped to, nor its network settings",
     running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),
     wanted: specOf([nic("one", { ips: ["10.0.1.1/24"], cniArgs: { a: "b" } }, "red")]),
     fields: [],
   },
   {
-    name: "what else changes of a NIC that is swapped",
+    name: "other changes of a swapped NIC",
     running: specOf([nic("one", { macAddress: "02:00:00:00:00:01" })]),
     wanted: specOf([nic("one", { macAddress: "02:00:00:00:00:02" }, "red")]),
     fields: [`${IFACES}[0].macAddress`],
   },
   {
-    name: "what a NIC asks of a network on which it stays",
+    name: "changed network settings on the same network",
     running: specOf([nic("one", { ips: ["10.0.0.1/24"] })]),
     wanted: specOf([nic("one", { ips: ["10.0.0.2/24"] })]),
     fields: [`${IFACES}[0].ips`],
@@ -154,13 +154,13 @@ const ROWS: readonly Row[] = [
     fields: [`${IFACES}[0].sriov`, `${NETWORKS}[0].multus.networkName`],
   },
   {
-    name: "a network changed while the NIC leaves, which is plugged anew then",
+    name: "a network changed during an unplug, on which the NIC is plugged afterwards",
     running: specOf([nic("one", { state: "absent" })]),
     wanted: specOf([nic("one", {}, "red")]),
     fields: [],
   },
   {
-    name: "leaves far down, those of both sides",
+    name: "deeply nested fields of both specifications",
     running: specOf([], { memory: { guest: "128Mi" }, cpu: { cores: 1 } }),
     wanted: specOf([], { memory: { guest: "256Mi" }, cpu: { cores: 1, sockets: 2 } }),
     fields: ["spec.template.spec.domain.cpu.sockets", "spec.template.spec.domain.memory.guest"],

@@ -95,20 +95,20 @@ function outcome({ vm: wanted, vmi: running }: Case, kubevirt: KubeVirt | undefi
 /** What is edited, and what of it waits under Stage. */
 const EDITS: readonly (Case & { readonly name: string; readonly waits: readonly string[] })[] = [
   {
-    name: "a NIC more",
+    name: "an added NIC",
     vm: [DEFAULT, BLUE],
     vmi: [DEFAULT],
     waits: [`${IFACES}[1]`, `${NETWORKS}[1]`],
   },
   {
-    name: "two NICs more, one less",
+    name: "two added NICs and a removed NIC",
     vm: [RED, BLUE],
     vmi: [{ ...RED, name: "old" }],
     waits: [IFACES, `${IFACES}[0]`, `${IFACES}[1]`, NETWORKS, `${NETWORKS}[0]`, `${NETWORKS}[1]`],
   },
-  { name: "a NIC less", vm: [DEFAULT], vmi: [DEFAULT, BLUE], waits: [IFACES, NETWORKS] },
+  { name: "a removed NIC", vm: [DEFAULT], vmi: [DEFAULT, BLUE], waits: [IFACES, NETWORKS] },
   {
-    name: "a NIC that is marked absent",
+    name: "a NIC marked absent",
     vm: [DEFAULT, { ...BLUE, state: "absent" }],
     vmi: [DEFAULT, BLUE],
     waits: [`${IFACES}[1].state`],
@@ -133,28 +133,28 @@ describe("with rollout strategy Stage", () => {
   });
 
   test.each<Case & { readonly name: string; readonly waits: readonly string[] }>([
-    { name: "nothing is edited", vm: [DEFAULT, BLUE], vmi: [DEFAULT, BLUE], waits: [] },
-    { name: "only the order is another", vm: [BLUE, DEFAULT], vmi: [DEFAULT, BLUE], waits: [] },
+    { name: "no edits", vm: [DEFAULT, BLUE], vmi: [DEFAULT, BLUE], waits: [] },
+    { name: "only a different order", vm: [BLUE, DEFAULT], vmi: [DEFAULT, BLUE], waits: [] },
     {
-      name: "the model is another",
+      name: "a different model",
       vm: [{ ...BLUE, model: "e1000e" }],
       vmi: [BLUE],
       waits: [`${IFACES}[0].model`],
     },
     {
-      name: "the pod network is new",
+      name: "a new pod network",
       vm: [DEFAULT, BLUE],
       vmi: [BLUE],
       waits: [`${IFACES}[0]`, `${NETWORKS}[0]`],
     },
     {
-      name: "an unplug that had begun goes on",
+      name: "an unplug in progress continues",
       vm: [DEFAULT],
       vmi: [DEFAULT, { ...BLUE, state: "absent" }],
       waits: [],
     },
     {
-      name: "and its NIC is wanted again",
+      name: "an unplug in progress whose NIC is requested again",
       vm: [BLUE],
       vmi: [{ ...BLUE, state: "absent" }],
       waits: [`${IFACES}[0]`, `${NETWORKS}[0]`],
@@ -181,14 +181,14 @@ describe("with rollout strategy Stage", () => {
 
 describe.each([
   { name: "nothing is configured", kubevirt: undefined },
-  { name: "nothing is said", kubevirt: configured(undefined) },
-  { name: "it is LiveUpdate", kubevirt: configured({ vmRolloutStrategy: "LiveUpdate" }) },
+  { name: "the strategy is unset", kubevirt: configured(undefined) },
+  { name: "the strategy is LiveUpdate", kubevirt: configured({ vmRolloutStrategy: "LiveUpdate" }) },
   {
     name: "HotplugNICs is listed",
     kubevirt: configured({ developerConfiguration: { featureGates: ["HotplugNICs"] } }),
   },
   {
-    name: "other gates alone are listed",
+    name: "only other feature gates are listed",
     kubevirt: configured({ developerConfiguration: { featureGates: ["HostDisk"] } }),
   },
 ])("if $name", ({ kubevirt }) => {

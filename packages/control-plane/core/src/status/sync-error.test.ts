@@ -52,12 +52,12 @@ describe("a VMI is blocked", () => {
     { name: "by nothing", given: {}, want: undefined },
     { name: "by nothing while it has no pod", given: { pod: undefined }, want: undefined },
     {
-      name: "by a refused step",
+      name: "by a rejected step",
       given: { failures: [REFUSED], vmi: hindered },
       want: { reason: "FailedCreate", message: "no room" },
     },
     {
-      name: "by what its node tells",
+      name: "by its node's report",
       given: { vmi: hindered, pod: podWith({ conditions: [UNSCHEDULABLE] }) },
       want: { reason: "GuestNotStarted", message: "no kernel" },
     },
@@ -67,7 +67,7 @@ describe("a VMI is blocked", () => {
       want: { reason: "Unschedulable", message: "no node" },
     },
     {
-      name: "by the scheduler without words",
+      name: "by the scheduler without a message",
       given: {
         pod: podWith({
           conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }],
@@ -76,24 +76,24 @@ describe("a VMI is blocked", () => {
       want: { reason: "Unschedulable", message: "" },
     },
     {
-      name: "by no scheduler that has not looked yet",
+      name: "not before the scheduler has tried",
       given: {
         pod: podWith({ conditions: [{ ...UNSCHEDULABLE, reason: "SchedulerError" }] }),
       },
       want: undefined,
     },
     {
-      name: "by no scheduler that has found a node",
+      name: "not after the scheduler has found a node",
       given: { pod: podWith({ conditions: [{ ...UNSCHEDULABLE, status: "True" }] }) },
       want: undefined,
     },
     {
-      name: "by an image that is not to be had",
+      name: "by an image that cannot be pulled",
       given: { pod: podThatWaits("ErrImagePull", "no such image") },
       want: { reason: "ErrImagePull", message: "no such image" },
     },
     {
-      name: "by no container that is being made",
+      name: "not by a container that is being created",
       given: { pod: podThatWaits("ContainerCreating") },
       want: undefined,
     },
@@ -185,7 +185,7 @@ describe("a container that copies disks", () => {
 
   test.each([
     {
-      name: "refuses an image in its own words",
+      name: "rejects an image with its own message",
       pod: podIn("prepare-disks", ended("prepare-disks: disk root: is a vmdk; convert it\n")),
       want: {
         reason: "DiskNotPrepared",
@@ -241,12 +241,12 @@ describe("a container that copies the kernel", () => {
 
   test.each([
     {
-      name: "holds nothing up while it runs",
+      name: "does not block while it runs",
       pod: podIn(DONE, { running: {} }),
       want: undefined,
     },
     {
-      name: "has no image of the user's",
+      name: "cannot pull the user's image",
       pod: podIn(DONE, waitingFor("ErrImagePull", "not found")),
       want: {
         reason: "ErrImagePull",
@@ -254,24 +254,24 @@ describe("a container that copies the kernel", () => {
       },
     },
     {
-      name: "has no image of ours",
+      name: "cannot pull Patchbay's image",
       pod: podIn(waitingFor("ErrImageNeverPull", "not there"), LATER),
       want: { reason: "ErrImageNeverPull", message: "launcher image launcher: not there" },
     },
     {
-      name: "finds no file, and says so in lines",
+      name: "finds no file, and reports that in several lines",
       pod: podIn(DONE, failed({ message: " /vmlinuz: not there\n /initrd: not there\n" })),
       want: notCopied(
         "image guest of firmware.kernelBoot.container: /vmlinuz: not there; /initrd: not there",
       ),
     },
     {
-      name: "is ended without words",
+      name: "ends without a message",
       pod: podIn(DONE, failed({ exitCode: 137, reason: "OOMKilled" })),
       want: notCopied("image guest of firmware.kernelBoot.container: OOMKilled, exit code 137"),
     },
     {
-      name: "is ended without any reason",
+      name: "ends without any reason",
       pod: podIn({ terminated: { exitCode: 2 } }, LATER),
       want: notCopied("launcher image launcher: Error, exit code 2"),
     },
@@ -327,40 +327,40 @@ describe("a VM is blocked", () => {
       want: { reason: "UnsupportedSpec", message: expect.stringContaining("spec.a") as string },
     },
     {
-      name: "by a VMI of its name",
+      name: "by an unrelated VMI with its name",
       given: { hasNameConflict: true, failures: [REFUSED], vmi },
       want: nameTaken,
     },
     {
-      name: "by a refused step",
+      name: "by a rejected step",
       given: { failures: [REFUSED], vmi },
       want: { reason: "FailedCreate", message: "no room" },
     },
     {
-      name: "by what holds up its VMI",
+      name: "by its VMI's sync error",
       given: { vmi },
       want: { reason: "GuestNotStarted", message: "no kernel" },
     },
-    { name: "by no VMI that says nothing", given: { vmi: aVmi() }, want: undefined },
+    { name: "not by a VMI without a sync error", given: { vmi: aVmi() }, want: undefined },
     {
-      name: "between two starts by what the last one lacked",
+      name: "between two starts by the previous start's error",
       given: { vm: between("KernelNotCopied") },
       want: { reason: "KernelNotCopied", message: "no kernel" },
     },
     {
-      name: "between two starts by nothing else",
+      name: "not by other errors between two starts",
       given: { vm: between("GuestNotStarted") },
       want: undefined,
     },
     {
-      name: "no longer when it is to start no more",
+      name: "not after it is stopped",
       given: {
         vm: { ...vm, status: { conditions: [{ ...reported, reason: "KernelNotCopied" }] } },
       },
       want: undefined,
     },
     {
-      name: "no longer when it starts again",
+      name: "not after it starts again",
       given: { vm: between("KernelNotCopied"), vmi: aVmi() },
       want: undefined,
     },
@@ -389,11 +389,21 @@ describe("a sync error as a condition", () => {
   });
 
   test.each([
-    { name: "that comes is news", before: undefined, now: one, want: one },
-    { name: "that stays is none", before: one, now: one, want: undefined },
-    { name: "that goes is none", before: one, now: undefined, want: undefined },
-    { name: "of another reason is news", before: { ...one, reason: "Two" }, now: one, want: one },
-    { name: "in other words is news", before: { ...one, message: "b" }, now: one, want: one },
+    { name: "is reported when it appears", before: undefined, now: one, want: one },
+    { name: "is not reported while it stays", before: one, now: one, want: undefined },
+    { name: "is not reported when it disappears", before: one, now: undefined, want: undefined },
+    {
+      name: "is reported with a different reason",
+      before: { ...one, reason: "Two" },
+      now: one,
+      want: one,
+    },
+    {
+      name: "is reported with a different message",
+      before: { ...one, message: "b" },
+      now: one,
+      want: one,
+    },
   ])("$name", ({ before, now, want }) => {
     expect(newSyncError(synchronizedCondition(before), synchronizedCondition(now))).toEqual(want);
   });

@@ -82,13 +82,28 @@ describe("the phase during a migration", () => {
 
   test.each<{ name: string; pod: Pod | undefined; completed: boolean; want: VmiPhase }>([
     { name: "runs", pod: podThatIs("Running"), completed: false, want: "Running" },
-    { name: "ends well", pod: podThatIs("Succeeded"), completed: false, want: "Running" },
-    { name: "ends with its guest", pod: podWhoseGuestEnded(0), completed: false, want: "Running" },
-    { name: "ends badly", pod: podThatIs("Failed"), completed: false, want: "Running" },
-    { name: "is gone", pod: undefined, completed: false, want: "Running" },
-    { name: "ends after it", pod: podThatIs("Succeeded"), completed: true, want: "Succeeded" },
-    { name: "fails after it", pod: podThatIs("Failed"), completed: true, want: "Failed" },
-    { name: "is gone after it", pod: undefined, completed: true, want: "Failed" },
+    { name: "succeeds", pod: podThatIs("Succeeded"), completed: false, want: "Running" },
+    {
+      name: "has a container that ended with its guest",
+      pod: podWhoseGuestEnded(0),
+      completed: false,
+      want: "Running",
+    },
+    { name: "fails", pod: podThatIs("Failed"), completed: false, want: "Running" },
+    { name: "is deleted", pod: undefined, completed: false, want: "Running" },
+    {
+      name: "succeeds after the migration",
+      pod: podThatIs("Succeeded"),
+      completed: true,
+      want: "Succeeded",
+    },
+    {
+      name: "fails after the migration",
+      pod: podThatIs("Failed"),
+      completed: true,
+      want: "Failed",
+    },
+    { name: "is deleted after the migration", pod: undefined, completed: true, want: "Failed" },
   ])("the owner's pod $name: $want", ({ pod, completed, want }) => {
     const migrationState = completed ? { ...move, completed } : move;
     expect(report({ ...before, migrationState }, pod).phase).toBe(want);
@@ -113,11 +128,11 @@ describe("a VMI whose node does not respond", () => {
 
   test.each<{ name: string; status: VmiStatus; want: VmiPhase }>([
     {
-      name: "that ran, runs by virt-handler's word",
+      name: "that ran is Running until virt-handler reports",
       status: { phaseTransitionTimestamps: RAN },
       want: "Running",
     },
-    { name: "that had not run, waits for virt-handler", status: {}, want: "Scheduled" },
+    { name: "that had not run waits for virt-handler", status: {}, want: "Scheduled" },
   ])("after its node is back, a VMI $name", ({ status, want }) => {
     const before = { phase: "Unknown", ...status } as const;
     expect(report(before, podThatIs("Running")).phase).toBe(want);

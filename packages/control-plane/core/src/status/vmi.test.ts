@@ -27,7 +27,7 @@ test("reports virt-handler's blocked reason as conditions until it ends", () => 
 });
 
 test.each([
-  { name: "says nothing yet", ready: undefined, want: { status: "True" } },
+  { name: "has no conditions yet", ready: undefined, want: { status: "True" } },
   { name: "is ready", ready: { status: "True" }, want: { status: "True" } },
   {
     name: "is not ready",
@@ -35,7 +35,7 @@ test.each([
     want: { status: "False", reason: "ContainersNotReady", message: "unready: [compute]" },
   },
   {
-    name: "is not ready, and does not say why",
+    name: "is not ready and reports no reason",
     ready: { status: "False" },
     want: {
       status: "False",

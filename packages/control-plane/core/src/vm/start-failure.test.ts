@@ -89,12 +89,12 @@ describe("a start failure", () => {
 describe("start failures are forgotten", () => {
   test.each([
     { name: "when a guest runs well", vmi: () => ranSince(60) },
-    { name: "when it ran well and failed then", vmi: () => ranSince(61, "Failed") },
-    { name: "when it ran and its node has ended it", vmi: () => evicted(1) },
-    { name: "when it ran and has shut down by itself", vmi: () => ranSince(1, "Succeeded") },
-    { name: "when nothing starts it again", strategy: "Halted", vmi: () => undefined },
+    { name: "when it ran well and failed afterwards", vmi: () => ranSince(61, "Failed") },
+    { name: "when it ran and was evicted", vmi: () => evicted(1) },
+    { name: "when it ran and has shut down", vmi: () => ranSince(1, "Succeeded") },
+    { name: "when it is not started again", strategy: "Halted", vmi: () => undefined },
     {
-      name: "when a guest that is run again after failures has shut down",
+      name: "when it has shut down under RerunOnFailure",
       strategy: "RerunOnFailure",
       vmi: () => ranSince(1, "Succeeded"),
     },

@@ -22,7 +22,7 @@ describe("a VMI", () => {
 
   test.each([
     {
-      name: "of a machine that is not built",
+      name: "with an unsupported machine type",
       domain: { ...FINE, machine: { type: "s390x" } },
       want: ["spec.domain.machine.type: s390x is not supported, use q35 or pc"],
     },
@@ -34,14 +34,14 @@ describe("a VMI", () => {
       ],
     },
     {
-      name: "with a kernel of nowhere",
+      name: "with a kernel without an image",
       domain: { ...FINE, firmware: { kernelBoot: {} } },
       want: [
         "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set, so the guest has nothing to boot from",
       ],
     },
     {
-      name: "with a kernel that is pulled nobody knows when",
+      name: "with an invalid pull policy for the kernel",
       domain: {
         ...FINE,
         firmware: { kernelBoot: { container: { image: "guest", imagePullPolicy: "always" } } },
@@ -51,12 +51,12 @@ describe("a VMI", () => {
       ],
     },
     {
-      name: "with a watchdog of no model",
+      name: "with a watchdog without a model",
       domain: { ...FINE, devices: { watchdog: { name: "w" } } },
       want: ["spec.domain.devices.watchdog.i6300esb: is required: there is no other model"],
     },
     {
-      name: "with less than the least memory",
+      name: "with too little memory",
       domain: { ...FINE, memory: { guest: "1023Ki" } },
       want: ["spec.domain.memory.guest: must be 1Mi or more"],
     },

@@ -61,7 +61,7 @@ describe("no launcher is created", () => {
       want: "FailedDataVolumeNotFound",
     },
     {
-      title: "with a claim that goes",
+      title: "with a claim that is being deleted",
       claims: [aClaim("c", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],
       want: "ClaimTerminating",
     },
@@ -71,17 +71,17 @@ describe("no launcher is created", () => {
       want: "ClaimLost",
     },
     {
-      title: "with a claim that is being filled",
+      title: "with a claim that is being populated",
       claims: [aClaim("c", { metadata: { annotations: FILLING } })],
       want: "DataVolumeNotReady",
     },
     {
-      title: "with a claim whose filling fails, again and again",
+      title: "with a claim whose population keeps failing",
       claims: [aClaim("c", { metadata: { annotations: FAILING } })],
       want: "DataVolumeError",
     },
     {
-      title: "with a claim whose filling has failed",
+      title: "with a claim whose population has failed",
       claims: [aClaim("c", { metadata: { annotations: FAILED } })],
       want: "DataVolumeError",
     },
@@ -102,7 +102,7 @@ describe("no launcher is created", () => {
 
 test.each([
   { title: "bound", claim: aClaim("c") },
-  { title: "not bound yet: the scheduler does that", claim: aClaim("c", { status: {} }) },
+  { title: "not bound yet, which the scheduler handles", claim: aClaim("c", { status: {} }) },
   { title: "filled", claim: aClaim("c", { metadata: { annotations: FILLED } }) },
 ])("a launcher is created with a claim that is $title", ({ claim }) => {
   expect(findStorageFault(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
@@ -118,7 +118,7 @@ test("passes on CDI's message", () => {
 test.each([
   { title: "its claim is bound", claims: [aClaim("c")], want: false },
   { title: "its claim is not bound", claims: [aClaim("c", { status: {} })], want: true },
-  { title: "its claim is not there", claims: [], want: false },
+  { title: "its claim does not exist", claims: [], want: false },
   { title: "another claim is not bound", claims: [aClaim("d", { status: {} })], want: false },
 ])("a VMI waits for the binding of its volume if $title: $want", ({ claims, want }) => {
   expect(waitsForBinding(vmiWith([ON_CLAIM]), storageOf(claims).claims)).toBe(want);

@@ -56,12 +56,12 @@ describe("a VM without a VMI", () => {
   });
 
   test.each<{ name: string; change: Partial<VmFacts> }>([
-    { name: "of a VM that is to be off", change: { vm: aVm({ runStrategy: "Halted" }) } },
-    { name: "of one that cannot be started", change: { startProblems: [PROBLEM] } },
-    { name: "whose name another VMI has", change: { hasNameConflict: true } },
-    { name: "of one that is being deleted", change: { vm: deleting(aVm()) } },
+    { name: "for a VM that must be off", change: { vm: aVm({ runStrategy: "Halted" }) } },
+    { name: "for a VM that cannot be started", change: { startProblems: [PROBLEM] } },
+    { name: "if another VMI has its name", change: { hasNameConflict: true } },
+    { name: "for a VM that is being deleted", change: { vm: deleting(aVm()) } },
     {
-      name: "of one that is left alone for a while",
+      name: "for a VM whose start is delayed",
       change: {
         vm: vmWith([], {
           status: {
@@ -97,11 +97,11 @@ describe("a NIC without a MAC", () => {
   };
 
   test.each([
-    { name: "gets one", vm: vmWith([noMac]), want: true },
-    { name: "gets one in place of an empty one", vm: vmWith([{ ...noMac, mac: "" }]), want: true },
-    { name: "gets one beside one that has", vm: vmWith([ONE, { name: "two" }]), want: true },
-    { name: "needs none when it is absent", vm: vmWith([{ ...noMac, state: "absent" }]) },
-    { name: "needs none when it has one", vm: withIface({ name: "one", macAddress: MAC }) },
+    { name: "gets a MAC", vm: vmWith([noMac]), want: true },
+    { name: "gets a MAC instead of an empty one", vm: vmWith([{ ...noMac, mac: "" }]), want: true },
+    { name: "gets a MAC beside a NIC with a MAC", vm: vmWith([ONE, { name: "two" }]), want: true },
+    { name: "gets no MAC if it is absent", vm: vmWith([{ ...noMac, state: "absent" }]) },
+    { name: "keeps an existing MAC", vm: withIface({ name: "one", macAddress: MAC }) },
   ])("$name", ({ vm, want = false }) => {
     const kinds = plan({ vm }).map(({ kind }) => kind);
     expect(kinds.includes("setMacAddresses")).toBe(want);

@@ -56,9 +56,9 @@ describe("a VMI without a pod", () => {
   });
 
   test.each([
-    { name: "that had one", vmi: aVmi({ status: { activePods: { u: "node1" } } }) },
-    { name: "whose guest has ended", vmi: aVmi({ status: { phase: "Failed" } }) },
-    { name: "that cannot be started", vmi: { ...aVmi(), spec: { domain: {} } } },
+    { name: "if it already had one", vmi: aVmi({ status: { activePods: { u: "node1" } } }) },
+    { name: "if its guest has ended", vmi: aVmi({ status: { phase: "Failed" } }) },
+    { name: "if it cannot be started", vmi: { ...aVmi(), spec: { domain: {} } } },
   ])("gets no pod $name", ({ vmi }) => {
     expect(plan(vmi)).toEqual([]);
   });

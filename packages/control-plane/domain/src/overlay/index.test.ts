@@ -44,13 +44,13 @@ describe("accepts and reports additions", () => {
       has: '<acpi x="1"/>',
     },
     {
-      name: "another text",
+      name: "a changed text",
       answer: (xml) => xml.replace("<vcpu>1<", "<vcpu>2<"),
       changes: ["changed /domain/vcpu 1 -> 2"],
       has: "<vcpu>2</vcpu>",
     },
     {
-      name: "another attribute of a device, by the device's name",
+      name: "a changed attribute of a device with an alias",
       answer: (xml) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:99"),
       changes: [
         "changed /domain/devices/interface[ua-net1]/mac/@address 02:00:00:00:00:01 -> 02:00:00:00:00:99",
@@ -58,7 +58,7 @@ describe("accepts and reports additions", () => {
       has: "02:00:00:00:00:99",
     },
     {
-      name: "a device beside the others",
+      name: "an additional device",
       answer: (xml) =>
         xml.replace(
           "</devices>",
@@ -68,14 +68,14 @@ describe("accepts and reports additions", () => {
       has: '<interface type="user">',
     },
     {
-      name: "a second element of a name",
+      name: "a second element with the same name",
       answer: (xml) =>
         xml.replace('<mac address="02:00:00:00:00:00"/>', (mac) => `${mac}<mac address="02:ff"/>`),
       changes: ["added /domain/devices/interface[ua-net0]/mac"],
       has: '<mac address="02:ff"/>',
     },
     {
-      name: "what Go writes as numbers",
+      name: "numeric character references, as Go writes them",
       answer: (xml) => xml.replace("</os>", "</os><title>a&#34;&#xA;b</title>"),
       changes: ["added /domain/title"],
       has: "<title>a&quot;\nb</title>",

@@ -45,14 +45,14 @@ describe("the capacity of a domain", () => {
     { name: "q35 without ports", machine: "q35", devices: Q35, total: 0, free: 0 },
     { name: "q35 with 4 ports", machine: "q35", devices: [...Q35, ...ports(4)], total: 4, free: 4 },
     {
-      name: "q35 with a NIC, an rng that nobody told of and a NIC on the root complex",
+      name: "q35 with a NIC, an unreported rng device and a NIC on the root complex",
       machine: "q35",
       devices: [...Q35, ...ports(8), nic(1), `<rng>${address(3)}</rng>`, nic(0, 0x1c)],
       total: 8,
       free: 6,
     },
     {
-      name: "q35 with a port that takes no hot-plug",
+      name: "q35 with a port without hotplug",
       machine: "q35",
       devices: [
         ...Q35,
@@ -63,7 +63,7 @@ describe("the capacity of a domain", () => {
       free: 1,
     },
     {
-      name: "q35 with a bridge behind a port, and a device behind the bridge",
+      name: "q35 with a bridge behind a port and a device behind the bridge",
       machine: "q35",
       devices: [...Q35, ...ports(2), controller(3, "pcie-to-pci-bridge", address(2)), nic(3, 5)],
       total: 33,
@@ -84,7 +84,7 @@ describe("the capacity of a domain", () => {
     },
     { name: "pc", machine: "pc", devices: PC, total: 30, free: 30 },
     {
-      name: "pc with a display, a NIC and a device of several functions",
+      name: "pc with a display, a NIC and a multifunction device",
       machine: "pc",
       devices: [
         ...PC,
@@ -103,7 +103,7 @@ describe("the capacity of a domain", () => {
       free: 60,
     },
     {
-      name: "q35 whose guest has interrupt vectors for fewer",
+      name: "q35 whose guest has too few interrupt vectors",
       machine: "q35",
       devices: [...Q35, ...ports(128), nic(1)],
       total: 128,
@@ -123,7 +123,7 @@ describe("the capacity of a domain", () => {
   test.each([
     { name: "a NIC behind a port", devices: [nic(1)], spare: 191 },
     { name: "a NIC on the root complex", devices: [nic(0, 0x1c)], spare: 191 },
-    { name: "a NIC whose place nobody tells", devices: ["<interface/>", NOWHERE], spare: 193 },
+    { name: "a NIC with an unknown PCI address", devices: ["<interface/>", NOWHERE], spare: 193 },
     { name: "a device behind a port", devices: [`<rng>${address(1)}</rng>`], spare: 192 },
     { name: "a device beside the ports", devices: [`<rng>${address(0, 0x1d)}</rng>`], spare: 194 },
   ])("$name leaves $spare interrupt vectors with two ports", ({ devices, spare }) => {
@@ -134,37 +134,37 @@ describe("the capacity of a domain", () => {
 describe("a free address", () => {
   test.each([
     {
-      name: "is the lowest port",
+      name: "is the lowest free port",
       devices: [...Q35, ...ports(3), nic(1)],
       model: "virtio",
       first: "0000:02:00.0",
     },
     {
-      name: "is a slot of a bridge when the ports are full",
+      name: "is a slot of a bridge when all ports are in use",
       devices: [...Q35, ...ports(1), controller(2, "pcie-to-pci-bridge", address(1))],
       model: "virtio",
       first: "0000:02:01.0",
     },
     {
-      name: "is a port while one is free, whatever the bridge's number",
+      name: "is a port while a port is free, regardless of the bridge's number",
       devices: [...Q35, ...ports(1), controller(2, "pcie-to-pci-bridge", address(1)), PORT_3],
       model: "virtio",
       first: "0000:03:00.0",
     },
     {
-      name: "is none for a model that needs I/O ports",
+      name: "does not exist for a model that needs I/O ports",
       devices: [...Q35, ...ports(3)],
       model: "pcnet",
       first: undefined,
     },
     {
-      name: "is the same for a model that nobody knows",
+      name: "is the same for an unknown model",
       devices: [...Q35, ...ports(3)],
       model: "a model of tomorrow",
       first: "0000:01:00.0",
     },
     {
-      name: "of pc is one for a model that needs I/O ports too",
+      name: "exists on pc for a model that needs I/O ports",
       machine: "pc",
       devices: PC,
       model: "pcnet",

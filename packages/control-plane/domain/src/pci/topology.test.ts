@@ -8,13 +8,13 @@ import { planTopology } from "./topology.ts";
 describe("a layout of version 1", () => {
   test.each([
     {
-      name: "gives each NIC a port of its own, in order, before the reserve",
+      name: "gives each NIC its own port, in order, before the reserve",
       given: { nics: [aNic("a"), aNic("b")], reserve: 3 },
       places: { a: "0000:01:00.0", b: "0000:02:00.0" },
       ports: 5,
     },
     {
-      name: "keeps a NIC where it was, and fills the gaps with the others",
+      name: "retains a NIC's port, and fills the gaps with other NICs",
       given: {
         nics: [aNic("a"), aNic("b", { previous: at("0000:01:00.0") }), aNic("c")],
         reserve: 1,
@@ -23,13 +23,13 @@ describe("a layout of version 1", () => {
       ports: 4,
     },
     {
-      name: "has every port up to the last one that a NIC sits in",
+      name: "has all ports up to the last used port",
       given: { nics: [aNic("a", { previous: at("0000:07:00.0") })], reserve: 0 },
       places: { a: "0000:07:00.0" },
       ports: 7,
     },
     {
-      name: "puts a NIC where its owner asks, and moves who was there",
+      name: "assigns a requested port, and moves the previous NIC",
       given: {
         nics: [
           aNic("a", { previous: at("0000:02:00.0") }),
@@ -41,25 +41,25 @@ describe("a layout of version 1", () => {
       ports: 3,
     },
     {
-      name: "moves what sits on the root complex of another time into a port",
+      name: "moves a NIC from the root complex into a port",
       given: { nics: [aNic("a", { previous: at("0000:00:02.0") })], reserve: 2 },
       places: { a: "0000:01:00.0" },
       ports: 3,
     },
     {
-      name: "moves a NIC whose new model needs I/O ports out of its port",
+      name: "moves a NIC whose new model needs I/O ports to the root complex",
       given: { nics: [aNic("a", { model: "pcnet", previous: at("0000:01:00.0") })], reserve: 1 },
       places: { a: "0000:00:1e.0" },
       ports: 1,
     },
     {
-      name: "puts what needs I/O ports beside the ports, from above",
+      name: "places models with I/O ports on the root complex, from the highest slot",
       given: { nics: [aNic("a", { model: "pcnet" }), aNic("b")], reserve: 1 },
       places: { a: "0000:00:1e.0", b: "0000:01:00.0" },
       ports: 2,
     },
     {
-      name: "has no port where everything sits on the root complex",
+      name: "has no ports if all NICs are on the root complex",
       given: { nics: [aNic("a"), aNic("b")], isOnRootComplex: true },
       places: { a: "0000:00:02.0", b: "0000:00:03.0" },
       ports: 0,
@@ -71,25 +71,25 @@ describe("a layout of version 1", () => {
       ports: 0,
     },
     {
-      name: "of pc has no ports, whatever is reserved",
+      name: "of pc has no ports, regardless of the reserve",
       given: { family: "pc", nics: [], reserve: 3 },
       places: {},
       ports: 0,
     },
     {
-      name: "of pc keeps a NIC in the last slot",
+      name: "of pc retains a NIC in the last slot",
       given: { family: "pc", nics: [aNic("a", { previous: at("0000:00:1f.0") })] },
       places: { a: "0000:00:1f.0" },
       ports: 0,
     },
     {
-      name: "moves a NIC out of the last slot of the root complex, which is the chipset's",
+      name: "moves a NIC out of the root complex's last slot, which the chipset uses",
       given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], isOnRootComplex: true },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
     {
-      name: "puts a NIC where its owner asks, wherever it was",
+      name: "assigns a requested port regardless of the previous port",
       given: {
         nics: [
           aNic("a", { requested: at("0000:03:00.0"), previous: at("0000:01:00.0") }),
@@ -101,19 +101,19 @@ describe("a layout of version 1", () => {
       ports: 3,
     },
     {
-      name: "puts a NIC of a model that nobody knows into a port",
+      name: "places an unknown model in a port",
       given: { nics: [aNic("a", { model: "a model of tomorrow" })], reserve: 0 },
       places: { a: "0000:01:00.0" },
       ports: 1,
     },
     {
-      name: "leaves the first slot to a NIC that asks for it, and has no ports then",
+      name: "has no ports if a NIC requests the first slot",
       given: { nics: [aNic("a", { requested: at("0000:00:02.0") })], reserve: 3 },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
     {
-      name: "has as many ports as the slots below a NIC hold",
+      name: "has only the ports that fit into slots below a requested slot",
       given: {
         nics: [
           aNic("a", { requested: at("0000:00:03.0") }),
@@ -125,13 +125,13 @@ describe("a layout of version 1", () => {
       ports: 8,
     },
     {
-      name: "leaves the slots of NICs beside the ports to them",
+      name: "has no ports in slots that NICs use",
       given: { nics: [aNic("a", { model: "pcnet" })], reserve: 300, vcpus: 2 },
       places: { a: "0000:00:1e.0" },
       ports: 224,
     },
     {
-      name: "has a NIC in the last port that there can be",
+      name: "supports a NIC in the last possible port",
       given: { nics: [aNic("a", { requested: at("0000:e8:00.0") })], reserve: 0, vcpus: 2 },
       places: { a: "0000:e8:00.0" },
       ports: 232,
@@ -264,7 +264,7 @@ describe("a conventional slot", () => {
 
   test.each([
     {
-      name: "is behind a bridge in the port before it, whose own port is left out",
+      name: "is behind a bridge in the previous port, and omits its own port",
       nics: [aNic("a", IN_SLOT), aNic("b")],
       reserve: 1,
       places: { a: "0000:02:01.0", b: "0000:03:00.0" },
@@ -272,7 +272,7 @@ describe("a conventional slot", () => {
       ports: [1, 3, 4],
     },
     {
-      name: "shares its bridge with the other slots of its bus, and with a NIC that was plugged there",
+      name: "shares its bridge with other slots of its bus and with a NIC plugged there",
       nics: [
         aNic("a", IN_SLOT),
         aNic("b", { requested: at("0000:02:1f.0") }),
@@ -284,7 +284,7 @@ describe("a conventional slot", () => {
       ports: [1],
     },
     {
-      name: "moves a NIC that had the port of the bridge, or its bus",
+      name: "moves NICs from the bridge's port and bus",
       nics: [
         aNic("a", IN_SLOT),
         aNic("b", { previous: at("0000:01:00.0") }),
@@ -296,7 +296,7 @@ describe("a conventional slot", () => {
       ports: [1, 3, 4],
     },
     {
-      name: "is released by a NIC that no longer requests it",
+      name: "is released if no NIC requests it",
       nics: [aNic("a", { previous: at("0000:02:01.0") })],
       reserve: 0,
       places: { a: "0000:01:00.0" },
@@ -338,28 +338,28 @@ describe("a conventional slot", () => {
 describe("a layout of version 2", () => {
   test.each([
     {
-      name: "has the channel of the guest's agent in the first port, beside the reserve",
+      name: "has the guest agent's channel in the first port, beside the reserve",
       given: { nics: [aNic("a"), aNic("b")], reserve: 3 },
       agent: "0000:01:00.0",
       places: { a: "0000:02:00.0", b: "0000:03:00.0" },
       ports: 6,
     },
     {
-      name: "has it in the first slot of pc",
+      name: "has the guest agent's channel in pc's first slot",
       given: { family: "pc", nics: [aNic("a")] },
       agent: "0000:00:02.0",
       places: { a: "0000:00:03.0" },
       ports: 0,
     },
     {
-      name: "has it in the first slot of the root complex",
+      name: "has the guest agent's channel in the root complex's first slot",
       given: { nics: [aNic("a")], isOnRootComplex: true },
       agent: "0000:00:02.0",
       places: { a: "0000:00:03.0" },
       ports: 0,
     },
     {
-      name: "counts its interrupt vectors",
+      name: "counts the channel's interrupt vectors",
       given: { nics: [aNic("a", { queues: 8 })], reserve: 300, vcpus: 1 },
       agent: "0000:01:00.0",
       places: { a: "0000:02:00.0" },

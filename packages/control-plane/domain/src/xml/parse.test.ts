@@ -267,11 +267,11 @@ describe("rejects hostile XML", () => {
       reason: "it has a DOCTYPE",
     },
     {
-      name: "too much",
+      name: "a document that is too large",
       xml: `<domain>${" ".repeat(256 * 1024)}</domain>`,
       reason: "it is too long",
     },
-    { name: "another root", xml: "<network/>", reason: "it has no domain element" },
+    { name: "a different root element", xml: "<network/>", reason: "it has no domain element" },
     {
       name: "too many NICs",
       xml: `<domain><devices>${"<interface/>".repeat(257)}</devices></domain>`,
@@ -313,8 +313,8 @@ describe("rejects hostile XML", () => {
 
   test.each([
     { name: "unbalanced elements", xml: "<domain><a></domain>" },
-    { name: "levels without end", xml: "<domain>".repeat(15_000) + "</domain>".repeat(15_000) },
-    { name: "names of JavaScript's", xml: "<domain><__proto__ a='1'/></domain>" },
+    { name: "too many nested levels", xml: "<domain>".repeat(15_000) + "</domain>".repeat(15_000) },
+    { name: "names of JavaScript properties", xml: "<domain><__proto__ a='1'/></domain>" },
   ])("$name", ({ xml }) => {
     expect(parseDomain(xml).ok).toBe(false);
   });

@@ -82,7 +82,7 @@ test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
     want: "uid-1",
   },
   {
-    name: "has ended before",
+    name: "had ended before",
     change: { kind: "updated", previous: podIn("Failed"), current: podIn("Failed") },
     want: undefined,
   },
@@ -91,7 +91,11 @@ test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
     change: { kind: "updated", previous: podIn("Pending"), current: podIn("Running") },
     want: undefined,
   },
-  { name: "is found ended", change: { kind: "added", current: podIn("Succeeded") }, want: "uid-1" },
+  {
+    name: "is observed as ended",
+    change: { kind: "added", current: podIn("Succeeded") },
+    want: "uid-1",
+  },
   { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
 ])("handles a pod that $name: $want", ({ change, want }) => {
   expect(findEndedPod(change)).toBe(want);
@@ -118,8 +122,8 @@ test("retries a failed release next time and continues with the others", async (
 });
 
 test.each([
-  { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
-  { name: "cannot be read", more: { config: "" } },
+  { name: "does not belong to a kubelet's pod", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
+  { name: "is unreadable", more: { config: "" } },
 ])("does not release an attachment that $name", async ({ more }) => {
   await remember(PATH, more);
   await world.deletePod();

@@ -136,8 +136,8 @@ test("a second ADD is harmless", async () => {
 });
 
 test.each([
-  { name: "of another uid", uid: "uid-7" },
-  { name: "that is not there", uid: "uid-1", isGone: true },
+  { name: "with a different UID", uid: "uid-7" },
+  { name: "that does not exist", uid: "uid-1", isGone: true },
 ])("asks the runtime to retry for a pod $name", async ({ uid, isGone = false }) => {
   if (isGone) await world.deletePod();
   const CNI_ARGS = `K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=${uid}`;
@@ -159,7 +159,7 @@ test("recognizes a static pod by its kubelet's uid", async () => {
 });
 
 test.each([
-  { name: "that is not there", env: { CNI_NETNS: "/run/netns/nobody" } },
+  { name: "that does not exist", env: { CNI_NETNS: "/run/netns/nobody" } },
   { name: "that is the host's", env: { CNI_NETNS: "/run/netns/host" } },
 ])("attaches nothing to a namespace $name", async ({ env }) => {
   world.swapNamespace("host", "inode-host");
@@ -313,7 +313,7 @@ test.each([
   { name: "another method", sketch: { method: "GET" }, status: 405 },
   { name: "health", sketch: { url: "/healthz", method: "GET" }, status: 200 },
   { name: "readiness", sketch: { url: "/readyz", method: "GET" }, status: 200 },
-  { name: "no known command", sketch: { env: { CNI_COMMAND: "NO" } }, status: 400 },
+  { name: "an unknown command", sketch: { env: { CNI_COMMAND: "NO" } }, status: 400 },
 ])("$name gets status $status", async ({ sketch, status }) => {
   expect(await runtime.call("ADD", sketch)).toMatchObject({ status });
 });

@@ -21,9 +21,9 @@ beforeEach(async () => {
 });
 
 test.each([
-  { name: "a directory means its first", source: "/net.d", want: "cbr0" },
-  { name: "a file", source: "/net.d/20-one.conf", want: "one" },
-  { name: "a name", source: "one", want: "one" },
+  { name: "uses the first network of a directory", source: "/net.d", want: "cbr0" },
+  { name: "uses a file", source: "/net.d/20-one.conf", want: "one" },
+  { name: "uses a network by its name", source: "one", want: "one" },
 ])("$name", async ({ source, want }) => {
   expect(await readDefaultNetwork(files, { source, confDir: "/net.d" })).toMatchObject({
     name: want,
@@ -31,15 +31,15 @@ test.each([
 });
 
 test.each([
-  { name: "no such file", source: "/net.d/x.conf", why: /x\.conf does not exist/ },
+  { name: "a missing file", source: "/net.d/x.conf", why: /x\.conf does not exist/ },
   {
-    name: "a broken file",
+    name: "an invalid file",
     source: "/net.d/05-broken.conflist",
     why: /05-broken\.conflist: spec\.config/,
   },
   { name: "an empty directory", source: "/empty", why: /no usable configuration in \/empty/ },
   {
-    name: "our own name",
+    name: "Patchbay's own network name",
     source: "patchbay",
     why: /no usable configuration .*; \/net\.d\/05-broken/,
   },

@@ -82,9 +82,9 @@ test("does not run a forbidden definition from the pod's status", async () => {
 });
 
 test.each([
-  { name: "of a NIC that the annotation does not ask for", command: "ADD", nic: "net7" },
-  { name: "of a NIC that is there", command: "ADD", nic: "net1" },
-  { name: "of everything", command: "STATUS", nic: "net2" },
+  { name: "for a NIC that the annotation does not request", command: "ADD", nic: "net7" },
+  { name: "for an existing NIC", command: "ADD", nic: "net1" },
+  { name: "for all attachments", command: "STATUS", nic: "net2" },
 ])("rejects $command $name", async ({ command, nic }) => {
   const before = world.cni.calls.length;
   const call = { url: URL, env: { CNI_IFNAME: nic }, config };

@@ -46,8 +46,12 @@ test("removes both, may be repeated, and leaves the cluster's own configuration"
 });
 
 test.each([
-  { name: "a list", file: "70-multus.conflist", config: { plugins: [{ type: "multus-shim" }] } },
-  { name: "one plugin", file: "00-multus.conf", config: { type: "multus" } },
+  {
+    name: "a plugin list",
+    file: "70-multus.conflist",
+    config: { plugins: [{ type: "multus-shim" }] },
+  },
+  { name: "a single plugin", file: "00-multus.conf", config: { type: "multus" } },
 ])("installs nothing beside Multus ($name) and names its file", async ({ file, config }) => {
   await files.writeAtomic(`/net.d/${file}`, JSON.stringify(config));
   await expect(installPlugin(places, deps)).rejects.toMatchObject({

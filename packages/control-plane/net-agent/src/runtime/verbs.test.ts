@@ -83,9 +83,9 @@ describe("STATUS", () => {
   });
 
   test.each([
-    { name: "not available", code: 50, want: 50 },
+    { name: "that it is not available", code: 50, want: 50 },
     { name: "limited", code: 51, want: 51 },
-    { name: "anything else", code: 999, want: 50 },
+    { name: "any other error", code: 999, want: 50 },
   ])("a plugin that reports $name", async ({ code, want }) => {
     world.cni.failNext("status", failure(code));
     expect((await callsOf("STATUS")).parsed).toMatchObject({

@@ -113,7 +113,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
         operations: [{ op: "test", path: "/metadata/labels/a", value: "0" }],
       },
       {
-        name: "a value that is not there",
+        name: "a missing value",
         type: "json",
         operations: [{ op: "test", path: "/metadata/labels/b", value: "0" }],
       },

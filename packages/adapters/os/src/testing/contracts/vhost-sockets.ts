@@ -71,7 +71,7 @@ export function describeVhostSocketsContract(
     test.each([
       { name: "a file", file: { kind: "file", uid: 0 } },
       { name: "a symbolic link", file: { kind: "link", uid: 0 } },
-      { name: "a socket that the launcher made", file: { kind: "socket", uid: 107 } },
+      { name: "a socket that the launcher created", file: { kind: "socket", uid: 107 } },
     ] as const)("rejects $name", async ({ file }) => {
       await bench.put(SOCKET.path, file);
       const observed = bench.sockets.observe(POD, SOCKET);

@@ -23,12 +23,12 @@ const KIND_ROWS: readonly GuestRow[] = [
     { disk: { bus: "scsi" }, serial: "DATA01", cache: "writeback", io: "threads" },
   ].map((disk) => ({ name: `a disk ${JSON.stringify(disk)}`, spec: withDisk(disk), want: [] })),
   {
-    name: "a disk and a CD-ROM in one",
+    name: "a disk that is also a CD-ROM",
     spec: withDisk({ disk: {}, cdrom: {} }),
     want: [invalid(DISK, `${DISK} can only have a single target type defined`)],
   },
   {
-    name: "a bus that nobody knows",
+    name: "an unknown bus",
     spec: withDisk({ disk: { bus: "nvme" } }),
     want: [
       invalid(
@@ -43,27 +43,27 @@ const KIND_ROWS: readonly GuestRow[] = [
     want: [invalid(`${DISK}.cdrom.bus`, "IDE bus is not supported")],
   },
   {
-    name: "a CD-ROM on virtio",
+    name: "a CD-ROM on the virtio bus",
     spec: withDisk({ cdrom: { bus: "virtio" } }),
     want: [invalid(`${DISK}.cdrom.bus`, "Bus type virtio is invalid for CD-ROM device")],
   },
   {
-    name: "a read-only disk on the bus that there is when none is named",
+    name: "a read-only disk on the default bus",
     spec: withDisk({ disk: { readonly: true } }),
     want: [invalid(`${DISK}.disk.bus`, "sata hard-disks do not support read-only.")],
   },
   {
-    name: "a thread of its own on another bus than virtio",
+    name: "a dedicated I/O thread on a bus other than virtio",
     spec: withDisk({ disk: { bus: "scsi" }, dedicatedIOThread: true }),
     want: [["FieldValueNotSupported", DISK, "IOThreads are not supported for disks on a scsi bus"]],
   },
   {
-    name: "a thread of its own on virtio",
+    name: "a dedicated I/O thread on the virtio bus",
     spec: withDisk({ disk: { bus: "virtio" }, dedicatedIOThread: true }),
     want: [],
   },
   {
-    name: "a place and a bus that has none",
+    name: "an invalid PCI address on a bus without PCI addresses",
     spec: withDisk({ disk: { bus: "scsi", pciAddress: "2" } }),
     want: [
       invalid(
@@ -74,7 +74,7 @@ const KIND_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a LUN of an image",
+    name: "a LUN of a container image",
     spec: withDisk({ lun: { bus: "scsi" } }),
     want: [
       invalid(
@@ -115,12 +115,12 @@ const NAME_ROWS: readonly GuestRow[] = [
   },
   { name: "a volume without a disk gets one", spec: disksOf([], ["a"]), want: [] },
   {
-    name: "a disk by the name of its volume, as it was called before",
+    name: "a disk that refers to its volume with the old field volumeName",
     spec: disksOf([{ name: "Old_Name", volumeName: "a" }], ["a"]),
     want: [],
   },
   {
-    name: "two disks of one name",
+    name: "two disks with one name",
     spec: disksOf([{ name: "a" }, { name: "b" }, { name: "a" }], ["a", "b"]),
     want: [
       invalid(
@@ -130,7 +130,7 @@ const NAME_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a name that is no label",
+    name: "a name that is not a DNS label",
     spec: disksOf([{ name: "My_Disk" }], ["My_Disk"]),
     want: [invalid(`${DISK}.name`, NOT_A_LABEL)],
   },
@@ -140,7 +140,7 @@ const NAME_ROWS: readonly GuestRow[] = [
     want: [invalid(`${DISK}.name`, "must be no more than 63 bytes")],
   },
   {
-    name: "a name of 63 letters",
+    name: "a name of 63 characters",
     spec: disksOf([{ name: "a".repeat(63) }], ["a".repeat(63)]),
     want: [],
   },
@@ -197,7 +197,7 @@ const BLOCK_ROWS: readonly GuestRow[] = [
     want: [invalid(`${SIZE}.custom.logical`, "Logical size 4096 must be 512 for SATA devices")],
   },
   {
-    name: "logical blocks that are larger than physical ones",
+    name: "logical blocks larger than physical blocks",
     spec: blockSize({ logical: 4096, physical: 512 }),
     want: [
       invalid(
@@ -207,7 +207,7 @@ const BLOCK_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a granularity that is no multiple",
+    name: "a granularity that is not a multiple of the block size",
     spec: blockSize({ logical: 512, physical: 512, discardGranularity: 700 }),
     want: [
       invalid(
@@ -217,7 +217,7 @@ const BLOCK_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "sizes out of bounds, both told",
+    name: "two sizes out of bounds, both reported",
     spec: blockSize({ logical: 256, physical: 4_194_304 }),
     want: [
       invalid(
@@ -231,17 +231,17 @@ const BLOCK_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a size that is no power of two",
+    name: "a size that is not a power of two",
     spec: blockSize({ logical: 512, physical: 1000 }),
     want: [invalid(`${SIZE}.custom.physical`, "Provided size of 1000 is not a power of 2")],
   },
   {
-    name: "sizes that are given and those of the volume",
+    name: "custom block sizes together with the volume's",
     spec: withDisk({ blockSize: { custom: { logical: 512, physical: 512 }, matchVolume: {} } }),
     want: [invalid(SIZE, "Block size matching can't be enabled together with a custom value")],
   },
   {
-    name: "sizes that are given, those of the volume switched off",
+    name: "custom block sizes with the volume's disabled",
     spec: withDisk({
       blockSize: { custom: { logical: 512, physical: 512 }, matchVolume: { enabled: false } },
     }),
@@ -268,19 +268,19 @@ const SHARING_ROWS: readonly GuestRow[] = [
         want,
       })),
       ...[{ disk: { bus: "scsi", readonly: true } }, { cdrom: {} }].map((target) => ({
-        name: `${kind} as ${JSON.stringify(target)}, which only reads`,
+        name: `${kind} as ${JSON.stringify(target)}, read-only`,
         spec: withDisk({ ...target, shareable: true }, volume),
         want: [],
       })),
       {
-        name: `${kind} that is not shared`,
+        name: `${kind} without shareable`,
         spec: withDisk({ shareable: false, cache: "writeback" }, volume),
         want: [],
       },
     ];
   }),
   {
-    name: "an image in the words of before",
+    name: "an image in the old field",
     spec: withDisk({ shareable: true }, { registryDisk: { image: "a" } }),
     want: [expect.arrayContaining(["FieldValueInvalid", SHARED]) as GuestRow["want"][number]],
   },
@@ -394,42 +394,42 @@ const SHARED_FILE = { hostDisk: { ...FILE.hostDisk, shared: true } };
 
 const USE_ROWS: readonly GuestRow[] = [
   {
-    name: "a claim that two volumes write to",
+    name: "a claim written by two volumes",
     spec: twoUses([CLAIM_VOLUME, CLAIM_VOLUME]),
     want: usedTwice(OF_CLAIM, "the claim a"),
   },
   {
-    name: "a claim of two volumes that no disk names",
+    name: "a claim of two volumes without disks",
     spec: twoUses([CLAIM_VOLUME, CLAIM_VOLUME], [undefined, undefined]),
     want: usedTwice(OF_CLAIM, "the claim a"),
   },
   {
-    name: "a claim that is a DataVolume's too",
+    name: "a claim that a DataVolume uses too",
     spec: twoUses([CLAIM_VOLUME, { dataVolume: { name: "a" } }]),
     want: usedTwice("dataVolume.name", "the claim a"),
   },
   {
-    name: "a claim that is written to, and the base of an ephemeral disk",
+    name: "a claim that is written directly and is the base of an ephemeral disk",
     spec: twoUses([CLAIM_VOLUME, { ephemeral: CLAIM_VOLUME }]),
     want: usedTwice("ephemeral.persistentVolumeClaim.claimName", "the claim a"),
   },
   {
-    name: "a claim that one disk reads and the other writes",
+    name: "a claim that one disk reads and another disk writes",
     spec: twoUses([CLAIM_VOLUME, CLAIM_VOLUME], [READ_ONLY, {}]),
     want: usedTwice(OF_CLAIM, "the claim a"),
   },
   {
-    name: "a claim of which one disk is shareable",
+    name: "a claim with one of two disks shareable",
     spec: twoUses([CLAIM_VOLUME, CLAIM_VOLUME], [{ shareable: true }, {}]),
     want: usedTwice(OF_CLAIM, "the claim a"),
   },
   {
-    name: "a file of the node that two volumes write to",
+    name: "a node file written by two volumes",
     spec: twoUses([FILE, FILE]),
     want: usedTwice("hostDisk.path", "the file /srv/a.img of the node"),
   },
   {
-    name: "a claim that nobody writes to",
+    name: "a claim that is only read",
     spec: twoUses(
       [CLAIM_VOLUME, { persistentVolumeClaim: { claimName: "a", readOnly: true } }],
       [READ_ONLY, {}],
@@ -437,27 +437,27 @@ const USE_ROWS: readonly GuestRow[] = [
     want: [],
   },
   {
-    name: "a claim of which both disks are shareable",
+    name: "a claim with both disks shareable",
     spec: twoUses([CLAIM_VOLUME, CLAIM_VOLUME], [{ shareable: true }, { shareable: true }]),
     want: [],
   },
   {
-    name: "a file of the node that both share",
+    name: "a node file that both disks share",
     spec: twoUses([SHARED_FILE, SHARED_FILE]),
     want: [],
   },
   {
-    name: "the base of two ephemeral disks",
+    name: "one base for two ephemeral disks",
     spec: twoUses([{ ephemeral: CLAIM_VOLUME }, { ephemeral: CLAIM_VOLUME }]),
     want: [],
   },
   {
-    name: "an image twice",
+    name: "one image for two disks",
     spec: twoUses([{ containerDisk: { image: "a" } }, { containerDisk: { image: "a" } }]),
     want: [],
   },
   {
-    name: "two claims",
+    name: "two different claims",
     spec: twoUses([CLAIM_VOLUME, { dataVolume: { name: "b" } }]),
     want: [],
   },

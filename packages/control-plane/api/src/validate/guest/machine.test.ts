@@ -41,7 +41,7 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a guest above the limit",
+    name: "guest memory above the limit",
     spec: withDomain({ memory: { guest: "2Gi" }, resources: { limits: { memory: "1Gi" } } }),
     want: [
       invalid(
@@ -51,7 +51,7 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "memory without its unit",
+    name: "memory without a unit",
     spec: withDomain({ resources: { requests: { memory: 512 } } }),
     want: [
       invalid(
@@ -61,7 +61,7 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "less than nothing",
+    name: "negative amounts",
     spec: withDomain({ resources: { limits: { cpu: "-1" } } }),
     want: [
       invalid(
@@ -71,7 +71,7 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "amounts that cannot be read, wherever they are",
+    name: "unparseable amounts in all fields",
     spec: {
       ...withDisk({}, { emptyDisk: { capacity: "much" } }),
       domain: {
@@ -92,16 +92,16 @@ const AMOUNT_ROWS: readonly GuestRow[] = [
 ];
 
 const CPU_ROWS: readonly GuestRow[] = [
-  { name: "255 processors", spec: withDomain({ cpu: { sockets: 255 } }), want: [] },
+  { name: "255 vCPUs", spec: withDomain({ cpu: { sockets: 255 } }), want: [] },
   {
-    name: "256 processors",
+    name: "256 vCPUs",
     spec: withDomain({ cpu: { sockets: 4, cores: 32, threads: 2 } }),
     want: [
       invalid(`${DOMAIN}.cpu`, `${DOMAIN}.cpu gives the guest 256 processors; it can have 255`),
     ],
   },
   {
-    name: "more sockets than most",
+    name: "more sockets than the maximum",
     spec: withDomain({ cpu: { sockets: 3, maxSockets: 2 } }),
     want: [
       invalid(
@@ -111,7 +111,7 @@ const CPU_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "as many sockets as most",
+    name: "the maximum number of sockets",
     spec: withDomain({ cpu: { sockets: 2, maxSockets: 2 } }),
     want: [],
   },
@@ -174,7 +174,7 @@ const FIRMWARE_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a serial number and a UUID that are none",
+    name: "an invalid serial number and an invalid UUID",
     spec: withFirmware({ serial: `${"a".repeat(256)} `, uuid: "1234" }),
     want: [
       invalid(
@@ -197,7 +197,7 @@ const DISK = `${DOMAIN}.devices.disks[0]`;
 
 const ENUM_ROWS: readonly GuestRow[] = [
   {
-    name: "words of a disk",
+    name: "enum values of a disk",
     spec: withDisk({
       cache: "unsafe",
       io: "default",
@@ -219,7 +219,7 @@ const ENUM_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "words of devices",
+    name: "enum values of devices",
     spec: withDomain({
       cpu: { features: [{ name: "apic" }, { name: "vmx", policy: "maybe" }] },
       ioThreadsPolicy: "many",
@@ -249,7 +249,7 @@ const ENUM_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "words of the pod",
+    name: "enum values of the pod",
     spec: { domain: {}, evictionStrategy: "Flee", startStrategy: "", dnsPolicy: "Mine" },
     want: [
       invalid(
@@ -267,12 +267,12 @@ const ENUM_ROWS: readonly GuestRow[] = [
 
 const POD_ROWS: readonly GuestRow[] = [
   {
-    name: "names that DNS takes",
+    name: "valid DNS names",
     spec: { domain: {}, hostname: "web-1", subdomain: "a.b" },
     want: [],
   },
   {
-    name: "names that DNS does not take",
+    name: "invalid DNS names",
     spec: { domain: {}, hostname: "web.1", subdomain: "a..b" },
     want: [
       invalid(
@@ -286,14 +286,14 @@ const POD_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a resolver of its own without servers",
+    name: "dnsPolicy None without dnsConfig",
     spec: { domain: {}, dnsPolicy: "None" },
     want: [
       ["FieldValueRequired", "spec.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"],
     ],
   },
   {
-    name: "servers that are no addresses",
+    name: "name servers that are not addresses",
     spec: {
       domain: {},
       dnsConfig: { nameservers: ["01.1.1.1", "ns.example", "1.1.1.1/8"] },
@@ -304,7 +304,7 @@ const POD_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a resolver of its own with an empty list of servers",
+    name: "dnsPolicy None without name servers",
     spec: { domain: {}, dnsPolicy: "None", dnsConfig: { searches: ["a"] } },
     want: [
       [
@@ -315,7 +315,7 @@ const POD_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "too many servers and domains",
+    name: "too many name servers and search domains",
     spec: {
       domain: {},
       dnsConfig: {
@@ -329,7 +329,7 @@ const POD_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "as many as may be",
+    name: "the maximum number of name servers and search domains",
     spec: {
       domain: {},
       dnsPolicy: "None",

@@ -12,12 +12,12 @@ const ALIVE = "spec.livenessProbe";
 
 test.each<GuestRow>([
   {
-    name: "a port and a server behind the pod's address",
+    name: "a TCP and an HTTP probe with the pod network",
     spec: { ...ON_POD_NETWORK, readinessProbe: TCP, livenessProbe: { httpGet: { port: 80 } } },
     want: [],
   },
   {
-    name: "questions to the agent, without any network",
+    name: "exec and guest agent probes without any network",
     spec: {
       domain: {},
       readinessProbe: { exec: { command: ["true"] } },
@@ -26,12 +26,12 @@ test.each<GuestRow>([
     want: [],
   },
   {
-    name: "two ways at once",
+    name: "two probe types at once",
     spec: { ...ON_POD_NETWORK, readinessProbe: { ...TCP, guestAgentPing: {} } },
     want: [invalid(READY, `${READY} must have exactly one probe type set`)],
   },
   {
-    name: "no way at all",
+    name: "a probe without a type",
     spec: { domain: {}, livenessProbe: { periodSeconds: 5 } },
     want: [
       [
@@ -42,7 +42,7 @@ test.each<GuestRow>([
     ],
   },
   {
-    name: "a guest that is not behind the pod's address",
+    name: "a TCP and an HTTP probe without the pod network",
     spec: { domain: {}, readinessProbe: TCP, livenessProbe: { httpGet: { port: 80 } } },
     want: [
       invalid(

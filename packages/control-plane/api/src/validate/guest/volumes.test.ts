@@ -29,7 +29,7 @@ const SOURCE_ROWS: readonly GuestRow[] = [
     want: [invalid(VOLUME, `${VOLUME} must have exactly one source type set`)],
   },
   ...[{ emptyDisk: { capacity: "1Gi" } }, { containerDisk: { image: "b" } }].map((other) => ({
-    name: `two sources, one in its older spelling, beside ${JSON.stringify(other)}`,
+    name: `two sources, one in the old field, beside ${JSON.stringify(other)}`,
     spec: volume({ registryDisk: { image: "a" }, ...other }),
     want: [invalid(VOLUME, `${VOLUME} must have exactly one source type set`)],
   })),
@@ -43,7 +43,7 @@ const SOURCE_ROWS: readonly GuestRow[] = [
     },
     { source: { ephemeral: {} }, field: "ephemeral.persistentVolumeClaim.claimName" },
   ].map(({ source, field }) => ({
-    name: `nothing at ${field}`,
+    name: `a missing value of ${field}`,
     spec: volume(source),
     want: [invalid(`${VOLUME}.${field}`, `${VOLUME}.${field} is a required field`)],
   })),
@@ -53,7 +53,7 @@ const SOURCE_ROWS: readonly GuestRow[] = [
     want: [["FieldValueRequired", `${VOLUME}.name`, "DataVolume 'name' must be set"]],
   },
   {
-    name: "the root of an image",
+    name: "the root path in an image",
     spec: volume({ containerDisk: { image: "a", path: "/" } }),
     want: [invalid(`${VOLUME}.containerDisk`, `${VOLUME}.containerDisk must not point to root`)],
   },
@@ -68,7 +68,7 @@ const SOURCE_ROWS: readonly GuestRow[] = [
     ],
   })),
   {
-    name: "an empty disk of no size",
+    name: "an empty disk without a size",
     spec: volume({ emptyDisk: { capacity: 0 } }),
     want: [
       invalid(`${VOLUME}.emptyDisk.capacity`, `${VOLUME}.emptyDisk.capacity must be more than 0`),
@@ -80,7 +80,7 @@ const HOST = `${VOLUME}.hostDisk`;
 
 const HOST_ROWS: readonly GuestRow[] = [
   {
-    name: "no path and no type",
+    name: "a host disk without path and type",
     spec: volume({ hostDisk: { path: "", type: "" } }),
     want: [
       ["FieldValueNotFound", `${HOST}.path`, `${HOST}.path is required for hostDisk volume`],
@@ -91,7 +91,7 @@ const HOST_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "a path that climbs",
+    name: "a path with parent directories",
     spec: volume({ hostDisk: { path: "/disks/../etc/shadow", type: "Disk" } }),
     want: [
       invalid(
@@ -101,7 +101,7 @@ const HOST_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "the size of a file that is there",
+    name: "the size of an existing file",
     spec: volume({ hostDisk: { path: "/a", type: "Disk", capacity: "1Gi" } }),
     want: [
       invalid(
@@ -134,7 +134,7 @@ const CLOUD_INIT_ROWS: readonly GuestRow[] = [
     want: [],
   })),
   {
-    name: "nothing to say",
+    name: "cloud-init without data",
     spec: noCloud({ userData: "", secretRef: { name: "" } }),
     want: [
       invalid(
@@ -144,7 +144,7 @@ const CLOUD_INIT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "user data and network data twice",
+    name: "duplicate user data and network data",
     spec: volume({
       cloudInitConfigDrive: {
         userData: "a",
@@ -159,7 +159,7 @@ const CLOUD_INIT_ROWS: readonly GuestRow[] = [
     ],
   },
   {
-    name: "what is no base64",
+    name: "invalid base64",
     spec: noCloud({ userDataBase64: "a", networkDataBase64: "!!!!" }),
     want: [
       invalid(

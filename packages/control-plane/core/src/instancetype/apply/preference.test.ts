@@ -87,19 +87,19 @@ describe("devices", () => {
       },
     },
     {
-      name: "a sound card that there is",
+      name: "an existing sound device",
       devices: { sound: { name: "s" } },
       likes: { preferredSoundModel: "ac97" },
       want: { sound: { name: "s", model: "ac97" } },
     },
     {
-      name: "no sound card",
+      name: "no sound device",
       devices: {},
       likes: { preferredSoundModel: "ac97" },
       want: {},
     },
     {
-      name: "a panic device where there is none",
+      name: "a missing panic device",
       devices: {},
       likes: { preferredPanicDeviceModel: "pvpanic" },
       want: { panicDevices: [{ model: "pvpanic" }] },
@@ -134,17 +134,17 @@ describe("disks", () => {
 
   test.each<{ name: string; disks: Disks; want: unknown }>([
     {
-      name: "one that says nothing",
+      name: "a disk without settings",
       disks: [{ name: "a" }],
       want: [{ name: "a", disk: { bus: "virtio" }, ...LIKED, dedicatedIOThread: true }],
     },
     {
-      name: "a hard disk on another bus has no thread of its own",
+      name: "a hard disk on a different bus gets no dedicated I/O thread",
       disks: [{ name: "a", disk: { bus: "sata" } }],
       want: [{ name: "a", disk: { bus: "sata" }, ...LIKED }],
     },
     {
-      name: "one that says everything",
+      name: "a disk with all settings",
       disks: [
         {
           name: "a",
@@ -167,7 +167,7 @@ describe("disks", () => {
       ],
     },
     {
-      name: "a CD-ROM and a LUN have their bus only",
+      name: "a CD-ROM and a LUN get only their bus",
       disks: [
         { name: "a", cdrom: {} },
         { name: "b", lun: { bus: "" } },
@@ -180,7 +180,7 @@ describe("disks", () => {
       ],
     },
     {
-      name: "a floppy is left as it is",
+      name: "a floppy is unchanged",
       disks: [{ name: "a", floppy: {} }],
       want: [{ name: "a", floppy: {} }],
     },
@@ -230,19 +230,19 @@ describe("the machine", () => {
 
   test.each<{ name: string; given: Domain; likes: PreferenceSpec; want: Domain }>([
     {
-      name: "its kind",
+      name: "its machine type",
       given: { machine: { type: "" } },
       likes: { machine: { preferredMachineType: "pc" } },
       want: { machine: { type: "pc" } },
     },
     {
-      name: "its kind, said",
+      name: "its machine type, set explicitly",
       given: { machine: { type: "q35" } },
       likes: { machine: { preferredMachineType: "pc" } },
       want: { machine: { type: "q35" } },
     },
     {
-      name: "features of its processors",
+      name: "its CPU features",
       given: { cpu: { features: [{ name: "apic", policy: "disable" }] } },
       likes: { cpu: { preferredCPUFeatures: [{ name: "apic" }, { name: "avx" }] } },
       want: { cpu: { features: [{ name: "apic", policy: "disable" }, { name: "avx" }] } },
@@ -254,19 +254,19 @@ describe("the machine", () => {
       want: { firmware: { bootloader: { efi: secure } } },
     },
     {
-      name: "EFI in its older form",
+      name: "EFI in the old field",
       given: {},
       likes: { firmware: { preferredUseEfi: true, preferredUseSecureBoot: false } },
       want: { firmware: { bootloader: { efi: secure } } },
     },
     {
-      name: "EFI of its own, with the older form of secure boot",
+      name: "the VM's own EFI, with secure boot in the old field",
       given: { firmware: { bootloader: { efi: { persistent: true } } } },
       likes: { firmware: { preferredUseSecureBoot: false } },
       want: { firmware: { bootloader: { efi: { persistent: true, secureBoot: false } } } },
     },
     {
-      name: "BIOS of its own",
+      name: "the VM's own BIOS",
       given: { firmware: { bootloader: { bios: {} } } },
       likes: { firmware: { preferredEfi: secure, preferredUseBiosSerial: true } },
       want: { firmware: { bootloader: { bios: { useSerial: true } } } },
@@ -278,7 +278,7 @@ describe("the machine", () => {
       want: { firmware: { serial: "1", bootloader: { bios: {} } } },
     },
     {
-      name: "firmware of which nothing is liked",
+      name: "firmware without a preference",
       given: {},
       likes: { firmware: { preferredUseBios: false } },
       want: {},
@@ -292,7 +292,7 @@ describe("the machine", () => {
       want: { clock: { utc: {}, timer: { hpet: { present: false } } } },
     },
     {
-      name: "its clock, half of which is not replaced",
+      name: "the VM's own clock, which is not merged",
       given: { clock: { timezone: "Europe/Berlin", timer: {} } },
       likes: {
         clock: { preferredClockOffset: { utc: {} }, preferredTimer: { hpet: { present: false } } },
@@ -300,19 +300,19 @@ describe("the machine", () => {
       want: { clock: { timezone: "Europe/Berlin", timer: {} } },
     },
     {
-      name: "its features, ACPI over what it says",
+      name: "its features, with ACPI from the VM",
       given: { features: { acpi: { enabled: false }, apic: { enabled: false } } },
       likes: { features: { preferredAcpi: {}, preferredApic: {}, preferredSmm: {} } },
       want: { features: { acpi: {}, apic: { enabled: false }, smm: {} } },
     },
     {
-      name: "what Windows expects, one by one",
+      name: "Hyper-V features merged one by one",
       given: { features: { hyperv: { relaxed: { enabled: false } } } },
       likes: { features: { preferredHyperv: { relaxed: {}, vapic: {} } } },
       want: { features: { hyperv: { relaxed: { enabled: false }, vapic: {} } } },
     },
     {
-      name: "what Windows expects, which it gets whole",
+      name: "all Hyper-V features",
       given: { features: { hypervPassthrough: { enabled: true } } },
       likes: { features: { preferredHyperv: { vapic: {} } } },
       want: { features: { hypervPassthrough: { enabled: true } } },

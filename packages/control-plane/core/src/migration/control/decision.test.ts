@@ -48,20 +48,24 @@ function withoutSource(state: MigrationState): MigrationFacts {
 
 describe("before the VMI's status has the migration", () => {
   test.each<{ name: string; change: Partial<MigrationFacts>; want: string | RegExp }>([
-    { name: "its turn has come", change: {}, want: "begin" },
-    { name: "its turn has not come", change: { mayBegin: false }, want: "wait" },
+    { name: "begins when its queue position allows", change: {}, want: "begin" },
     {
-      name: "an earlier one has left a pod",
+      name: "waits when its queue position does not allow it",
+      change: { mayBegin: false },
+      want: "wait",
+    },
+    {
+      name: "an earlier migration left a pod",
       change: { leftoverPods: [aTarget()] },
       want: "wait",
     },
     {
-      name: "the guest's node does not answer",
+      name: "the guest's node does not respond",
       change: { guest: { ...aGuestFacts(), nodeLoss: LOSS } },
       want: "wait",
     },
     {
-      name: "the guest has just been started again",
+      name: "the guest was just restarted",
       change: { guest: aGuestFacts(aGuest({ phase: "Scheduled" })) },
       want: "wait",
     },
@@ -72,7 +76,7 @@ describe("before the VMI's status has the migration", () => {
     },
     { name: "no node fits", change: { noTargetReason: "none" }, want: "fail: none" },
     {
-      name: "there is no VMI",
+      name: "the VMI does not exist",
       change: { guest: undefined },
       want: 'fail: the VMI "default/vm1" does not exist',
     },
@@ -82,7 +86,7 @@ describe("before the VMI's status has the migration", () => {
       want: "fail: Cannot migrate VMI in finalized state.",
     },
     {
-      name: "it is cancelled",
+      name: "it is canceled",
       change: { migration: aMigration("Pending", { deletionTimestamp: NOW }) },
       want: "fail: Migration failed due to being canceled",
     },
@@ -94,7 +98,7 @@ describe("before the VMI's status has the migration", () => {
     },
     { name: "the pod is ready", change: { targetPod: aTarget() }, want: "open" },
     {
-      name: "the pod is gone",
+      name: "the pod was deleted",
       change: { migration: aMigration("Scheduling") },
       want: "fail: the target pod was deleted",
     },
@@ -111,7 +115,7 @@ describe("before the VMI's status has the migration", () => {
       want: /^fail: target pod \S+ is being deleted$/,
     },
     {
-      name: "the target's node does not answer",
+      name: "the target's node does not respond",
       change: { targetPod: aTarget(), targetLoss: LOSS },
       want: "fail: node node2, to which the guest was to go, does not answer",
     },
@@ -125,18 +129,18 @@ describe("before the VMI's status has the migration", () => {
       },
       want: "fail: no blue",
     },
-    { name: "it has no object", change: { migration: undefined }, want: "closed" },
+    { name: "its object does not exist", change: { migration: undefined }, want: "closed" },
   ])("$name", ({ change, want }) => {
     expect(printDecision(someFacts(change))).toMatch(patternOf(want));
   });
 
   test.each([
     {
-      name: "no node takes the pod for 5 min",
+      name: "the pod is unschedulable for 5 min",
       minutes: 5,
       want: /^fail: no node has taken .* 0\/1 nodes/,
     },
-    { name: "no node takes the pod for less", minutes: 4, want: /^schedule$/ },
+    { name: "the pod is unschedulable for less than 5 min", minutes: 4, want: /^schedule$/ },
   ])("$name", ({ minutes, want }) => {
     const why = { reason: "Unschedulable", message: "0/1 nodes" };
     const conditions = [{ type: "PodScheduled", status: "False", ...why } as const];
@@ -159,26 +163,26 @@ describe("while both nodes prepare", () => {
     change?: Partial<MigrationFacts>;
     want: string | RegExp;
   }>([
-    { name: "nothing hinders it", want: "goOn" },
-    { name: "it is on its way", state: STARTED, want: "goOn" },
+    { name: "nothing blocks it", want: "goOn" },
+    { name: "it has started", state: STARTED, want: "goOn" },
     {
-      name: "it is cancelled before its way",
+      name: "it is canceled before it starts",
       change: { migration: CANCELLED },
       want: /^fail: .*canceled/,
     },
-    { name: "the VM is stopped before its way", change: stopped({}), want: /^fail: .*stopped/ },
+    { name: "the VM is stopped before it starts", change: stopped({}), want: /^fail: .*stopped/ },
     {
-      name: "its object is gone before its way",
+      name: "its object is deleted before it starts",
       change: { migration: undefined },
       want: /^fail: .*canceled/,
     },
     {
-      name: "the target's pod ends before its way",
+      name: "the target pod ends before it starts",
       change: { targetPod: ENDED },
       want: /^fail: .*ended/,
     },
     {
-      name: "the guest ends before its way",
+      name: "the guest ends before it starts",
       change: {
         guest: {
           ...aGuestFacts(openFacts().guest?.vmi),
@@ -188,12 +192,12 @@ describe("while both nodes prepare", () => {
       want: "fail: the guest has ended",
     },
     {
-      name: "the target listens after 15 min still not",
+      name: "the target is not ready after 15 min",
       change: { now: "2026-01-01T00:24:00.000Z" },
       want: /^fail: .* was not ready/,
     },
     {
-      name: "one of its networks cannot be had there",
+      name: "a network cannot be attached at the target",
       state: {
         targetAttachments: [
           { name: "one", podInterfaceName: "p", state: "Failed", message: "no address is free" },
@@ -203,63 +207,63 @@ describe("while both nodes prepare", () => {
       want: /^fail: .* was not ready .*; interface one: no address is free$/,
     },
     {
-      name: "it is cancelled on its way",
+      name: "it is canceled after its start",
       state: STARTED,
       change: { migration: CANCELLED },
       want: /^abort: .*canceled/,
     },
     {
-      name: "that was asked for already",
+      name: "it is canceled after an abort was requested",
       state: { ...STARTED, abortRequested: true },
       change: { migration: CANCELLED },
       want: "goOn",
     },
     {
-      name: "the VM is stopped on its way",
+      name: "the VM is stopped after its start",
       state: STARTED,
       change: stopped(STARTED),
       want: /^abort/,
     },
     {
-      name: "its object is gone on its way",
+      name: "its object is deleted after its start",
       state: STARTED,
       change: { migration: undefined },
       want: /^abort: .*canceled/,
     },
     {
-      name: "the target's pod ends on its way",
+      name: "the target pod ends after its start",
       state: STARTED,
       change: { targetPod: ENDED },
       want: /^abort/,
     },
     {
-      name: "the target's node is silent on its way",
+      name: "the target's node does not respond after its start",
       state: STARTED,
       change: { targetPod: aTarget(), targetLoss: LOSS },
       want: /^abort: node node2/,
     },
     {
-      name: "it takes too long",
+      name: "it exceeds the completion timeout",
       state: { startTimestamp: "2026-01-01T00:07:30.000Z" },
       want: "abort: the guest has not moved within 150 s (completionTimeoutPerGiB)",
     },
     {
-      name: "it takes too long, and may stand still for the rest of its way",
+      name: "it exceeds the completion timeout, and the guest may be paused",
       state: { startTimestamp: "2026-01-01T00:07:30.000Z", ...DISRUPTED },
       want: "goOn",
     },
     {
-      name: "it takes too long, although it could stand still",
+      name: "it exceeds twice the completion timeout, although the guest may be paused",
       state: { startTimestamp: "2026-01-01T00:05:00.000Z", ...DISRUPTED },
       want: /^abort: the guest has not moved within 300 s .* stand still/,
     },
     {
-      name: "the source says that it has failed",
+      name: "the source reports a failure",
       state: { failed: true, failureReason: "no way" },
       want: "fail: no way",
     },
     {
-      name: "the source does not say why",
+      name: "the source reports a failure without a reason",
       state: { failed: true },
       want: "fail: source node reported migration failed",
     },
@@ -269,12 +273,12 @@ describe("while both nodes prepare", () => {
       want: "succeed",
     },
     {
-      name: "the guest runs at the target, whatever else was said",
+      name: "the guest runs at the target, despite other reports",
       state: { ...STARTED, targetNodeDomainReadyTimestamp: NOW, failed: true },
       change: { migration: CANCELLED, targetLoss: LOSS },
       want: "succeed",
     },
-    { name: "it is closed", state: { ...STARTED, completed: true }, want: "closed" },
+    { name: "it is completed", state: { ...STARTED, completed: true }, want: "closed" },
   ])("$name", ({ state = {}, change = {}, want }) => {
     const facts = { ...openFacts(state), ...change };
     expect(printDecision(facts)).toMatch(patternOf(want));
@@ -283,15 +287,15 @@ describe("while both nodes prepare", () => {
 
 describe("after the source was requested to abort", () => {
   test.each([
-    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "goOn" },
+    { name: "waits for the source's report", since: ASKED, targetPod: ENDED, want: "goOn" },
     {
-      name: "it has none of a guest that had left",
+      name: "fails without a report if the target pod has ended",
       since: "2026-01-01T00:05:00.000Z",
       targetPod: ENDED,
       want: /^fail: the target pod has ended, and the source does not report within 5 minutes/,
     },
     {
-      name: "it is waited for as long as the target's pod runs",
+      name: "waits as long as the target pod runs",
       since: "2026-01-01T00:01:00.000Z",
       targetPod: aTarget(),
       want: "goOn",
@@ -309,27 +313,27 @@ describe("once the source's pod has ended", () => {
   const AGO = { s59: "2026-01-01T00:09:01.000Z", s60: ASKED, min5: "2026-01-01T00:05:00.000Z" };
   test.each<{ name: string; state: MigrationState; want: string | RegExp }>([
     {
-      name: "the target may still say something",
+      name: "the target may still report",
       state: { sourceEndedTimestamp: AGO.s59 },
       want: "goOn",
     },
     {
-      name: "the target has said nothing",
+      name: "the target has not reported",
       state: { sourceEndedTimestamp: AGO.s60 },
       want: /^lose: .* within 60 s/,
     },
     {
-      name: "the target has the domain, and its virt-handler may come back",
+      name: "the target has the domain, and its virt-handler may return",
       state: { sourceEndedTimestamp: AGO.s60, targetNodeDomainDetected: true },
       want: "goOn",
     },
     {
-      name: "the target's virt-handler does not come back",
+      name: "the target's virt-handler does not return",
       state: { sourceEndedTimestamp: AGO.min5, targetNodeDomainDetected: true },
       want: /^lose: .* within 300 s/,
     },
     {
-      name: "an abort is not asked of nobody",
+      name: "no abort is requested",
       state: { sourceEndedTimestamp: AGO.s59, startTimestamp: "2026-01-01T00:00:00.000Z" },
       want: "goOn",
     },

@@ -25,19 +25,19 @@ function urgent(
 describe("the current migration of a VMI", () => {
   test.each<{ name: string; all: ReturnType<typeof of>[]; open?: string; want?: string }>([
     { name: "none", all: [] },
-    { name: "one that is over", all: [of("m1", "Failed")] },
+    { name: "not an ended migration", all: [of("m1", "Failed")] },
     {
-      name: "who came first",
+      name: "the oldest migration",
       all: [of("m2", "Pending"), of("m1", undefined)],
       want: "m1",
     },
     {
-      name: "who is more urgent",
+      name: "the migration with the higher priority",
       all: [of("m1", "Pending"), urgent(of("m2", "Pending"), "system-critical")],
       want: "m2",
     },
     {
-      name: "who is less urgent comes later",
+      name: "the user-triggered migration before maintenance",
       all: [
         urgent(of("m1", "Pending"), "system-maintenance"),
         urgent(of("m2", "Pending"), "user-triggered"),
@@ -45,23 +45,23 @@ describe("the current migration of a VMI", () => {
       want: "m2",
     },
     {
-      name: "who does not say comes last",
+      name: "a migration without priority last",
       all: [of("m1", "Pending"), urgent(of("m2", "Pending"), "system-maintenance")],
       want: "m2",
     },
     {
-      name: "who has begun",
+      name: "the migration that has begun",
       all: [of("m1", "Pending"), of("m2", "Scheduling")],
       want: "m2",
     },
     {
-      name: "who is open",
+      name: "the open migration",
       all: [of("m1", "Scheduling"), of("m2", "Running")],
       open: "m2",
       want: "m2",
     },
     {
-      name: "nobody, while one is open whose object is gone",
+      name: "none while the open migration's object is missing",
       all: [of("m1", "Pending")],
       open: "m9",
     },
@@ -75,49 +75,53 @@ describe("the cluster's limits", () => {
   const LIMITS = { perCluster: 3, perNode: 2 };
 
   test.each<{ name: string; others: ReturnType<typeof of>[]; want: boolean }>([
-    { name: "nobody else moves", others: [], want: true },
-    { name: "one leaves the same node", others: [of("o1", "Running", "a2")], want: true },
+    { name: "no other guest migrates", others: [], want: true },
     {
-      name: "two leave the same node",
+      name: "one other guest leaves the same node",
+      others: [of("o1", "Running", "a2")],
+      want: true,
+    },
+    {
+      name: "two other guests leave the same node",
       others: [of("o1", "Running", "a2"), of("o2", "Scheduling", "a3")],
       want: false,
     },
     {
-      name: "two leave another node",
+      name: "two guests leave another node",
       others: [of("o1", "Running", "b2"), of("o2", "Scheduled", "b3")],
       want: true,
     },
     {
-      name: "three leave other nodes",
+      name: "three guests leave other nodes",
       others: [of("o1", "Running", "b2"), of("o2", "Scheduled", "b3"), of("o3", "Running", "c1")],
       want: false,
     },
     {
-      name: "those are over",
+      name: "the other migrations have ended",
       others: [of("o1", "Failed", "a2"), of("o2", "Succeeded", "a3")],
       want: true,
     },
     {
-      name: "two came before",
+      name: "two migrations of its node are queued before it",
       others: [of("o1", "Pending", "a2"), of("o2", "Pending", "a3")],
       want: false,
     },
     {
-      name: "two came before that cannot go either, another node's one can",
+      name: "three migrations of another node are queued before it, of which two may begin",
       others: [of("o1", "Pending", "b2"), of("o2", "Pending", "b3"), of("o3", "Pending", "b4")],
       want: true,
     },
     {
-      name: "two came before for one guest",
+      name: "two migrations of one guest are queued before it",
       others: [of("o1", "Pending", "a2"), of("o2", "Pending", "a2")],
       want: true,
     },
     {
-      name: "who came before has no guest",
+      name: "the migrations queued before it have no guest",
       others: [of("o1", "Pending", "none"), of("o2", "Pending", "none2")],
       want: true,
     },
-    { name: "its own guest moves", others: [of("o1", "Running", "a1")], want: false },
+    { name: "its own guest migrates already", others: [of("o1", "Running", "a1")], want: false },
   ])("$name: $want", ({ others, want }) => {
     const migration = of("m", "Pending");
     const nodeOf = ({ spec: { vmiName = "" } }: typeof migration) =>

@@ -28,27 +28,31 @@ function nameFor(policies: readonly MigrationPolicy[]): string | undefined {
 }
 
 test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | undefined }>([
-  { name: "there is none", policies: [], want: undefined },
-  { name: "it names nothing", policies: [aPolicy("a")], want: undefined },
-  { name: "it fits the VMI", policies: [aPolicy("a", { size: "big" })], want: "a" },
-  { name: "a label is another", policies: [aPolicy("a", { size: "small" })], want: undefined },
+  { name: "no policies", policies: [], want: undefined },
+  { name: "a policy without selectors", policies: [aPolicy("a")], want: undefined },
+  { name: "a policy that matches the VMI", policies: [aPolicy("a", { size: "big" })], want: "a" },
   {
-    name: "one of two labels is not there",
+    name: "a policy with a different label value",
+    policies: [aPolicy("a", { size: "small" })],
+    want: undefined,
+  },
+  {
+    name: "a policy with one of two labels missing",
     policies: [aPolicy("a", { size: "big", none: "x" })],
     want: undefined,
   },
   {
-    name: "it fits the namespace",
+    name: "a policy that matches the namespace",
     policies: [aPolicy("a", {}, { stage: "production" })],
     want: "a",
   },
   {
-    name: "it fits the VMI alone",
+    name: "a policy whose namespace selector does not match",
     policies: [aPolicy("a", { size: "big" }, { stage: "test" })],
     want: undefined,
   },
   {
-    name: "most labels count",
+    name: "the policy with the most matching labels",
     policies: [
       aPolicy("a", { size: "big" }),
       aPolicy("b", { size: "big" }, { stage: "production" }),
@@ -56,12 +60,12 @@ test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | u
     want: "b",
   },
   {
-    name: "then those of the VMI",
+    name: "the policy with the most matching VMI labels",
     policies: [aPolicy("a", {}, { stage: "production" }), aPolicy("b", { size: "big" })],
     want: "b",
   },
   {
-    name: "then the first by name",
+    name: "the first policy by name",
     policies: [aPolicy("b", { size: "big" }), aPolicy("a", { team: "a" })],
     want: "a",
   },

@@ -71,14 +71,14 @@ function factsOf(here: readonly string[], there: readonly string[]) {
 
 describe("the addresses of a migrating guest", () => {
   test.each([
-    { name: "the same", here: ["10.9.0.5"], there: ["10.9.0.5"] },
+    { name: "unchanged", here: ["10.9.0.5"], there: ["10.9.0.5"] },
     {
       name: "the same in another order",
       here: ["10.9.0.5", "fd09::5"],
       there: ["fd09::5", "10.9.0.5"],
     },
-    { name: "none on either node", here: [], there: [] },
-    { name: "not known there yet", here: ["10.9.0.5"], there: [] },
+    { name: "unset on both nodes", here: [], there: [] },
+    { name: "not yet known at the target", here: ["10.9.0.5"], there: [] },
   ])("are $name: the migration continues", ({ here, there }) => {
     expect(addressProblem(factsOf(here, there))).toBeUndefined();
   });

@@ -20,34 +20,34 @@ test.each<{
   want: object;
 }>([
   {
-    name: "the host's own",
+    name: "host-passthrough",
     model: "host-passthrough",
     want: { labels: { [OWN]: "true", [VENDOR]: "true" } },
   },
   {
-    name: "the host's own, of which nothing is known",
+    name: "host-passthrough on a node without CPU labels",
     model: "host-passthrough",
     labels: {},
     want: { labels: {}, problem: expect.stringContaining("name a CPU model in the VM") as string },
   },
   {
-    name: "the host's own, emulated",
+    name: "host-passthrough with emulation",
     model: "host-passthrough",
     useEmulation: true,
     want: { labels: {} },
   },
   {
-    name: "the host's model",
+    name: "host-model",
     model: "host-model",
     want: { labels: { [ACCEPTS]: "true", [VENDOR]: "true" } },
   },
   {
-    name: "the host's model, of which nothing is known",
+    name: "host-model on a node without CPU labels",
     model: "host-model",
     labels: {},
     want: { labels: {} },
   },
-  { name: "a model that is named", model: "Nehalem", want: { labels: {} } },
+  { name: "a named CPU model", model: "Nehalem", want: { labels: {} } },
 ])("$name", ({ model, useEmulation = false, labels = LABELS, want }) => {
   const vmi = aVmi({});
   const domain = { ...vmi.spec.domain, ...(model === undefined ? {} : { cpu: { model } }) };
@@ -88,21 +88,21 @@ test.each<{
   network?: NetworkAttachmentDefinition;
   want: string | undefined;
 }>([
-  { name: "another one is there", nodes: [aNode("node1"), aNode("node2")], want: undefined },
-  { name: "nothing is known of nodes", nodes: [], want: undefined },
-  { name: "there is no other", nodes: [aNode("node1")], want: "there is none that answers" },
+  { name: "another node is available", nodes: [aNode("node1"), aNode("node2")], want: undefined },
+  { name: "no node is known", nodes: [], want: undefined },
+  { name: "no other node exists", nodes: [aNode("node1")], want: "there is none that answers" },
   {
-    name: "the other does not answer",
+    name: "the other node does not respond",
     nodes: [aNode("node1"), aNode("node2", LOST)],
     want: "there is none that answers",
   },
   {
-    name: "the other takes no pods",
+    name: "the other node is unschedulable",
     nodes: [aNode("node1"), aNode("node2", CORDONED)],
     want: "and takes new pods",
   },
   {
-    name: "the other has the labels",
+    name: "the other node has the labels",
     nodes: [aNode("node1"), aNode("node2")],
     asked: { disk: "ssd" },
     want: undefined,
@@ -114,13 +114,13 @@ test.each<{
     want: "ask for: disk=hdd",
   },
   {
-    name: "the other lacks the network",
+    name: "the other node lacks the network",
     nodes: [aNode("node1"), aNode("node2")],
     network: aNetwork("node2"),
     want: "node node2 cannot make interfaces of network default/blue: no link",
   },
   {
-    name: "a third has the network",
+    name: "a third node has the network",
     nodes: [aNode("node1"), aNode("node2"), aNode("node3")],
     network: aNetwork("node2"),
     want: undefined,

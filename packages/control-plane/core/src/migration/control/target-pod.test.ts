@@ -46,7 +46,7 @@ test.each<{ name: string } & Guest>([
   { name: "some ports are free", ports: { total: 34, free: 30 } },
   { name: "one port is free", ports: { total: 4, free: 1 } },
   { name: "no port is free", ports: { total: 3, free: 0 } },
-  { name: "its NICs could not be plugged", ports: { total: 34, free: 32 }, model: "pcnet" },
+  { name: "its NICs could not be hotplugged", ports: { total: 34, free: 32 }, model: "pcnet" },
 ])("requests each network of the guest: $name", (guest) => {
   const pod = buildTargetPod(aGuestFacts(aFullGuest(guest)), aMigration());
   expect(podNetworkElements(pod).map(({ name }) => name)).toEqual(["blue", "red"]);
@@ -99,48 +99,56 @@ test.each<{
   imageID?: string;
   want: string;
 }>([
-  { name: "a tag", imageID: `r.example/disk@${DIGEST}`, want: `r.example:5000/disk@${DIGEST}` },
   {
-    name: "a runtime that says how it was pulled",
+    name: "pins a tag to its digest",
+    imageID: `r.example/disk@${DIGEST}`,
+    want: `r.example:5000/disk@${DIGEST}`,
+  },
+  {
+    name: "accepts an image ID with docker-pullable://",
     imageID: `docker-pullable://r.example/disk@${DIGEST}`,
     want: `r.example:5000/disk@${DIGEST}`,
   },
   {
-    name: "no tag",
+    name: "pins an image without a tag",
     container: { image: "r.example:5000/disk" },
     source: "r.example:5000/disk",
     imageID: `r.example/disk@${DIGEST}`,
     want: `r.example:5000/disk@${DIGEST}`,
   },
-  { name: "an image that no registry has", imageID: DIGEST, want: "r.example:5000/disk:1" },
-  { name: "nothing that is told", want: "r.example:5000/disk:1" },
   {
-    name: "a node that may not ask a registry",
+    name: "keeps an image that exists in no registry",
+    imageID: DIGEST,
+    want: "r.example:5000/disk:1",
+  },
+  { name: "keeps the image if no image ID is reported", want: "r.example:5000/disk:1" },
+  {
+    name: "keeps the image with pull policy Never",
     container: { imagePullPolicy: "Never" },
     imageID: `r.example/disk@${DIGEST}`,
     want: "r.example:5000/disk:1",
   },
   {
-    name: "a digest that was given",
+    name: "keeps a digest from the VM",
     container: { image: `r.example/disk@${DIGEST}` },
     source: `r.example/disk@${DIGEST}`,
     imageID: `r.example/disk@sha256:${"1b".repeat(32)}`,
     want: `r.example/disk@${DIGEST}`,
   },
   {
-    name: "another image than the source's",
+    name: "keeps an image that differs from the source's",
     source: "r.example:5000/other:1",
     imageID: `r.example/disk@${DIGEST}`,
     want: "r.example:5000/disk:1",
   },
   {
-    name: "a source that was a target itself",
+    name: "keeps the digest of a source that was a target",
     source: `r.example:5000/disk@${DIGEST}`,
     imageID: `r.example/disk@${DIGEST}`,
     want: `r.example:5000/disk@${DIGEST}`,
   },
   {
-    name: "the launcher's own",
+    name: "keeps the launcher's own image",
     container: { name: "compute" },
     imageID: `r.example/disk@${DIGEST}`,
     want: "r.example:5000/disk:1",

@@ -35,7 +35,7 @@ describe("the VMI", () => {
 
   test.each<{ name: string; decision: Decision; want: object }>([
     {
-      name: "the guest has come",
+      name: "the migration succeeded",
       decision: { kind: "succeed" },
       want: {
         migrationState: { completed: true, endTimestamp: NOW },
@@ -44,7 +44,7 @@ describe("the VMI", () => {
       },
     },
     {
-      name: "the guest has stayed",
+      name: "the migration failed",
       decision: FAIL,
       want: {
         migrationState: { completed: true, failed: true, failureReason: "no way" },
@@ -52,7 +52,7 @@ describe("the VMI", () => {
       },
     },
     {
-      name: "it is to end",
+      name: "an abort is requested",
       decision: { kind: "abort", why: "x" },
       want: { migrationState: { abortRequested: true } },
     },
@@ -78,9 +78,9 @@ describe("the VMI", () => {
   });
 
   test.each<{ name: string; decision: Decision }>([
-    { name: "before both nodes were told", decision: FAIL },
-    { name: "while it waits", decision: { kind: "wait" } },
-    { name: "while the pod is made", decision: { kind: "begin" } },
+    { name: "before the VMI has the migration", decision: FAIL },
+    { name: "while the migration waits", decision: { kind: "wait" } },
+    { name: "while the pod is created", decision: { kind: "begin" } },
   ])("does not change $name", ({ decision: decision }) => {
     expect(buildVmiFields(someFacts(), decision)).toEqual({});
   });
@@ -93,14 +93,14 @@ describe("the VMI", () => {
     return { ...vmi, metadata: { ...vmi.metadata, labels: labels as Record<string, string> } };
   };
   test.each([
-    { name: "it is opened", vmi: labelled(OPEN, {}), want: { [TARGET]: "node2" } },
-    { name: "it is open", vmi: labelled(OPEN, { [TARGET]: "node2" }), want: {} },
+    { name: "a migration is opened", vmi: labelled(OPEN, {}), want: { [TARGET]: "node2" } },
+    { name: "a migration is open", vmi: labelled(OPEN, { [TARGET]: "node2" }), want: {} },
     {
-      name: "it is closed",
+      name: "a migration is closed",
       vmi: labelled({ ...OPEN, completed: true }, { [TARGET]: "node2" }),
       want: { [TARGET]: null, [HERE]: "node1" },
     },
-    { name: "there is none", vmi: aGuest(), want: {} },
+    { name: "no migration exists", vmi: aGuest(), want: {} },
   ])("gets label changes when $name", ({ vmi, want }) => {
     expect(labelChanges(vmi)).toEqual(want);
   });
@@ -115,29 +115,34 @@ describe("the migration", () => {
     want: string;
   }>([
     { name: "it waits", decision: { kind: "wait" }, want: "Pending" },
-    { name: "its pod was made", decision: { kind: "begin" }, want: "Scheduling" },
-    { name: "its pod was refused", decision: { kind: "begin" }, failed: true, want: "Pending" },
+    { name: "its pod was created", decision: { kind: "begin" }, want: "Scheduling" },
+    { name: "its pod was rejected", decision: { kind: "begin" }, failed: true, want: "Pending" },
     { name: "its pod is not ready", decision: { kind: "schedule" }, want: "Scheduling" },
     { name: "its pod is ready", decision: { kind: "open" }, want: "Scheduled" },
-    { name: "nodes were told", decision: { kind: "open" }, state: {}, want: "PreparingTarget" },
+    {
+      name: "both nodes were informed",
+      decision: { kind: "open" },
+      state: {},
+      want: "PreparingTarget",
+    },
     { name: "the target listens", decision: { kind: "goOn" }, state: LISTENS, want: "TargetReady" },
     {
-      name: "the target says only half",
+      name: "the target's report is incomplete",
       decision: { kind: "goOn" },
       state: { targetNodeAddress: "192.0.2.2" },
       want: "PreparingTarget",
     },
-    { name: "it is on its way", decision: { kind: "goOn" }, state: STARTED, want: "Running" },
+    { name: "it has started", decision: { kind: "goOn" }, state: STARTED, want: "Running" },
     {
-      name: "it is to end",
+      name: "its abort is requested",
       decision: { kind: "abort", why: "x" },
       state: STARTED,
       want: "Running",
     },
     { name: "it has failed", decision: FAIL, want: "Failed" },
-    { name: "it has come", decision: { kind: "succeed" }, state: STARTED, want: "Succeeded" },
+    { name: "it has succeeded", decision: { kind: "succeed" }, state: STARTED, want: "Succeeded" },
     {
-      name: "it was closed as failed",
+      name: "it was closed after a failure",
       decision: { kind: "closed" },
       state: { failed: true },
       want: "Failed",

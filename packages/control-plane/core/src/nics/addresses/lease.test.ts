@@ -43,16 +43,21 @@ describe("the guest's lease for the pod NIC's addresses", () => {
 
   test.each([
     { name: "a small subnet", address: "fd09::5/120", server: "fd09::/120", isOnLink: true },
-    { name: "the least one", address: "fd09::5/126", server: "fd09::4/126", isOnLink: true },
-    { name: "a link of two", address: "fd09::5/127", server: "fd09::/64", isOnLink: false },
+    { name: "the smallest subnet", address: "fd09::5/126", server: "fd09::4/126", isOnLink: true },
     {
-      name: "a wide subnet",
+      name: "a point-to-point subnet",
+      address: "fd09::5/127",
+      server: "fd09::/64",
+      isOnLink: false,
+    },
+    {
+      name: "a large subnet",
       address: "fd48:1:2:3::5/48",
       server: "fd48:1:2:3::/64",
       isOnLink: false,
     },
     { name: "a subnet", address: "fd09::5/64", server: "fd09::/64", isOnLink: true },
-    { name: "one address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
+    { name: "a single address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
   ])(
     "has a server address outside the hosts' addresses for $name",
     ({ address, server, isOnLink }) => {

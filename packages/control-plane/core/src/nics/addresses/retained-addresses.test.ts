@@ -65,68 +65,68 @@ describe("the VM's status retains", () => {
 
   test.each<{ name: string; vm: VirtualMachine; vmi?: VmiStatus; want: VmStatus["ipAddresses"] }>([
     {
-      name: "what the NIC has, in one spelling",
+      name: "the NIC's addresses in normalized form",
       vm: vmOf(),
       vmi: has({ ips: ["10.0.0.5", "FD00:0::5"] }),
       want: [ENTRY],
     },
     {
-      name: "what it has now rather than what it had",
+      name: "the NIC's current addresses rather than its previous ones",
       vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.6"] }),
       want: other,
     },
-    { name: "it without a guest", vm: vmOf(NIC, BLUE, RETAINED), want: [ENTRY] },
+    { name: "the addresses without a guest", vm: vmOf(NIC, BLUE, RETAINED), want: [ENTRY] },
     {
-      name: "it until the next NIC is there",
+      name: "the addresses until the next NIC exists",
       vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.6"] }, "Wiring"),
       want: [ENTRY],
     },
     {
-      name: "nothing that is no address",
+      name: "no invalid addresses",
       vm: vmOf(),
       vmi: has({ ips: ["", "x"] }),
       want: undefined,
     },
     {
-      name: "nothing of a network that gives none any more",
+      name: "no addresses of a network that no longer assigns any",
       vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({}),
       want: undefined,
     },
     {
-      name: "nothing of another network",
+      name: "no addresses of another network",
       vm: vmOf(NIC, RED, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
-      name: "that of the network that it was swapped to",
+      name: "the addresses of the network after a swap",
       vm: vmOf(NIC, RED, RETAINED),
       vmi: has({ networkName: "others/red", ips: ["10.0.0.6"] }),
       want: [{ ...ENTRY, networkName: "others/red", ips: ["10.0.0.6"] }],
     },
     {
-      name: "nothing of the pod's network, which cannot be asked",
+      name: "no addresses of the pod network, which cannot be requested",
       vm: vmOf(NIC, { name: "blue1", pod: {} }, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
-      name: "nothing of an iface that leaves",
+      name: "no addresses of an iface that is being unplugged",
       vm: vmOf({ ...NIC, state: "absent" }, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
-      name: "nothing of an iface that is no longer declared",
+      name: "no addresses of an iface that is no longer declared",
       vm: vmOf({ ...NIC, name: "other" }, { ...BLUE, name: "other" }, RETAINED),
       want: undefined,
     },
     ...[{ ips: ["10.0.0.9"] }, { ipamClaimName: "mine" }, { cniArgs: { ips: ["10.0.0.9"] } }].map(
       (own) => ({
-        name: `nothing where a person says ${JSON.stringify(own)}`,
+        name: `no addresses if the user sets ${JSON.stringify(own)}`,
         vm: vmOf({ ...NIC, ...own }, BLUE, RETAINED),
         vmi: has({ ips: ["10.0.0.9"] }),
         want: undefined,
@@ -157,14 +157,14 @@ describe("the next launcher", () => {
     { name: "at the first start", vmi: vmiOf(vmOf(), {}) },
     { name: "on another network", vmi: vmiOf(vmOf(NIC, RED, RETAINED), {}) },
     {
-      name: "where its VMI was told of another network",
+      name: "if its VMI was on another network",
       vmi: {
         ...vmiOf(vmOf(NIC, RED), {}),
         metadata: vmiOf(vmOf(NIC, BLUE, RETAINED), {}).metadata,
       },
     },
     {
-      name: "beside what a person asks for",
+      name: "beside a user's request",
       vmi: {
         ...vmiOf(vmOf({ ...NIC, ips: ["10.0.0.9"] }), {}),
         metadata: vmiOf(vmOf(NIC, BLUE, RETAINED), {}).metadata,
@@ -198,10 +198,14 @@ function elementWith(...ips: readonly string[]): readonly NetworkSelection[] {
 }
 
 test.each<{ name: string; ips: readonly string[]; asked: readonly NetworkSelection[] }>([
-  { name: "all have what they had", ips: ["fd00:0::5", "10.0.0.5"], asked: elementWith("fd00::5") },
-  { name: "nothing was preferred", ips: ["10.0.0.5"], asked: elementWith() },
   {
-    name: "the preference is of another NIC",
+    name: "all NICs have their previous addresses",
+    ips: ["fd00:0::5", "10.0.0.5"],
+    asked: elementWith("fd00::5"),
+  },
+  { name: "no addresses were preferred", ips: ["10.0.0.5"], asked: elementWith() },
+  {
+    name: "the preference is for another NIC",
     ips: [],
     asked: [{ name: "blue", interface: "pod2" }],
   },

@@ -102,10 +102,10 @@ describe("parts of CNI's result that the server omits", () => {
   }
 
   test.each([
-    { name: "nothing of one address of each family", addresses: ["10.9.0.5/24", "fd09::5/64"] },
-    { name: "nothing of two IPv6 addresses", addresses: ["fd09::5/64", "fd09::6/64"] },
+    { name: "no part for one address per family", addresses: ["10.9.0.5/24", "fd09::5/64"] },
+    { name: "no part for two IPv6 addresses", addresses: ["fd09::5/64", "fd09::6/64"] },
     {
-      name: "each further IPv4 address",
+      name: "each additional IPv4 address",
       addresses: ["10.9.1.5/24", "10.9.2.5/24"],
       want: [/^IPv4 address 10\.9\.2\.5\/24 is not served/],
     },
@@ -115,7 +115,7 @@ describe("parts of CNI's result that the server omits", () => {
       want: [/^the guest gets fd48::5\/48 without a route to its subnet/],
     },
     {
-      name: "nothing of a short prefix behind a router",
+      name: "no part for a short prefix behind a router",
       addresses: ["fd48::5/48"],
       gatewayMac: "02:00:00:00:00:09",
     },
@@ -151,20 +151,20 @@ describe("the first search domain of a guest", () => {
 
   test.each([
     {
-      name: "is its subdomain's, which DNS knows",
+      name: "is the subdomain's Service domain",
       subdomain: "mysub",
       search: [service, "svc.cluster.local"],
       want: [`mysub.${service}`, service, "svc.cluster.local"],
     },
     {
-      name: "is its subdomain's once",
+      name: "contains the subdomain's Service domain once",
       subdomain: "mysub",
       search: [service, `mysub.${service}`],
       want: [`mysub.${service}`, service],
     },
     { name: "is the pod's without a subdomain", subdomain: "", search: [service], want: [service] },
     {
-      name: "is the resolver's where that has no service domain",
+      name: "is the resolver's if the resolver has no Service domain",
       subdomain: "mysub",
       search: ["corp.example", "other.svc.cluster.local"],
       want: ["corp.example", "other.svc.cluster.local"],
@@ -194,8 +194,8 @@ function manyDomains(count: number, parent: string): readonly string[] {
 
 describe("the limit of routes", () => {
   test.each([
-    { name: "31 of /24 fit", given: manyRoutes(31), want: [31, 0] },
-    { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
+    { name: "31 routes to /24 networks fit", given: manyRoutes(31), want: [31, 0] },
+    { name: "the 32nd route is omitted", given: manyRoutes(32), want: [31, 1] },
     { name: "a default route fits beside 31", given: [...manyRoutes(32), DEFAULT], want: [32, 1] },
   ])("$name", ({ given: input, want }) => {
     const { fitting, omissions } = fitRoutes(input);
@@ -212,17 +212,22 @@ describe("the limit of routes", () => {
 describe("the limit of search domains", () => {
   const cluster = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local."];
   test.each([
-    { name: "those of a cluster fit", given: cluster, hasIpv4: true, want: 3 },
-    { name: "long ones are cut", given: manyDomains(12, ""), hasIpv4: true, want: 5 },
+    { name: "a cluster's search domains fit", given: cluster, hasIpv4: true, want: 3 },
     {
-      name: "a common parent saves room",
+      name: "long search domains are truncated",
+      given: manyDomains(12, ""),
+      hasIpv4: true,
+      want: 5,
+    },
+    {
+      name: "a common parent domain saves space",
       given: manyDomains(12, ".example.com"),
       hasIpv4: true,
       want: 6,
     },
-    { name: "all fit without IPv4", given: manyDomains(12, ""), hasIpv4: false, want: 12 },
+    { name: "all domains fit without IPv4", given: manyDomains(12, ""), hasIpv4: false, want: 12 },
     {
-      name: "even without IPv4 an advertisement has an end",
+      name: "without IPv4 the router advertisement is still limited",
       given: Array.from({ length: 32 }, () => `${"a".repeat(60)}.${"b".repeat(60)}`),
       hasIpv4: false,
       want: 16,

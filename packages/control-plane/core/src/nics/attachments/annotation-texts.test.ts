@@ -16,7 +16,7 @@ const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[
   { name: "a dotted interface", text: "net1@eth0.100", want: ["add ns1/net1@eth0.100"] },
   { name: "two slashes", text: "a/b/c", want: ["error AnnotationInvalid@"] },
   { name: "capitals", text: "Net1", want: ["error AnnotationInvalid@"] },
-  { name: "a comma at the end", text: "net1,", want: ["error AnnotationInvalid@"] },
+  { name: "a trailing comma", text: "net1,", want: ["error AnnotationInvalid@"] },
   { name: "one object", text: '{"name":"net1"}', want: ["error AnnotationInvalid@"] },
   { name: "broken JSON", text: "[adsfasdf]", want: ["error AnnotationInvalid@"] },
   { name: "a null element", text: "[null]", want: ["error AnnotationInvalid@"] },

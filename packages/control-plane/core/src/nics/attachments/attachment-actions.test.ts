@@ -14,9 +14,9 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
-  { name: "nothing is wanted and nothing is there", given: facts([]), want: [] },
+  { name: "an empty list without attachments needs no action", given: facts([]), want: [] },
   {
-    name: "what is wanted is there",
+    name: "existing attachments need no action",
     given: facts([A], { owned: [owned("ns1/a", "net1")] }),
     want: [],
   },
@@ -29,7 +29,7 @@ const ROWS: readonly Row[] = [
     want: ["add ns1/mv@net7", "add ns1/vlan@net2"],
   },
   {
-    name: "what has a device goes before anything comes, which may need the device",
+    name: "attachments with devices are deleted before others are added, which may need the devices",
     given: facts([B], {
       owned: [owned("ns1/c", "net3"), owned("ns1/a", "net1", { hasDevice: true })],
     }),
@@ -41,107 +41,107 @@ const ROWS: readonly Row[] = [
     want: ["add other/a@net1"],
   },
   {
-    name: "two unnamed interfaces get names by their place",
+    name: "two elements without interface get names by index",
     given: facts([{ name: "a" }, { name: "b" }]),
     want: ["add ns1/a@net1", "add ns1/b@net2"],
   },
   {
-    name: "what names no NIC keeps the one that it has when what is before it goes",
+    name: "elements without interface retain their NICs when an earlier element is removed",
     given: facts([{ name: "b" }, { name: "c" }], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2"), owned("ns1/c", "net3")],
     }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "what names no NIC keeps the one that it has when something comes before it, which gets a name that is free",
+    name: "elements without interface retain their NICs when an element is inserted, which gets a free name",
     given: facts([{ name: "c" }, { name: "a" }, { name: "b" }], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2")],
     }),
     want: ["add ns1/c@net3"],
   },
   {
-    name: "of one network twice the one at its place is kept, and a name that stays is not another's",
+    name: "a network listed twice retains the attachment at its index, and its name is not reused",
     given: facts([{ name: "b" }, { name: "a" }, { name: "a", interface: "net1" }], {
       owned: [owned("ns1/a", "net1"), owned("ns1/a", "net2"), owned("ns1/a", "net3")],
     }),
     want: ["add ns1/b@net4", "del ns1/a@net3"],
   },
   {
-    name: "an ADD whose end nobody saw is done again under the same free name",
+    name: "an unfinished ADD is repeated under the same free name",
     given: facts([{ name: "c" }, { name: "a" }], {
       owned: [owned("ns1/a", "net1"), owned("ns1/c", "net2", { state: "begun" })],
     }),
     want: ["del ns1/c@net2", "add ns1/c@net2"],
   },
   {
-    name: "a named interface takes up an index too",
+    name: "a named interface also uses an index",
     given: facts([{ name: "a", interface: "blue" }, { name: "b" }]),
     want: ["add ns1/a@blue", "add ns1/b@net2"],
   },
   {
-    name: "a name that is asked for is not given to another",
+    name: "a requested name is not assigned to another element",
     given: facts([{ name: "a" }, { name: "b", interface: "net1" }, B]),
     want: ["add ns1/a@net3", "add ns1/b@net1", "add ns1/b@net2"],
   },
   {
-    name: "the same network twice is two attachments",
+    name: "a network listed twice is two attachments",
     given: facts([A, { name: "a", interface: "net2" }]),
     want: ["add ns1/a@net1", "add ns1/a@net2"],
   },
   {
-    name: "what is no longer wanted is removed",
+    name: "an attachment that is no longer requested is deleted",
     given: facts([], { owned: [owned("ns1/a", "net1")] }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "an interface that is renamed is added before the old one goes",
+    name: "a renamed interface is added before the old name is deleted",
     given: facts([{ name: "a", interface: "blue" }], { owned: [owned("ns1/a", "net1")] }),
     want: ["add ns1/a@blue", "del ns1/a@net1"],
   },
   {
-    name: "a name that is taken over by another network is freed first",
+    name: "a name claimed by another network is deleted first",
     given: facts([B, { name: "b", interface: "net1" }], { owned: [owned("ns1/a", "net1")] }),
     want: ["add ns1/b@net2", "del ns1/a@net1", "add ns1/b@net1"],
   },
   {
-    name: "removals go backwards, since later ones may stand on earlier ones",
+    name: "attachments are deleted in reverse order because later ones may depend on earlier ones",
     given: facts([], { owned: [owned("ns1/mv", "net1"), owned("ns1/vlan", "net2")] }),
     want: ["del ns1/vlan@net2", "del ns1/mv@net1"],
   },
   {
-    name: "an ADD whose end nobody saw is undone and done again",
+    name: "an unfinished ADD is undone and repeated",
     given: facts([A, B], { owned: [owned("ns1/a", "net1", { state: "begun" })] }),
     want: ["del ns1/a@net1", "add ns1/a@net1", "add ns1/b@net2"],
   },
   {
-    name: "an ADD whose end nobody saw is undone when it is no longer wanted",
+    name: "an unfinished ADD is undone if it is no longer requested",
     given: facts([], { owned: [owned("ns1/a", "net1", { state: "begun" })] }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "what was made in another sandbox is undone and made in this one",
+    name: "an attachment of another sandbox is deleted and added in the current sandbox",
     given: facts([A], { owned: [owned("ns1/a", "net1", { isStale: true })] }),
     want: ["del ns1/a@net1", "add ns1/a@net1"],
   },
   {
-    name: "what is left of another sandbox goes although this one has it",
+    name: "a stale attachment of another sandbox is deleted although the current sandbox has it",
     given: facts([A], {
       owned: [owned("ns1/a", "net1", { isStale: true }), owned("ns1/a", "net1")],
     }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "what is removed and not yet reported is added again when it is wanted again",
+    name: "a deleted attachment that is not yet reported is added again if requested again",
     given: facts([A], { owned: [owned("ns1/a", "net1", { state: "removed" })] }),
     want: ["add ns1/a@net1"],
   },
   {
-    name: "what is removed and not yet reported is not removed again",
+    name: "a deleted attachment that is not yet reported is not deleted again",
     given: facts([], { owned: [owned("ns1/a", "net1", { state: "removed" })] }),
     want: [],
   },
   {
-    name: "a name that another network holds is refused, and the rest goes on",
+    name: "a name in use by another network is rejected, and other elements proceed",
     given: facts([A, B, { name: "c", interface: "net3" }], {
       owned: [owned("ns1/c", "net3")],
       foreign: [{ network: "other/a", interfaceName: "net1" }],
@@ -149,7 +149,7 @@ const ROWS: readonly Row[] = [
     want: ["error InterfaceNameTaken@net1", "add ns1/b@net2"],
   },
   {
-    name: "what names no NIC is adopted under the name that the runtime gave it, where it counted otherwise",
+    name: "an element without interface is adopted under the runtime's name if the runtime's index differs",
     given: facts([{ name: "a" }], {
       foreign: [
         { network: "kube-system/side", interfaceName: "net1" },
@@ -159,7 +159,7 @@ const ROWS: readonly Row[] = [
     want: ["adopt ns1/a@net2"],
   },
   {
-    name: "what was adopted under another name than usual stays",
+    name: "an adopted attachment with an unusual name is retained",
     given: facts([{ name: "a" }], {
       foreign: [{ network: "kube-system/side", interfaceName: "net1" }],
       owned: [owned("ns1/a", "net2", { isAdopted: true })],
@@ -167,7 +167,7 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "one network twice, with no names, where the runtime counted otherwise",
+    name: "a network listed twice without interfaces is adopted if the runtime's index differs",
     given: facts([{ name: "a" }, { name: "a" }], {
       foreign: [
         { network: "kube-system/side", interfaceName: "net1" },
@@ -178,21 +178,21 @@ const ROWS: readonly Row[] = [
     want: ["adopt ns1/a@net2", "adopt ns1/a@net3"],
   },
   {
-    name: "what names no NIC gets a name that is free where another network holds the usual one",
+    name: "an element without interface gets a free name if another network has the usual name",
     given: facts([{ name: "a" }], {
       foreign: [{ network: "kube-system/side", interfaceName: "net1" }],
     }),
     want: ["add ns1/a@net2"],
   },
   {
-    name: "the name of the pod's own NIC is refused",
+    name: "the name of the pod's primary NIC is rejected",
     given: facts([{ name: "a", interface: "eth0" }], {
       foreign: [{ network: "cbr0", interfaceName: "eth0" }],
     }),
     want: ["error InterfaceNameTaken@eth0"],
   },
   {
-    name: "a name that another network holds is nothing to a pod that ends",
+    name: "a name in use by another network does not matter to an ending pod",
     given: facts([A], {
       pod: "ending",
       foreign: [{ network: "other/a", interfaceName: "net1" }],
@@ -200,7 +200,7 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "what somebody else attached is never removed",
+    name: "attachments of another component are never deleted",
     given: facts([], {
       foreign: [
         { network: "kube-system/side", interfaceName: "net1" },
@@ -210,29 +210,29 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "what the runtime made for the annotation is adopted, so that it can be removed",
+    name: "the runtime's attachment for the annotation is adopted so that it can be deleted",
     given: facts([A, B], { foreign: [{ network: "ns1/a", interfaceName: "net1" }] }),
     want: ["adopt ns1/a@net1", "add ns1/b@net2"],
   },
   {
-    name: "what was adopted is removed when it is no longer wanted",
+    name: "an adopted attachment is deleted if it is no longer requested",
     given: facts([], { owned: [owned("ns1/a", "net1", { isAdopted: true })] }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "what was adopted is swapped for another network",
+    name: "an adopted attachment is swapped for another network",
     given: facts([{ name: "b", interface: "net1" }], {
       owned: [owned("ns1/a", "net1", { isAdopted: true })],
     }),
     want: ["del ns1/a@net1", "add ns1/b@net1"],
   },
   {
-    name: "what was adopted in a sandbox that is gone went with it",
+    name: "an adopted attachment of a deleted sandbox is forgotten",
     given: facts([A], { owned: [owned("ns1/a", "net1", { isAdopted: true, isStale: true })] }),
     want: ["forget ns1/a@net1", "add ns1/a@net1"],
   },
   {
-    name: "what was adopted is left to the runtime at the pod's end",
+    name: "an adopted attachment is left to the runtime at the pod's end",
     given: facts([A], {
       pod: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
@@ -240,7 +240,7 @@ const ROWS: readonly Row[] = [
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
   },
   {
-    name: "a launcher's NIC that went from the list while nobody looked is adopted, and then goes",
+    name: "a launcher's NIC that was removed from the list unobserved is adopted, then deleted",
     given: facts([A], {
       foreign: [
         { network: "ns1/b", interfaceName: "pod0123456789a" },
@@ -250,14 +250,14 @@ const ROWS: readonly Row[] = [
     want: ["add ns1/a@net1", "adopt ns1/b@pod0123456789a"],
   },
   {
-    name: "a MAC that was adopted is nobody's mistake",
+    name: "an adopted MAC is not an error",
     given: facts([{ name: "a", mac: "02:00:00:00:00:01" }], {
       owned: [owned("ns1/a", "net1", { isAdopted: true })],
     }),
     want: [],
   },
   {
-    name: "alone, nothing of others is adopted, which is told",
+    name: "mode alone adopts no foreign attachment and reports an error",
     given: facts([A, B], {
       mode: "alone",
       foreign: [
@@ -268,7 +268,7 @@ const ROWS: readonly Row[] = [
     want: ["error InterfaceNameTaken@net1", "add ns1/b@net2"],
   },
   {
-    name: "beside Multus' dynamic networks controller nothing is done for a pod that lives",
+    name: "mode multus-dynamic takes no action for a running pod",
     given: facts([A, B], {
       mode: "multus-dynamic",
       foreign: [{ network: "ns1/a", interfaceName: "net1" }],
@@ -277,7 +277,7 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "beside Multus' dynamic networks controller what was begun before goes with the pod",
+    name: "mode multus-dynamic deletes earlier attachments with the pod",
     given: facts([A], {
       mode: "multus-dynamic",
       pod: "over",
@@ -286,17 +286,17 @@ const ROWS: readonly Row[] = [
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
   },
   {
-    name: "a pod in the network of its node gets nothing, and is told",
+    name: "a pod with host network gets an error and no attachments",
     given: facts([A], { isHostNetwork: true }),
     want: ["error HostNetwork@"],
   },
   {
-    name: "a pod in the network of its node that asks for nothing is not told",
+    name: "a pod with host network without requested networks gets no error",
     given: facts([], { isHostNetwork: true }),
     want: [],
   },
   {
-    name: "a list that cannot be read changes nothing",
+    name: "an unreadable list changes nothing",
     given: {
       ...facts([], { owned: [owned("ns1/a", "net1")] }),
       networks: { ok: false, reason: "x" },
@@ -304,21 +304,21 @@ const ROWS: readonly Row[] = [
     want: ["error AnnotationInvalid@"],
   },
   {
-    name: "another MAC for a live attachment is reported, not done",
+    name: "a changed MAC for a live attachment is reported and not applied",
     given: facts([{ ...A, mac: "02:00:00:00:00:01" }], {
       owned: [owned("ns1/a", "net1", { recordedElement: { name: "a", mac: "02:00:00:00:00:99" } })],
     }),
     want: ["error AttributesFixed@net1"],
   },
   {
-    name: "another default route for a live attachment is reported, not done",
+    name: "a changed default route for a live attachment is reported and not applied",
     given: facts([{ ...A, "default-route": ["10.0.0.1"] }], {
       owned: [owned("ns1/a", "net1", { recordedElement: A })],
     }),
     want: ["error AttributesFixed@net1"],
   },
   {
-    name: "of what nobody has noted, and of what the runtime has made, nothing is said",
+    name: "changed addresses are not reported for unrecorded and adopted attachments",
     given: facts(
       [
         { ...A, ips: ["10.0.0.1/24"] },
@@ -334,7 +334,7 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "a NIC of a KubeVirt launcher is not swapped under its guest, while others are plugged and unplugged",
+    name: "a KubeVirt launcher's NIC is not swapped under its guest, while others are plugged and unplugged",
     given: facts([{ name: "b", interface: "net1" }, B], {
       isKubeVirtLauncher: true,
       owned: [owned("ns1/a", "net1"), owned("ns1/c", "net3")],
@@ -342,7 +342,7 @@ const ROWS: readonly Row[] = [
     want: ["error AttributesFixed@net1", "add ns1/b@net2", "del ns1/c@net3"],
   },
   {
-    name: "neither is one that Multus made in it",
+    name: "a KubeVirt launcher's NIC from Multus is not swapped under its guest",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
       owned: [owned("ns1/a", "net1", { isAdopted: true })],
@@ -350,7 +350,7 @@ const ROWS: readonly Row[] = [
     want: ["error AttributesFixed@net1"],
   },
   {
-    name: "one of a former sandbox, to which no guest is connected, is",
+    name: "a KubeVirt launcher's NIC of an old sandbox is swapped because it has no guest",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
       owned: [owned("ns1/a", "net1", { isStale: true })],
@@ -358,7 +358,7 @@ const ROWS: readonly Row[] = [
     want: ["del ns1/a@net1", "add ns1/b@net1"],
   },
   {
-    name: "a KubeVirt launcher that is over loses everything",
+    name: "a completed KubeVirt launcher loses all attachments",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
       pod: "over",
@@ -367,17 +367,17 @@ const ROWS: readonly Row[] = [
     want: ["del ns1/a@net1"],
   },
   {
-    name: "a pod that ends gets nothing new and keeps what it has",
+    name: "an ending pod retains its attachments and gets no new ones",
     given: facts([A, B], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
     want: [],
   },
   {
-    name: "a pod that ends still loses what it no longer wants",
+    name: "an ending pod loses attachments that are no longer requested",
     given: facts([], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
     want: ["del ns1/a@net1"],
   },
   {
-    name: "a pod that is over loses everything, whatever it asks for",
+    name: "a completed pod loses all attachments regardless of its list",
     given: facts([A, B], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { state: "begun" })],
       pod: "over",
@@ -385,7 +385,7 @@ const ROWS: readonly Row[] = [
     want: ["del ns1/b@net2", "del ns1/a@net1"],
   },
   {
-    name: "a pod that is over loses everything even when its list cannot be read",
+    name: "a completed pod loses all attachments even if its list is unreadable",
     given: {
       ...facts([], { owned: [owned("ns1/a", "net1")], pod: "over" }),
       networks: { ok: false, reason: "x" },
@@ -405,7 +405,7 @@ type Attributes = Partial<NetworkSelection>;
 const MAC = "02:00:00:00:00:ab";
 
 test.each<{ name: string; before: Attributes; now: Attributes; want: readonly string[] }>([
-  { name: "nothing is asked", before: {}, now: {}, want: [] },
+  { name: "nothing requested", before: {}, now: {}, want: [] },
   {
     name: "the same MAC in capitals",
     before: { mac: MAC },
@@ -413,15 +413,15 @@ test.each<{ name: string; before: Attributes; now: Attributes; want: readonly st
     want: [],
   },
   { name: "another MAC", before: { mac: MAC }, now: { mac: "02:00:00:00:00:01" }, want: ["mac"] },
-  { name: "a MAC where none was", before: {}, now: { mac: MAC }, want: ["mac"] },
-  { name: "no MAC any more", before: { mac: MAC }, now: {}, want: [] },
+  { name: "a MAC added", before: {}, now: { mac: MAC }, want: ["mac"] },
+  { name: "a MAC removed", before: { mac: MAC }, now: {}, want: [] },
   {
     name: "other addresses",
     before: { ips: ["10.0.0.1/24"] },
     now: { ips: ["10.0.0.2/24"] },
     want: ["ips"],
   },
-  { name: "no addresses any more", before: { ips: ["10.0.0.1/24"] }, now: {}, want: ["ips"] },
+  { name: "addresses removed", before: { ips: ["10.0.0.1/24"] }, now: {}, want: ["ips"] },
   { name: "an empty list of addresses", before: {}, now: { ips: [] }, want: [] },
   {
     name: "another claim",
@@ -430,7 +430,7 @@ test.each<{ name: string; before: Attributes; now: Attributes; want: readonly st
     want: ["ipam-claim-reference"],
   },
   {
-    name: "a claim that is no text any more",
+    name: "a claim that is no longer text",
     before: { "ipam-claim-reference": "one" },
     now: { "ipam-claim-reference": "" },
     want: ["ipam-claim-reference"],
@@ -447,9 +447,9 @@ test.each<{ name: string; before: Attributes; now: Attributes; want: readonly st
     now: { "cni-args": { a: 2 } },
     want: ["cni-args"],
   },
-  { name: "no arguments", before: {}, now: { "cni-args": {} }, want: [] },
+  { name: "arguments removed", before: {}, now: { "cni-args": {} }, want: [] },
   {
-    name: "other ports",
+    name: "different port mappings",
     before: { portMappings: [{ hostPort: 80 }] },
     now: { portMappings: [{ hostPort: 81 }] },
     want: ["portMappings"],
@@ -467,14 +467,14 @@ test.each<{ name: string; before: Attributes; now: Attributes; want: readonly st
     want: ["infiniband-guid"],
   },
   {
-    name: "another way out",
+    name: "a different gateway",
     before: { "default-route": ["10.0.0.1"] },
     now: { "default-route": ["10.0.0.9"] },
     want: ["default-route"],
   },
   { name: "another device", before: { deviceID: "0000:00:03.0" }, now: {}, want: ["deviceID"] },
   {
-    name: "what is only preferred",
+    name: "only preferences",
     before: { "io.patchbay.kept-ips": ["10.0.0.1/24"] },
     now: { "io.patchbay.kept-ips": ["10.0.0.2/24"] },
     want: [],

@@ -36,19 +36,19 @@ test.each<{
   want: readonly string[];
 }>([
   {
-    name: "an element that names it and its NIC is refused",
+    name: "an element that names it and its NIC is rejected",
     elements: [{ name: "a", interface: "eth0" }],
     foreign: [{ network: "ns1/a", interfaceName: "eth0", isDefault: true }],
     want: ["error InterfaceNameTaken"],
   },
   {
-    name: "an element without a name does not find itself in it",
+    name: "an element without an interface does not match it",
     elements: [{ name: "a" }],
     foreign: [{ network: "ns1/a", interfaceName: "eth0", isDefault: true }, SIDE],
     want: ["add net2"],
   },
   {
-    name: "a NIC with a name as of ours is left alone",
+    name: "a NIC with a name in Patchbay's scheme is ignored",
     elements: [],
     foreign: [{ network: "ns1/a", interfaceName: "pod0123456789a", isDefault: true }],
     want: [],

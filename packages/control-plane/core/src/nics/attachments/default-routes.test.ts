@@ -25,33 +25,33 @@ function claim(name: string, gateways: readonly string[], ...replaced: DefaultRo
 }
 
 test.each([
-  { name: "none is there", present: [], gateways: ["10.1.0.1"], want: [] },
+  { name: "no default routes exist", present: [], gateways: ["10.1.0.1"], want: [] },
   {
-    name: "those of another family stay",
+    name: "routes of the other family are retained",
     present: [CLUSTER, CLUSTER6],
     gateways: ["10.1.0.1"],
     want: [CLUSTER],
   },
   {
-    name: "both families go",
+    name: "both families are removed",
     present: [CLUSTER, CLUSTER6],
     gateways: ["10.1.0.1", "fd01::1"],
     want: [CLUSTER, CLUSTER6],
   },
   {
-    name: "what the plugin has set already stays",
+    name: "routes that the plugin has set are retained",
     present: [CLUSTER, ONE],
     gateways: ["10.1.0.1"],
     want: [CLUSTER],
   },
   {
-    name: "another gateway of the same NIC goes",
+    name: "another gateway on the same NIC is removed",
     present: [ONE],
     gateways: ["10.1.0.9"],
     want: [ONE],
   },
   {
-    name: "the same gateway by another NIC, and one without gateway, go",
+    name: "the same gateway on another NIC and a route without gateway are removed",
     present: [route("eth0", "10.1.0.1"), route("net1")],
     gateways: ["10.1.0.1"],
     want: [route("eth0", "10.1.0.1"), route("net1")],
@@ -61,16 +61,16 @@ test.each([
 });
 
 test.each([
-  { name: "what gives way", inTheWay: [CLUSTER], others: [], want: [CLUSTER] },
-  { name: "nothing of its own NIC", inTheWay: [CLUSTER, TWO], others: [], want: [CLUSTER] },
+  { name: "the routes that it replaces", inTheWay: [CLUSTER], others: [], want: [CLUSTER] },
+  { name: "no routes of its own NIC", inTheWay: [CLUSTER, TWO], others: [], want: [CLUSTER] },
   {
-    name: "what gave way to one before, once",
+    name: "the routes that an earlier attachment replaced, once",
     inTheWay: [ONE],
     others: [claim("net1", ["10.1.0.1"], CLUSTER), claim("net3", ["10.3.0.1"], CLUSTER)],
     want: [ONE, CLUSTER],
   },
   {
-    name: "nothing of another family",
+    name: "no routes of the other family",
     inTheWay: [],
     others: [claim("net1", ["fd01::1"], CLUSTER6)],
     want: [],
@@ -83,25 +83,25 @@ test.each([
 describe("when the attachment is deleted", () => {
   test.each([
     {
-      name: "the cluster's comes back",
+      name: "the cluster's route is restored",
       leaving: claim("net1", ["10.1.0.1"], CLUSTER),
       others: [],
       want: [CLUSTER],
     },
     {
-      name: "that of the one before comes back, and not the cluster's",
+      name: "the earlier attachment's route is restored, not the cluster's",
       leaving: claim("net2", ["10.2.0.1"], ONE, CLUSTER),
       others: [claim("net1", ["10.1.0.1"], CLUSTER)],
       want: [ONE],
     },
     {
-      name: "nothing comes back while a later one has the route",
+      name: "no route is restored while a later attachment has the route",
       leaving: claim("net1", ["10.1.0.1"], CLUSTER),
       others: [claim("net2", ["10.2.0.1"], ONE, CLUSTER)],
       want: [],
     },
     {
-      name: "a family that nobody else claims comes back",
+      name: "a route of a family that no other attachment claims is restored",
       leaving: claim("net1", ["10.1.0.1", "fd01::1"], CLUSTER, CLUSTER6),
       others: [claim("net2", ["10.2.0.1"], ONE, CLUSTER)],
       want: [CLUSTER6],

@@ -19,39 +19,39 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
-  { name: "the first", request: { resource: NIC }, want: { id: "a", resource: NIC } },
+  { name: "the first device", request: { resource: NIC }, want: { id: "a", resource: NIC } },
   {
-    name: "the next that nobody has",
+    name: "the next unused device",
     request: { resource: NIC },
     facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
-    name: "a gap that an attachment has left",
+    name: "an earlier device that was released",
     request: { resource: NIC },
     facts: { held: [{ id: "b", resource: NIC, holder: "net2" }] },
     want: { id: "a", resource: NIC },
   },
   {
-    name: "not the one that another element names",
+    name: "not a device that another element names",
     request: { resource: NIC },
     facts: { named: ["a"] },
     want: { id: "b", resource: NIC },
   },
   {
-    name: "one whose ID another resource's device in use has too",
+    name: "a device whose ID equals that of another resource's device in use",
     request: { resource: NIC },
     facts: { held: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
     want: { id: "a", resource: NIC },
   },
   {
-    name: "not one that is in use by somebody whose resource is not known",
+    name: "not a device in use with an unknown resource",
     request: { resource: NIC },
     facts: { held: [{ id: "a", holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
-    name: "none where all are in use or named",
+    name: "an error if all devices are in use or named",
     request: { resource: NIC },
     facts: {
       held: [
@@ -63,44 +63,44 @@ const ROWS: readonly Row[] = [
     want: `the pod has no more devices of ${NIC}: a is of net1, b is of net2, c is named by another element`,
   },
   {
-    name: "none, and no error, of a marker resource, of which no kubelet gives devices",
+    name: "no device and no error for a marker resource without kubelet devices",
     request: { resource: "bridge.network.kubevirt.io/br1" },
     want: {},
   },
   {
-    name: "the one that is named",
+    name: "the named device",
     request: { resource: NIC, id: "c" },
     want: { id: "c", resource: NIC },
   },
   {
-    name: "the one that is named, of the resource that has it",
+    name: "the named device, from its own resource",
     request: { id: "z" },
     want: { id: "z", resource: "vendor.io/fast" },
   },
   {
-    name: "none that is named and not the pod's",
+    name: "an error for a named device that the pod does not have",
     request: { id: "0000:00:1f.6" },
     want: "the kubelet gave the pod no device 0000:00:1f.6",
   },
   {
-    name: "none that is named and of another resource",
+    name: "an error for a named device of another resource",
     request: { resource: NIC, id: "z" },
     want: `the kubelet gave the pod no device z of ${NIC}`,
   },
   {
-    name: "none that is named and in use",
+    name: "an error for a named device in use",
     request: { resource: NIC, id: "a" },
     facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: "net1 has device a",
   },
   {
-    name: "a directory of sockets of its own",
+    name: "an unused socket directory",
     request: { resource: SOCKETS },
     facts: { given: DIRECTORIES, held: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
-    name: "one that others have, where none is left",
+    name: "a shared socket directory if none is unused",
     request: { resource: SOCKETS },
     facts: {
       given: DIRECTORIES,
@@ -109,18 +109,18 @@ const ROWS: readonly Row[] = [
     want: { id: "s1", resource: SOCKETS },
   },
   {
-    name: "the one that is named, though others have it",
+    name: "the named socket directory even if it is in use",
     request: { id: "s2" },
     facts: { given: DIRECTORIES, held: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
-    name: "none where the pod has none",
+    name: "an error if the pod has no device of the resource",
     request: { resource: SOCKETS },
     want: `the kubelet gave the pod no device of ${SOCKETS}`,
   },
   {
-    name: "none where nothing is asked for",
+    name: "an error if neither resource nor device is requested",
     request: {},
     want: "its definition names no resource",
   },
@@ -148,7 +148,7 @@ const requesting = [
 
 test.each([
   {
-    name: "none of the resource",
+    name: "another resource",
     request: { resource: "vendor.io/other" },
     pod: aPod({ containers: requesting }),
     want: false,
@@ -167,13 +167,18 @@ test.each([
     want: true,
   },
   {
-    name: "nothing, and names a device",
+    name: "no resource but names a device",
     request: { resource: NIC, id: "a" },
     pod: aPod(),
     want: true,
   },
-  { name: "nothing, and needs sockets", request: { resource: SOCKETS }, pod: aPod(), want: true },
-  { name: "something unknown", request: { resource: NIC }, pod: undefined, want: true },
+  {
+    name: "no resource but needs sockets",
+    request: { resource: SOCKETS },
+    pod: aPod(),
+    want: true,
+  },
+  { name: "an unknown resource", request: { resource: NIC }, pod: undefined, want: true },
 ])("a pod that requests $name may have a device: $want", ({ request, pod, want }) => {
   expect(mayHaveDevice(request, pod)).toBe(want);
 });

@@ -32,25 +32,25 @@ function attached(
 
 test.each([
   {
-    name: "what is attached comes behind the others, in the order in which it was begun",
+    name: "new attachments are appended in the order of their start",
     current: [DEFAULT, FOREIGN],
     attachments: [attached("ns1/b", "net2"), attached("ns1/a", "net1")],
     want: [DEFAULT, FOREIGN, entry("ns1/b", "net2"), entry("ns1/a", "net1")],
   },
   {
-    name: "what is there stays in its place",
+    name: "existing entries retain their position",
     current: [DEFAULT, entry("ns1/a", "net1"), FOREIGN, NAMELESS],
     attachments: [attached("ns1/a", "net1"), attached("ns1/b", "net2")],
     want: [DEFAULT, entry("ns1/a", "net1"), FOREIGN, NAMELESS, entry("ns1/b", "net2")],
   },
   {
-    name: "another network takes the place of the one that had the NIC",
+    name: "another network replaces the previous network of the NIC",
     current: [entry("ns1/a", "net1"), FOREIGN],
     attachments: [attached("ns1/a", "net1", { state: "removed" }), attached("ns1/b", "net1")],
     want: [entry("ns1/b", "net1"), FOREIGN],
   },
   {
-    name: "what is removed goes, and so does what is of a sandbox before, or only begun",
+    name: "entries of removed, stale and unfinished attachments are deleted",
     current: [entry("ns1/a", "net1"), entry("ns1/b", "net2"), entry("ns1/c", "net3"), FOREIGN],
     attachments: [
       attached("ns1/a", "net1", { state: "removed" }),
@@ -60,7 +60,7 @@ test.each([
     want: [FOREIGN],
   },
   {
-    name: "what the runtime made again in a new sandbox keeps the runtime's entry",
+    name: "an attachment that the runtime added again in a new sandbox retains the runtime's entry",
     current: [DEFAULT, { ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
     attachments: [
       attached("ns1/a", "net1", { state: "removed", isStale: true }),
@@ -69,13 +69,13 @@ test.each([
     want: [DEFAULT, { ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
   },
   {
-    name: "what the runtime made and did not write down gets the entry that its result has",
+    name: "an adopted attachment without an entry gets the entry of its result",
     current: [DEFAULT],
     attachments: [attached("ns1/a", "net1", { isAdopted: true })],
     want: [DEFAULT, entry("ns1/a", "net1")],
   },
   {
-    name: "every NIC of an attachment goes with it",
+    name: "all entries of an attachment are deleted with it",
     current: [entry("ns1/a", "net1"), entry("ns1/a", "aux"), FOREIGN],
     attachments: [
       attached("ns1/a", "net1", {
@@ -86,13 +86,13 @@ test.each([
     want: [FOREIGN],
   },
   {
-    name: "what the runtime made is told by the runtime",
+    name: "an adopted attachment retains the runtime's entry",
     current: [{ ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
     attachments: [attached("ns1/a", "net1", { isAdopted: true })],
     want: [{ ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
   },
   {
-    name: "what the runtime made goes once it is removed",
+    name: "a deleted adopted attachment loses its entry",
     current: [entry("ns1/a", "net1"), FOREIGN],
     attachments: [attached("ns1/a", "net1", { isAdopted: true, state: "removed" })],
     want: [FOREIGN],
@@ -102,9 +102,13 @@ test.each([
 });
 
 test.each([
-  { name: "what was asked for", entries: [], want: ["net1"] },
-  { name: "each once", entries: [entry("a", "net1"), entry("a", "aux")], want: ["net1", "aux"] },
-  { name: "none where an entry names none", entries: [NAMELESS], want: ["net1"] },
+  { name: "the requested name without entries", entries: [], want: ["net1"] },
+  {
+    name: "each name once",
+    entries: [entry("a", "net1"), entry("a", "aux")],
+    want: ["net1", "aux"],
+  },
+  { name: "the requested name if an entry has no name", entries: [NAMELESS], want: ["net1"] },
 ])("an attachment has the NICs: $name", ({ entries, want }) => {
   expect(listInterfaces({ interfaceName: "net1", entries })).toEqual(want);
 });

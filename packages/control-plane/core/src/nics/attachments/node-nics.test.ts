@@ -25,43 +25,47 @@ const type = "host-device";
 test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>([
   { name: "no such plugin", plugins: [{ type: "bridge", device: "eth1" }], want: [] },
   {
-    name: "a name",
+    name: "a NIC by name",
     plugins: [{ type, device: "eth1" }],
     want: [{ by: "name", name: "eth1" }],
   },
-  { name: "a MAC", plugins: [{ type, hwaddr: MAC }], want: [{ by: "mac", mac: MAC }] },
+  { name: "a NIC by MAC", plugins: [{ type, hwaddr: MAC }], want: [{ by: "mac", mac: MAC }] },
   {
-    name: "a path",
+    name: "a NIC by sysfs path",
     plugins: [{ type, kernelpath: PATH }],
     want: [{ by: "kernelPath", path: PATH }],
   },
-  { name: "a PCI address", plugins: [{ type, pciBusID: PCI }], want: [{ by: "device", id: PCI }] },
   {
-    name: "the runtime's device, before the configuration's",
+    name: "a NIC by PCI address",
+    plugins: [{ type, pciBusID: PCI }],
+    want: [{ by: "device", id: PCI }],
+  },
+  {
+    name: "the runtime's device before the configuration's",
     plugins: [{ type, pciBusID: PCI, ...DECLARED }],
     deviceID: VF,
     want: [{ by: "device", id: VF }],
   },
   {
-    name: "the configuration's, where the plugin does not declare that it reads the runtime's",
+    name: "the configuration's device if the plugin does not declare the capability",
     plugins: [{ type, pciBusID: PCI, capabilities: { deviceID: false } }],
     deviceID: VF,
     want: [{ by: "device", id: PCI }],
   },
   {
-    name: "the configuration's, where the runtime names nothing",
+    name: "the configuration's device if the runtime sets none",
     plugins: [{ type, pciBusID: PCI, ...DECLARED }],
     deviceID: "",
     want: [{ by: "device", id: PCI }],
   },
-  { name: "what is no text", plugins: [{ type, ...DECLARED }], deviceID: 7, want: [] },
+  { name: "a value that is not text", plugins: [{ type, ...DECLARED }], deviceID: 7, want: [] },
   {
-    name: "all of them: the name counts",
+    name: "all fields: the name counts",
     plugins: [{ type, device: "eth1", hwaddr: MAC, kernelpath: PATH, pciBusID: PCI }],
     want: [{ by: "name", name: "eth1" }],
   },
   {
-    name: "all but the name: the MAC counts",
+    name: "all fields except the name: the MAC counts",
     plugins: [{ type, device: "", hwaddr: MAC, kernelpath: PATH, pciBusID: PCI }],
     want: [{ by: "mac", mac: MAC }],
   },
@@ -71,7 +75,7 @@ test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>
     want: [{ by: "kernelPath", path: PATH }],
   },
   {
-    name: "a chain of two",
+    name: "a chain of two plugins",
     plugins: [{ type: "tuning" }, { type, device: "eth1" }, { type, device: "eth2" }],
     want: [
       { by: "name", name: "eth1" },
@@ -98,24 +102,24 @@ const NIC: NodeNic = {
 const BURNT_IN: NodeNic = { ...NIC, permanentMac: MAC };
 
 test.each([
-  { name: "all is the same", one: NIC, other: NIC, want: true },
-  { name: "it has another index by now", one: NIC, other: { ...NIC, index: 9 }, want: true },
-  { name: "it has another name", one: NIC, other: { ...NIC, name: "eth2" }, want: false },
-  { name: "it is of another kind", one: NIC, other: { ...NIC, kind: "vlan" }, want: false },
+  { name: "all values are equal", one: NIC, other: NIC, want: true },
+  { name: "its index has changed", one: NIC, other: { ...NIC, index: 9 }, want: true },
+  { name: "its name has changed", one: NIC, other: { ...NIC, name: "eth2" }, want: false },
+  { name: "its kind has changed", one: NIC, other: { ...NIC, kind: "vlan" }, want: false },
   {
-    name: "its maker's MAC is the same under another name",
+    name: "the same permanent MAC under another name",
     one: BURNT_IN,
     other: { ...BURNT_IN, name: "net1" },
     want: true,
   },
   {
-    name: "its maker's MAC is another",
+    name: "a different permanent MAC",
     one: BURNT_IN,
     other: { ...BURNT_IN, permanentMac: "02:00:00:00:00:02" },
     want: false,
   },
-  { name: "only the first has a maker's MAC", one: BURNT_IN, other: NIC, want: false },
-  { name: "only the second has a maker's MAC", one: NIC, other: BURNT_IN, want: false },
+  { name: "only the first has a permanent MAC", one: BURNT_IN, other: NIC, want: false },
+  { name: "only the second has a permanent MAC", one: NIC, other: BURNT_IN, want: false },
 ])("decides whether it is the same NIC: $name", ({ one, other, want }) => {
   expect(isSameNodeNic(one, other)).toBe(want);
 });
@@ -132,7 +136,7 @@ test.each([
     error: new AppError("CNI_PLUGIN_MISSING", { plugin: type }),
     want: false,
   },
-  { name: "something else", error: new Error(type), want: false },
+  { name: "a different error", error: new Error(type), want: false },
 ])("detects a failure of plugin host-device: $name", ({ error, want }) => {
   expect(isHostDeviceFailure(error)).toBe(want);
 });

@@ -22,24 +22,24 @@ const OWN = new Set(["br0", "cni0"]);
 /** A plugin runs its IPAM plugin with all of its own configuration. */
 const IPAM: readonly Row[] = [
   ...["host-local", "static", "dhcp", "whereabouts"].map((type) => ({
-    name: `IPAM plugin ${type}, whatever plugins are allowed`,
+    name: `allows IPAM plugin ${type} regardless of the allowed plugins`,
     plugin: { type: "bridge", bridge: "b", ipam: { type } },
     policy: { plugins: ["bridge"] },
     want: [],
   })),
   {
-    name: "a NIC of the node by a program that is no IPAM plugin (126)",
+    name: "rejects a node NIC through an ipam.type that is not an IPAM plugin (126)",
     plugin: { type: "bridge", bridge: "b", device: "eth0", ipam: { type: "host-device" } },
     want: ['ipam.type "host-device" (--tenant-ipams)'],
   },
   {
-    name: "the same where every IPAM plugin is allowed",
+    name: "rejects host-device as ipam.type even if every IPAM plugin is allowed",
     plugin: { type: "bridge", bridge: "b", device: "eth0", ipam: { type: "host-device" } },
     policy: { ipams: ["*"] },
     want: ['ipam.type "host-device" (--tenant-plugins)'],
   },
   {
-    name: "an IPAM plugin that is named itself",
+    name: "allows an IPAM plugin that the policy names",
     plugin: { type: "bridge", bridge: "b", ipam: { type: "mine" } },
     policy: { plugins: ["bridge"], ipams: ["mine"] },
     want: [],
@@ -51,12 +51,12 @@ const bridge = { type: "bridge", bridge: "blue" };
 /** Members as Go reads them. */
 const ALIASES: readonly Row[] = [
   {
-    name: "two bridges, of which plugins take the last (126)",
+    name: "rejects two bridge members, of which plugins use the last (126)",
     plugin: { ...bridge, Bridge: "br0" },
     want: ["Bridge, which plugins take for bridge"],
   },
   {
-    name: "a bridge in capitals alone",
+    name: "rejects a bridge member in capitals",
     plugin: { type: "cnv-bridge", BRIDGE: "br0" },
     want: [
       "BRIDGE, which plugins take for bridge",
@@ -64,7 +64,7 @@ const ALIASES: readonly Row[] = [
     ],
   },
   {
-    name: "two masters, two IPAMs, two types of an IPAM",
+    name: "rejects duplicates of master, ipam and ipam.type in different case",
     plugin: {
       type: "macvlan",
       master: "eth1",
@@ -79,33 +79,33 @@ const ALIASES: readonly Row[] = [
     ],
   },
   {
-    name: "a long s and a Kelvin sign, which Go takes for letters",
+    name: "rejects a long s and a Kelvin sign, which Go folds to letters",
     plugin: { type: "x", maſter: "eth0", Key: 1, key: 2 },
     want: ["ma\u017Fter, which plugins take for master", "key, which plugins take for \u212Aey"],
   },
   {
-    name: "two of a plugin's own, deep inside",
+    name: "rejects duplicate plugin-specific members at any depth",
     plugin: { type: "x", deep: [{ mine: { vlan: 1, Vlan: 2 } }] },
     want: ["deep[0].mine.Vlan, which plugins take for vlan"],
   },
   {
-    name: "one of a plugin's own in any case",
+    name: "allows a single plugin-specific member in any case",
     plugin: { type: "x", MTU: 1500, args: { cni: { MAC: "02:00:00:00:00:01" } } },
     want: [],
   },
   {
-    name: "a relative path by a member whose name sounds like one to Go only",
+    name: "rejects a relative path in a member that only Go reads as a path",
     plugin: { type: "x", unixſocket: "etc/x" },
     want: ['unix\u017Focket "etc/x" (--tenant-paths)'],
   },
   {
-    name: "names that the kernel reads in part",
+    name: "rejects link names with a NUL byte, where the kernel stops reading",
     plugin: { type: "macvlan", master: "eth0\0x", bridge: "br0\0x" },
     policy: { masters: ["!eth0", "*"] },
     want: ['master "eth0\0x" (--tenant-masters)', 'bridge "br0\0x" (--tenant-bridges)'],
   },
   {
-    name: "a list of bridges",
+    name: "rejects the node's own bridge in a list of bridges",
     plugin: { type: "accelerated-bridge", bridge: "blue,br0" },
     want: ['bridge "br0", which is the node\'s own (--tenant-bridges)'],
   },
@@ -116,22 +116,27 @@ const masters = { masters: ["eth1", "eth2"] };
 
 /** Links of the node that are named by other members, or by none. */
 const LINKS: readonly Row[] = [
-  { name: "the default route's link, where every link is allowed", plugin: macvlan, want: [] },
+  { name: "allows the default route's link if every link is allowed", plugin: macvlan, want: [] },
   ...["macvlan", "ipvlan"].map((type) => ({
-    name: `the default route's link by ${type}, where few links are (126)`,
+    name: `rejects the default route's link for ${type} if only some links are allowed (126)`,
     plugin: { ...macvlan, type },
     policy: masters,
     want: [`master, without which ${type} takes the link of the default route (--tenant-masters)`],
   })),
   {
-    name: "the default route's link, where one link is not allowed",
+    name: "rejects the default route's link if one link is not allowed",
     plugin: { ...macvlan, master: "" },
     policy: { masters: ["!eth0", "*"] },
     want: ["master, without which macvlan takes the link of the default route (--tenant-masters)"],
   },
-  { name: "a plugin that needs no master", plugin: { ...bridge }, policy: masters, want: [] },
   {
-    name: "configurations that a plugin hands on",
+    name: "allows a plugin that needs no master",
+    plugin: { ...bridge },
+    policy: masters,
+    want: [],
+  },
+  {
+    name: "rejects configurations of delegate plugins",
     plugin: {
       type: "own-meta",
       delegate: { type: "macvlan", master: "eth0" },
@@ -145,12 +150,12 @@ const LINKS: readonly Row[] = [
     ],
   },
   {
-    name: "Multus, which attaches what the pod's annotation names",
+    name: "rejects Multus, which attaches the networks of the pod's annotation",
     plugin: { type: "multus-shim" },
     want: ['type "multus-shim" (--tenant-plugins)'],
   },
   {
-    name: "devices of the node",
+    name: "rejects devices of the node",
     plugin: { type: "sriov", deviceID: "0000:03:02.0", runtimeConfig: { deviceID: "x" } },
     want: [
       'deviceID "0000:03:02.0", a device of the node (--tenant-plugins)',
@@ -158,32 +163,36 @@ const LINKS: readonly Row[] = [
     ],
   },
   {
-    name: "devices of the node, where host-device is allowed",
+    name: "allows devices of the node if host-device is allowed",
     plugin: { type: "host-device", pciBusID: "0000:03:02.0" },
     policy: { plugins: ["*"] },
     want: [],
   },
   {
-    name: "a plugin that says it reads a device",
+    name: "allows a plugin with the capability deviceID",
     plugin: { type: "sriov", capabilities: { deviceID: true } },
     want: [],
   },
   {
-    name: "a bond of the node's links",
+    name: "rejects a bond of the node's links",
     plugin: { type: "bond", links: [{ name: "eth0" }] },
     want: ["linksInContainer, without which bond takes links of the node (--tenant-plugins)"],
   },
   {
-    name: "a bond of the pod's links",
+    name: "allows a bond of the pod's links",
     plugin: { type: "bond", linksInContainer: true, links: [{ name: "net1" }] },
     want: [],
   },
 ];
 
 const ROWS: readonly Row[] = [
-  { name: "a bridge of its own", plugin: { type: "bridge", bridge: "blue" }, want: [] },
   {
-    name: "addresses of a range, routes and name servers",
+    name: "allows a bridge that is not the node's own",
+    plugin: { type: "bridge", bridge: "blue" },
+    want: [],
+  },
+  {
+    name: "allows address ranges, routes and name servers",
     plugin: {
       type: "macvlan",
       master: "eth1",
@@ -193,48 +202,48 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "the directory of addresses",
+    name: "allows a directory below the default data directory",
     plugin: { type: "x", ipam: { type: "host-local", dataDir: "/var/lib/cni/networks/mine" } },
     want: [],
   },
   {
-    name: "a NIC of the node (43)",
+    name: "rejects a NIC of the node (43)",
     plugin: { type: "host-device", device: "eth0" },
     want: ['type "host-device" (--tenant-plugins)'],
   },
   {
-    name: "the node's own bridge (43)",
+    name: "rejects the node's own bridge (43)",
     plugin: { type: "bridge", bridge: "br0" },
     want: ['bridge "br0", which is the node\'s own (--tenant-bridges)'],
   },
   {
-    name: "the node's own bridge, which the administrator has named",
+    name: "allows the node's own bridge if the administrator named it",
     plugin: { type: "bridge", bridge: "br0" },
     policy: { bridges: ["br0", "*"] },
     want: [],
   },
   {
-    name: "the bridge of the pods' own network, which is meant where none is named",
+    name: "rejects the default bridge of the pod network if no bridge is named",
     plugin: { type: "bridge" },
     want: ['bridge "cni0", which is the node\'s own (--tenant-bridges)'],
   },
   {
-    name: "the same by another name of that plugin",
+    name: "rejects the default bridge of cnv-bridge",
     plugin: { type: "cnv-bridge" },
     want: ['bridge "cni0", which is the node\'s own (--tenant-bridges)'],
   },
   {
-    name: "the bridge of another program's guests",
+    name: "rejects the bridge of another program's guests",
     plugin: { type: "cnv-bridge", bridge: "virbr0" },
     want: ['bridge "virbr0" (--tenant-bridges)'],
   },
   {
-    name: "a directory elsewhere (44)",
+    name: "rejects another directory (44)",
     plugin: { type: "bridge", bridge: "b", ipam: { type: "host-local", dataDir: "/etc/cron.d" } },
     want: ['ipam.dataDir "/etc/cron.d" (--tenant-paths)'],
   },
   {
-    name: "a way out of the directory",
+    name: "rejects a path that leaves the directory",
     plugin: {
       type: "x",
       ipam: { type: "host-local", dataDir: "/var/lib/cni/networks/../../../etc" },
@@ -242,17 +251,17 @@ const ROWS: readonly Row[] = [
     want: ['ipam.dataDir "/var/lib/cni/networks/../../../etc" (--tenant-paths)'],
   },
   {
-    name: "a directory that only begins like the one that is allowed",
+    name: "rejects a directory that only has the allowed one as a prefix",
     plugin: { type: "x", ipam: { type: "host-local", dataDir: "/var/lib/cni/networks2" } },
     want: ['ipam.dataDir "/var/lib/cni/networks2" (--tenant-paths)'],
   },
   {
-    name: "a directory from where the plugin runs",
+    name: "rejects a path relative to the plugin's working directory",
     plugin: { type: "x", ipam: { type: "host-local", dataDir: "etc/cron.d" } },
     want: ['ipam.dataDir "etc/cron.d" (--tenant-paths)'],
   },
   {
-    name: "a log, a list of files, a file deep inside",
+    name: "rejects a log file, a list of files and a nested file",
     plugin: {
       type: "ovs",
       logFile: "/root/.profile",
@@ -266,7 +275,7 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    name: "all at once",
+    name: "rejects all violations at once",
     plugin: { type: "host-device", master: "eth0", bridge: "br0", ipam: { type: "dhcp" } },
     policy: { masters: ["eth1"], ipams: ["host-local"] },
     want: [
@@ -280,7 +289,7 @@ const ROWS: readonly Row[] = [
   ...ALIASES,
   ...LINKS,
   {
-    name: "anything that an administrator writes",
+    name: "allows any configuration of an administrator",
     plugin: { type: "host-device", device: "eth0", logFile: "/x" },
     namespace: "default",
     want: [],
@@ -340,22 +349,22 @@ interface PolicyRow {
 }
 
 const POLICY_ROWS: readonly PolicyRow[] = [
-  { name: "nobody says anything", want: {} },
-  { name: "the cluster says nothing of it any more", before: BEFORE, want: {} },
+  { name: "neither flags nor the cluster set a policy", want: {} },
+  { name: "the cluster no longer sets a policy", before: BEFORE, want: {} },
   {
-    name: "the cluster says one list",
+    name: "the cluster sets one list",
     said: { masters: ["eth1", "!*"] },
     want: { masters: ["eth1", "!*"] },
   },
-  { name: "the cluster allows nothing", said: { masters: [] }, want: { masters: [] } },
+  { name: "the cluster allows an empty list", said: { masters: [] }, want: { masters: [] } },
   {
-    name: "a flag and the cluster say the same list: the flag counts",
+    name: "a flag and the cluster set the same list: the flag takes precedence",
     flags: { masters: ["eth2"] },
     said: { masters: ["eth1"], plugins: ["macvlan"] },
     want: { masters: ["eth2"], plugins: ["macvlan"] },
   },
   {
-    name: "a flag that allows nothing counts too",
+    name: "a flag with an empty list also takes precedence",
     flags: { paths: [] },
     said: { paths: ["/a"] },
     want: { paths: [] },
@@ -417,14 +426,14 @@ describe("an invalid cluster policy", () => {
 const FIELD = ", or in spec.configuration.network.tenantPolicy of the KubeVirt object";
 
 test.each([
-  { name: "there is none", kubevirt: undefined, want: "" },
-  { name: "KubeVirt's own", kubevirt: EMPTY, want: "" },
+  { name: "no KubeVirt object", kubevirt: undefined, want: "" },
+  { name: "KubeVirt's own object", kubevirt: EMPTY, want: "" },
   {
     name: "Patchbay's",
     kubevirt: { ...EMPTY, metadata: { namespace: "patchbay", name: "kubevirt" } },
     want: FIELD,
   },
-  { name: "any that has the field", kubevirt: kubevirtWith({}), want: FIELD },
+  { name: "any object with the field", kubevirt: kubevirtWith({}), want: FIELD },
 ])("advice names the field of the KubeVirt object: $name", ({ kubevirt, want }) => {
   expect(describePolicySetting(kubevirt)).toBe(want);
 });

@@ -14,15 +14,15 @@ test.each<{
   want: ReturnType<typeof planNatSubnets>;
 }>([
   {
-    name: "of both families",
+    name: "both families",
     addresses: ["10.88.0.5/24", "fd88::5/64"],
     want: { ipv4: IPV4, ipv6: IPV6 },
   },
-  { name: "of IPv4 only", addresses: ["10.88.0.5/24", "fe80::1/64"], want: { ipv4: IPV4 } },
-  { name: "of IPv6 only", addresses: ["169.254.1.1/16", "fd88::5/64"], want: { ipv6: IPV6 } },
-  { name: "none without an address", addresses: [], want: {} },
+  { name: "only IPv4", addresses: ["10.88.0.5/24", "fe80::1/64"], want: { ipv4: IPV4 } },
+  { name: "only IPv6", addresses: ["169.254.1.1/16", "fd88::5/64"], want: { ipv6: IPV6 } },
+  { name: "no subnets without an address", addresses: [], want: {} },
   {
-    name: "that the network says",
+    name: "subnets from the network's specification",
     pod: { vmNetworkCIDR: "192.168.7.9/30", vmIPv6NetworkCIDR: "fd00:7::/64" },
     addresses: ["10.88.0.5/24", "fd88::5/64"],
     want: {
@@ -31,25 +31,25 @@ test.each<{
     },
   },
   {
-    name: "with leading zeros, which are decimal",
+    name: "leading zeros, which are read as decimal",
     pod: { vmNetworkCIDR: "10.10.010.0/24" },
     addresses: ["10.88.0.5/24"],
     want: { ipv4: { gateway: "10.10.10.1/24", guest: "10.10.10.2" } },
   },
   {
-    name: "empty words as the default",
+    name: "the default for an empty value",
     pod: { vmNetworkCIDR: "" },
     addresses: ["10.88.0.5/24"],
     want: { ipv4: IPV4 },
   },
   {
-    name: "none that is too small",
+    name: "no subnet that is too small",
     pod: { vmNetworkCIDR: "10.0.2.0/31" },
     addresses: ["10.88.0.5/24"],
     want: {},
   },
   {
-    name: "none of another family",
+    name: "no subnet of the wrong family",
     pod: { vmNetworkCIDR: "fd00::/64" },
     addresses: ["10.88.0.5/24"],
     want: {},

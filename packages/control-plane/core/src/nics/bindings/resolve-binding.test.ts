@@ -9,19 +9,19 @@ const FAST: Iface = { name: "one", binding: { name: "fast" } };
 
 test.each<{ name: string; iface?: Partial<Iface>; network?: Network; field: string | undefined }>([
   { name: "an interface on a secondary network", field: undefined },
-  { name: "model virtio", iface: { model: "virtio" }, field: undefined },
-  { name: "no word of a model", iface: { model: "" }, field: undefined },
-  { name: "a link that is up", iface: { state: "up" }, field: undefined },
+  { name: "the model virtio", iface: { model: "virtio" }, field: undefined },
+  { name: "an unset model", iface: { model: "" }, field: undefined },
+  { name: "a link state up", iface: { state: "up" }, field: undefined },
   {
-    name: "a guest that nobody judges",
+    name: "a guest without port security",
     iface: { portSecurity: { mode: "Off" } },
     field: undefined,
   },
-  { name: "the pod's network", network: { name: "one", pod: {} }, field: "binding" },
+  { name: "the pod network", network: { name: "one", pod: {} }, field: "binding" },
   { name: "another model", iface: { model: "e1000" }, field: "model" },
-  { name: "a link that is down", iface: { state: "down" }, field: "state" },
+  { name: "a link state down", iface: { state: "down" }, field: "state" },
   {
-    name: "a guest that is judged",
+    name: "a guest with port security",
     iface: { portSecurity: { mode: "MAC" } },
     field: "portSecurity",
   },

@@ -46,32 +46,32 @@ describe("the send guard of a guest", () => {
     want: ReturnType<typeof guardOf>;
   }>([
     {
-      name: "the cluster's word",
+      name: "the cluster's mode",
       said: undefined,
       cluster: { mode: "MAC", enforced: false },
       want: OWN,
     },
     {
-      name: "the iface's before the cluster's",
+      name: "the iface's mode before the cluster's",
       said: { mode: "Off" },
       cluster: { ...OFF, mode: "MAC" },
       want: undefined,
     },
-    { name: "no word that nobody knows", said: { mode: "mac" }, cluster: OFF, want: undefined },
+    { name: "no unknown mode", said: { mode: "mac" }, cluster: OFF, want: undefined },
     {
-      name: "the addresses that are known",
+      name: "the assigned addresses",
       said: { mode: "Addresses" },
       cluster: OFF,
       want: { ...OWN, addresses: ADDRESSES },
     },
     {
-      name: "more MACs",
+      name: "additional MACs",
       said: { mode: "MAC", allowedMACs: ["00-00-5E-00-01-0A", MAC] },
       cluster: OFF,
       want: { ...OWN, macs: [MAC, "00:00:5e:00:01:0a"] },
     },
     {
-      name: "more addresses",
+      name: "additional addresses",
       said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16", "fe80::/10", "::/0", "x"] },
       cluster: OFF,
       want: {
@@ -80,19 +80,19 @@ describe("the send guard of a guest", () => {
       },
     },
     {
-      name: "the word on servers",
+      name: "the permission for servers",
       said: { mode: "MAC", allowServers: true },
       cluster: OFF,
       want: { ...OWN, serves: true },
     },
     {
-      name: "no less than what is enforced",
+      name: "the enforced mode if the iface requests less",
       said: { mode: "Off", allowedMACs: [MAC], allowServers: true },
       cluster: { mode: "MAC", enforced: true },
       want: OWN,
     },
     {
-      name: "more than what is enforced",
+      name: "the iface's mode if it is stricter than the enforced mode",
       said: { mode: "Addresses", allowedAddresses: ["10.10.0.0/16"] },
       cluster: { mode: "MAC", enforced: true },
       want: { ...OWN, addresses: ADDRESSES },

@@ -15,7 +15,7 @@ interface RangeRow {
 
 const RANGE_ROWS: readonly RangeRow[] = [
   {
-    name: "a subnet: not its own, its last, and its gateway's address",
+    name: "a subnet without its network, broadcast and gateway addresses",
     ipam: { subnet: "10.1.0.0/24" },
     leases: ["10.1.0.2", "10.1.0.254", "last_reserved_ip.0", "lock"],
     want: [["ipam", 253n, 2]],
@@ -27,13 +27,13 @@ const RANGE_ROWS: readonly RangeRow[] = [
     want: [["ipam", 1n, 1]],
   },
   {
-    name: "a part of a subnet, without its gateway",
+    name: "a part of a subnet without its gateway",
     ipam: { ranges: [[{ subnet: "10.1.0.0/24", rangeStart: "10.1.0.5", rangeEnd: "10.1.0.6" }]] },
     leases: ["10.1.0.5", "10.1.0.9"],
     want: [["ipam.ranges[0]", 2n, 1]],
   },
   {
-    name: "a part with its gateway in it",
+    name: "a part of a subnet with its gateway",
     ipam: {
       ranges: [
         [
@@ -49,12 +49,12 @@ const RANGE_ROWS: readonly RangeRow[] = [
     want: [["ipam.ranges[0]", 1n, 0]],
   },
   {
-    name: "a part that ends before it begins",
+    name: "a range that ends before it begins",
     ipam: { subnet: "10.1.0.0/24", rangeStart: "10.1.0.9", rangeEnd: "10.1.0.5" },
     want: [["ipam", 0n, 0]],
   },
   {
-    name: "two ranges that serve each other, and another set",
+    name: "a set of two ranges and a second set",
     ipam: {
       ranges: [[{ subnet: "10.1.0.0/30" }, { subnet: "10.2.0.0/30" }], [{ subnet: "fd00::/126" }]],
     },
@@ -65,22 +65,26 @@ const RANGE_ROWS: readonly RangeRow[] = [
     ],
   },
   {
-    name: "the old form beside the new one",
+    name: "the old field beside the new field",
     ipam: { subnet: "10.1.0.0/30", ranges: [[{ subnet: "fd00::/64" }]] },
     want: [
       ["ipam", 1n, 0],
       ["ipam.ranges[0]", 2n ** 64n - 2n, 0],
     ],
   },
-  { name: "no range", ipam: {}, want: [] },
+  { name: "no ranges", ipam: {}, want: [] },
   {
-    name: "a subnet without room, which the plugin refuses",
+    name: "a subnet that is too small, which the plugin rejects",
     ipam: { subnet: "10.1.0.0/31" },
     want: [],
   },
-  { name: "a subnet that is none", ipam: { subnet: "10.1.0/24" }, want: [] },
-  { name: "a start outside", ipam: { subnet: "10.1.0.0/24", rangeStart: "10.2.0.1" }, want: [] },
-  { name: "a set that is none", ipam: { ranges: ["x", [], [7]] }, want: [] },
+  { name: "an invalid subnet", ipam: { subnet: "10.1.0/24" }, want: [] },
+  {
+    name: "a start outside the subnet",
+    ipam: { subnet: "10.1.0.0/24", rangeStart: "10.2.0.1" },
+    want: [],
+  },
+  { name: "invalid sets", ipam: { ranges: ["x", [], [7]] }, want: [] },
 ];
 
 describe("the address usage of", () => {
@@ -104,49 +108,49 @@ const IPAM = { type: "host-local", subnet: "10.1.0.0/30" };
 const ALL = ["bridge", "macvlan", "ipvlan", "vlan", "ovs", "host-local", "tuning"];
 
 const ROWS: readonly Row[] = [
-  { name: "a bridge that is there", plugins: [{ type: "bridge", bridge: "br1" }], want: [] },
+  { name: "not for an existing bridge", plugins: [{ type: "bridge", bridge: "br1" }], want: [] },
   {
-    name: "a bridge that is not there, which the plugin makes",
+    name: "not for a missing bridge that the plugin creates",
     plugins: [{ type: "bridge", bridge: "br9" }],
     want: [],
   },
   {
-    name: "a link of a bridge's name that is none",
+    name: "a link that is not a bridge",
     plugins: [{ type: "bridge", bridge: "eth0" }],
     want: ["CNI_LINK_UNFIT network ns/blue needs eth0 (bridge) to be a bridge"],
   },
   {
-    name: "no bridge is named, and the default's name is another link's",
+    name: "another link with the default bridge's name",
     plugins: [{ type: "bridge" }],
     facts: { links: new Map([["cni0", "dummy"]]) },
     want: ["CNI_LINK_UNFIT network ns/blue needs cni0 (bridge)"],
   },
   {
-    name: "a bridge that its plugin does not make",
+    name: "a missing bridge that the plugin does not create",
     plugins: [{ type: "ovs", bridge: "br9" }],
     want: [
       "CNI_LINK_MISSING network ns/blue needs link br9 (bridge), which the node does not have",
     ],
   },
   ...["macvlan", "ipvlan", "vlan"].map((type) => ({
-    name: `a master of ${type} that is missing`,
+    name: `a missing master of ${type}`,
     plugins: [{ type, master: "eth9" }],
     want: ["CNI_LINK_MISSING network ns/blue needs link eth9 (master)"],
   })),
-  { name: "a master that is there", plugins: [{ type: "macvlan", master: "eth0" }], want: [] },
-  { name: "a master that is not named", plugins: [{ type: "macvlan" }], want: [] },
+  { name: "not for an existing master", plugins: [{ type: "macvlan", master: "eth0" }], want: [] },
+  { name: "not for an unset master", plugins: [{ type: "macvlan" }], want: [] },
   {
-    name: "a master within the pod",
+    name: "not for a master in the pod",
     plugins: [{ type: "vlan", master: "net1", linkInContainer: true }],
     want: [],
   },
   {
-    name: "the second plugin's, with its place",
+    name: "the second plugin's master, with its index",
     plugins: [{ type: "tuning" }, { type: "macvlan", master: "eth9" }],
     want: ["CNI_LINK_MISSING network ns/blue needs link eth9 (plugins[1].master)"],
   },
   {
-    name: "plugins and their IPAM plugins that are missing, each once",
+    name: "missing plugins and IPAM plugins, each once",
     plugins: [{ type: "sriov", ipam: { type: "whereabouts" } }, { type: "sriov" }],
     want: [
       "CNI_PLUGIN_MISSING CNI plugin sriov was not found in /opt/cni/bin",
@@ -154,43 +158,43 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    name: "a VLAN on a bridge, where the kernel cannot",
+    name: "a VLAN on a bridge without kernel support",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
     facts: { filtersVlans: false },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlan)"],
   },
   {
-    name: "a trunk, where the kernel cannot",
+    name: "a VLAN trunk without kernel support",
     plugins: [{ type: "cnv-bridge", bridge: "br1", vlanTrunk: [{ id: 5 }] }],
     facts: { filtersVlans: false, plugins: new Set(["cnv-bridge"]) },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlanTrunk)"],
   },
   ...[true, undefined].map((filtersVlans) => ({
-    name: `a VLAN where the kernel can: ${String(filtersVlans)}`,
+    name: `not for a VLAN with kernel support: ${String(filtersVlans)}`,
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
     facts: { filtersVlans },
     want: [],
   })),
   {
-    name: "VLAN 0, which is none",
+    name: "not for VLAN 0, which means no VLAN",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 0, vlanTrunk: [] }],
     facts: { filtersVlans: false },
     want: [],
   },
   {
-    name: "the last address is in use",
+    name: "a range with all addresses in use",
     plugins: [{ type: "bridge", bridge: "br1", ipam: IPAM }],
     facts: { leases: [["10.1.0.2"]] },
     want: ["CNI_ADDRESSES_EXHAUSTED all 1 addresses of ipam of network ns/blue are in use"],
   },
   {
-    name: "an address is free",
+    name: "not for a range with a free address",
     plugins: [{ type: "bridge", bridge: "br1", ipam: IPAM }],
     facts: { leases: [["10.1.0.77"]] },
     want: [],
   },
   {
-    name: "a range that is empty",
+    name: "an empty range",
     plugins: [
       { type: "tuning" },
       {
@@ -204,20 +208,24 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    name: "ipvlan that a VM asks for",
+    name: "ipvlan requested by a VM",
     plugins: [{ type: "ipvlan", master: "eth0" }],
     facts: { isRequestedByLauncher: true },
     want: ["CNI_CANNOT_CARRY_VM plugin ipvlan of network ns/blue"],
   },
-  { name: "ipvlan for pods", plugins: [{ type: "ipvlan", master: "eth0" }], want: [] },
   {
-    name: "macvlan that a VM asks for",
+    name: "not for ipvlan requested by pods",
+    plugins: [{ type: "ipvlan", master: "eth0" }],
+    want: [],
+  },
+  {
+    name: "not for macvlan requested by a VM",
     plugins: [{ type: "macvlan", master: "eth0" }],
     facts: { isRequestedByLauncher: true },
     want: [],
   },
   {
-    name: "several things, the gravest first",
+    name: "several problems, the most severe first",
     plugins: [
       { type: "macvlan", master: "eth9", ipam: { type: "dhcp" } },
       { type: "bridge", bridge: "eth0", vlan: 7 },

@@ -28,19 +28,19 @@ describe("the device opens the plugin's link", () => {
 
   test.each<{ name: string; links: readonly KernelLink[]; want: object; asked: string }>([
     {
-      name: "by the name of a tap, with its MTU and queues, beside a NIC or not",
+      name: "by the tap's name, with its MTU and queues",
       links: [link(NAMED.podInterfaceName, { mtu: 9000 }), link(TAP, { tapQueues: "many" })],
       want: { podInterface: true, mtu: 1400, tapName: TAP, tapQueues: "many" },
       asked: TAP,
     },
     {
-      name: "by the name of the pod's NIC where there is no such tap",
+      name: "by the name of the pod's NIC if no such tap exists",
       links: [link(NAMED.podInterfaceName, { carrier: true, mac: MAC })],
       want: { podInterface: true, tapOpen: true, mac: MAC, tapName: NAMED.podInterfaceName },
       asked: NAMED.podInterfaceName,
     },
     {
-      name: "when there is one",
+      name: "only when the link exists",
       links: [link("eth0")],
       want: { podInterface: false, mtu: 0 },
       asked: NAMED.podInterfaceName,
@@ -65,10 +65,10 @@ describe("infers an interface's binding from its links", () => {
   const REFUSED: Iface = { name: "one", binding: { name: "unheard" } };
 
   test.each([
-    { name: "a bridge is ours, and its tap too", links: [BRIDGE, TAP], want: "bridge" },
-    { name: "a bridge alone is what is left of ours", links: [BRIDGE], want: "bridge" },
-    { name: "a tap without a bridge is the plugin's", links: [TAP], want: "tap" },
-    { name: "nothing says nothing", links: [], want: "bridge" },
+    { name: "a bridge and a tap belong to Patchbay", links: [BRIDGE, TAP], want: "bridge" },
+    { name: "a bridge alone is Patchbay's leftover", links: [BRIDGE], want: "bridge" },
+    { name: "a tap without a bridge belongs to the plugin", links: [TAP], want: "tap" },
+    { name: "no links mean the default binding", links: [], want: "bridge" },
   ])("$name", ({ links, want }) => {
     const sources = { links: links.map((name) => link(name)), bindings: BINDINGS };
     expect(collectBindingFacts(NAMED, {}, sources)).toEqual({ kind: want });
@@ -105,10 +105,10 @@ const NO_TAP = { ...IFACE, links: NO_LINKS };
 
 test.each([
   { name: "that it has open", iface: IFACE, before: 3, want: 4 },
-  { name: "with which it was seen, while another has its name", iface: CLOSED, before: 4, want: 4 },
-  { name: "with which it was seen, while it is gone", iface: NO_TAP, before: 4, want: 4 },
-  { name: "of none, while none was open", iface: CLOSED, before: undefined, want: undefined },
-  { name: "of none, when the device is gone", iface: WITHOUT_DEVICE, before: 4, want: undefined },
+  { name: "that it had open, while another tap has its name", iface: CLOSED, before: 4, want: 4 },
+  { name: "that it had open, while the tap is missing", iface: NO_TAP, before: 4, want: 4 },
+  { name: "unset if none was open", iface: CLOSED, before: undefined, want: undefined },
+  { name: "unset if the device is detached", iface: WITHOUT_DEVICE, before: 4, want: undefined },
 ])("remembers a device with the tap $name", ({ iface, before, want }) => {
   const known = new Map(before === undefined ? [] : [["one", before]]);
   expect(updateDeviceTaps([iface], known).get("one")).toBe(want);
@@ -137,20 +137,23 @@ describe("after the observation of an attached NIC", () => {
   const isRelevant = buildLinkFilter([ATTACHED], LINKS);
 
   test.each([
-    { name: "its NIC in the pod, whatever it is called now", change: { index: 3, name: "x" } },
+    { name: "its NIC in the pod, even if renamed", change: { index: 3, name: "x" } },
     { name: "its bridge", change: { index: 4 } },
     { name: "its tap", change: { index: 5 } },
-    { name: "a NIC in the pod of its name", change: { index: 9, name: ONE.podInterfaceName } },
-    { name: "a new tap of its name", change: { index: 9, name: `tap${HASH}` } },
-    { name: "a link that is called as those of another iface", change: { index: 9, name: "tap0" } },
+    {
+      name: "another NIC in the pod with its name",
+      change: { index: 9, name: ONE.podInterfaceName },
+    },
+    { name: "a new tap with its name", change: { index: 9, name: `tap${HASH}` } },
+    { name: "a link named like another iface's links", change: { index: 9, name: "tap0" } },
   ])("a change of $name is relevant", ({ change }) => {
     expect(isRelevant([{ index: 1, name: "lo" }, change])).toBe(true);
   });
 
   test.each([
-    { name: "of a link that carries no iface", changes: [{ index: 2, name: "eth0" }] },
-    { name: "of a link that nobody knows", changes: [{ index: 9 }] },
-    { name: "at all", changes: [] },
+    { name: "of a link without an iface", changes: [{ index: 2, name: "eth0" }] },
+    { name: "of an unknown link", changes: [{ index: 9 }] },
+    { name: "without any links", changes: [] },
   ])("no change $name is relevant", ({ changes }) => {
     expect(isRelevant(changes)).toBe(false);
   });

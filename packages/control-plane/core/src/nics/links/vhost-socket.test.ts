@@ -34,9 +34,9 @@ const CLIENT = attached({ mode: "client", path: PATH });
 
 describe("a socket cannot be used", () => {
   test.each<{ name: string; of: Attachment; seen?: ObservedSocket; says: RegExp | undefined }>([
-    { name: "of a plugin that tells of none", of: attached(undefined), says: /reported no socket/ },
+    { name: "if the plugin reports none", of: attached(undefined), says: /reported no socket/ },
     {
-      name: "where QEMU is to listen",
+      name: "if QEMU must listen",
       of: attached({ mode: "server", path: PATH }),
       says: /QEMU to listen \(mode "server"\)/,
     },
@@ -48,19 +48,19 @@ describe("a socket cannot be used", () => {
       "/run/patchbay/vhost-user/uid",
       PATH.replace("uid-1", ".."),
     ].map((path) => ({
-      name: `at ${path}`,
+      name: `if its path is ${path}`,
       of: attached({ mode: "client", path }),
       says: /not in a directory below/,
     })),
     {
-      name: "that is not there",
+      name: "if it does not exist",
       of: CLIENT,
       seen: { state: "missing" },
       says: /there is no socket/,
     },
-    { name: "that nobody has looked at", of: CLIENT, says: /there is no socket/ },
+    { name: "if it has not been observed", of: CLIENT, says: /there is no socket/ },
     {
-      name: "that was refused",
+      name: "if it was rejected",
       of: CLIENT,
       seen: { state: "refused", reason: "it is no socket" },
       says: /pod1.sock: it is no socket/,
@@ -90,10 +90,15 @@ test.each([
     of: CLIENT,
     want: [{ podInterfaceName: "pod1", path: PATH }],
   },
-  { name: "none of another binding", binding: "slow", of: CLIENT, want: [] },
-  { name: "none that is no socket", binding: "fast", of: attached(undefined), want: [] },
+  { name: "no socket for a different binding", binding: "slow", of: CLIENT, want: [] },
   {
-    name: "none elsewhere",
+    name: "no socket if the plugin reports none",
+    binding: "fast",
+    of: attached(undefined),
+    want: [],
+  },
+  {
+    name: "no socket outside the allowed directory",
     binding: "fast",
     of: attached({ mode: "client", path: "/etc/passwd" }),
     want: [],
@@ -130,23 +135,23 @@ describe("the links of a vhost-user iface", () => {
 
   test.each<{ name: string; seen: ObservedSocket; known?: number; want: Partial<LinkFacts> }>([
     {
-      name: "are whole with a socket that is shared",
+      name: "are complete with a shared socket",
       seen: { state: "ready", id: 7 },
       want: { podInterface: true, wired: true, tapOpen: true, tapIndex: 7 },
     },
     {
-      name: "are to be made for one that is not",
+      name: "must be created for a socket that is not shared",
       seen: { state: "found", id: 7 },
       want: { podInterface: true, wired: false, tapIndex: 7 },
     },
     {
-      name: "are not the device's when it was made anew",
+      name: "do not match the device after the socket was recreated",
       seen: { state: "ready", id: 8 },
       known: 7,
       want: { wired: true, tapOpen: false, tapIndex: 8 },
     },
     {
-      name: "are none without it",
+      name: "do not exist without the socket",
       seen: { state: "missing" },
       known: 7,
       want: { podInterface: false, wired: false, tapOpen: false },
@@ -175,16 +180,16 @@ test("rejects the socket if the cluster filters the guest's frames, unless the i
 });
 
 test.each([
-  { name: "with such a NIC", binding: "fast", limits: {}, want: true },
-  { name: "with another", binding: "slow", limits: {}, want: false },
+  { name: "with a vhost-user NIC", binding: "fast", limits: {}, want: true },
+  { name: "with a different NIC", binding: "slow", limits: {}, want: false },
   {
-    name: "that asks for sockets",
+    name: "that requests sockets",
     binding: "slow",
     limits: { "vhost-user.patchbay.io/sockets": "2" },
     want: true,
   },
   {
-    name: "that asks for none",
+    name: "that requests no sockets",
     binding: "slow",
     limits: { "vhost-user.patchbay.io/sockets": 0 },
     want: false,

@@ -65,17 +65,17 @@ describe("the required wirings", () => {
 
 describe("the wired state", () => {
   test.each([
-    { name: "is what is whole", links: LINKS, taps: [TAP], want: true },
-    { name: "is not what is not whole", links: LINKS, taps: ["tapother"], want: false },
-    { name: "is nothing without the pod's NIC", links: LINKS.slice(1), taps: [TAP], want: false },
+    { name: "is true for complete wirings", links: LINKS, taps: [TAP], want: true },
+    { name: "is false for incomplete wirings", links: LINKS, taps: ["tapother"], want: false },
+    { name: "is false without the pod's NIC", links: LINKS.slice(1), taps: [TAP], want: false },
   ])("$name", ({ links, taps, want }) => {
     const [facts] = withWired(collect({ links }), new Set(taps));
     expect(facts?.links.wired).toBe(want);
   });
 
   test.each([
-    { name: "the old network's", taps: [TAP], want: [true, false] },
-    { name: "the other network's", taps: ["tapfedcba98765"], want: [false, true] },
+    { name: "the old network", taps: [TAP], want: [true, false] },
+    { name: "the other network", taps: ["tapfedcba98765"], want: [false, true] },
   ])("is determined for each network: $name", ({ taps, want }) => {
     const [facts] = withWired(onTheMove(), new Set(taps));
     expect([facts?.links.wired, facts?.swap?.links.wired]).toEqual(want);

@@ -125,27 +125,27 @@ test.each([
 });
 
 test.each<{ name: string; owners: Partial<LinkOwners> }>([
-  { name: "an iface has", owners: { ifaces: [IFACE] } },
+  { name: "belong to an iface", owners: { ifaces: [IFACE] } },
   {
-    name: "an iface has that moves there",
+    name: "belong to an iface that is being swapped to them",
     owners: {
       ifaces: [{ ...ELSEWHERE, swap: { podInterfaceName: POD_NIC, links: NO_LINKS } }],
     },
   },
   {
-    name: "an iface has that was there",
+    name: "belong to an iface that was swapped away from them",
     owners: { ifaces: [{ ...ELSEWHERE, leftovers: [POD_NIC] }] },
   },
   {
-    name: "an iface has whose tap came from there",
+    name: "belong to an iface whose tap was moved",
     owners: { ifaces: [{ ...ELSEWHERE, links: { ...NO_LINKS, tapName: TAP.name } }] },
   },
   {
-    name: "an attachment has, also of an iface that has another too",
+    name: "belong to an attachment",
     owners: { attachments: [{ name: "one", podInterfaceName: POD_NIC, state: "Requested" }] },
   },
   {
-    name: "a NIC of the domain has, whoever put it there",
+    name: "belong to a NIC of the domain",
     owners: { nics: [{ tapName: TAP.name }] },
   },
 ])("links that $name are not orphaned", ({ owners }) => {
@@ -161,10 +161,10 @@ test("a bridge with a carrier is orphaned nevertheless", () => {
 });
 
 test.each([
-  { name: "of another name", link: { ...BRIDGE, name: "br0" } },
-  { name: "of a name that is longer", link: { ...BRIDGE, name: `${BRIDGE.name}f` } },
+  { name: "with a different name", link: { ...BRIDGE, name: "br0" } },
+  { name: "with a longer name", link: { ...BRIDGE, name: `${BRIDGE.name}f` } },
   { name: "of another kind", link: { ...TAP, kind: "veth" } },
-  { name: "tap0, as anybody's may be called", link: { ...TAP, name: "tap0" } },
+  { name: "named tap0, a common name,", link: { ...TAP, name: "tap0" } },
 ])("a link $name is not Patchbay's", ({ link }) => {
   expect(findOrphanedWirings([link], NO_USER)).toEqual([]);
 });

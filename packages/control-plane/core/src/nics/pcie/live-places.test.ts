@@ -157,13 +157,13 @@ describe("no address is available", () => {
       want: "NoFreePciePort",
     },
     {
-      name: "when no port is free, for a model that nobody knows either",
+      name: "when no port is free, even for an unknown model",
       domain: aDomain(1, ["0000:01:00.0"]),
       iface: { model: "odd" },
       want: "NoFreePciePort",
     },
     {
-      name: "when the guest has no interrupt vectors left",
+      name: "when the guest has no free interrupt vectors",
       domain: aDomain(195, []),
       iface: {},
       want: "NoFreePciePort",
@@ -175,7 +175,7 @@ describe("no address is available", () => {
       want: "ModelNeedsIoPorts",
     },
     {
-      name: "when the address that is asked for is in use",
+      name: "when the requested address is in use",
       domain: aDomain(4, ["0000:02:00.0"]),
       iface: { pciAddress: "0000:02:00.0" },
       want: "PciAddressInUse",
@@ -206,8 +206,8 @@ describe("no address is available", () => {
 
   // A vCPU has 196 interrupt vectors; a port takes one, a virtio NIC three, an e1000 one.
   test.each([
-    { name: "when two need all vectors, for a third only", ports: 190, spare: 0 },
-    { name: "when one is missing, for the second already", ports: 191, spare: 2 },
+    { name: "when two NICs need all vectors, only for a third NIC", ports: 190, spare: 0 },
+    { name: "when one vector is missing, already for the second NIC", ports: 191, spare: 2 },
   ])("$name", ({ ports, spare }) => {
     const places = placesOf(aDomain(ports, []), [
       aFact("a"),

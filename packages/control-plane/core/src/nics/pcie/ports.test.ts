@@ -20,13 +20,18 @@ function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
 describe("an iface has no port", () => {
   test.each([
     {
-      name: "when all are taken",
+      name: "when all ports are in use",
       free: 0,
       status: {},
       want: ["a NoFreePciePort", "b NoFreePciePort", "c NoFreePciePort"],
     },
-    { name: "when those before it take the last", free: 2, status: {}, want: ["c NoFreePciePort"] },
-    { name: "not when there is one for each", free: 3, status: {}, want: [] },
+    {
+      name: "when earlier ifaces use the last ports",
+      free: 2,
+      status: {},
+      want: ["c NoFreePciePort"],
+    },
+    { name: "not when each iface has a port", free: 3, status: {}, want: [] },
     {
       name: "not when it has a device",
       free: 1,
@@ -34,7 +39,7 @@ describe("an iface has no port", () => {
       want: ["c NoFreePciePort"],
     },
     {
-      name: "not before the pod has something for it",
+      name: "not before its attachment in the pod is ready",
       free: 1,
       status: {
         attachments: [{ name: "c", podInterfaceName: "pod1", state: "Attached" as const }],
@@ -110,16 +115,21 @@ describe("a model needs I/O ports", () => {
     "model pcnet needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped";
 
   test.each([
-    { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: TEXT },
-    { name: "that a pc has", vmi: onPc(running(4)), model: "pcnet", want: undefined },
+    { name: "that a running q35 lacks", vmi: running(4), model: "pcnet", want: TEXT },
+    { name: "that a pc machine has", vmi: onPc(running(4)), model: "pcnet", want: undefined },
     {
-      name: "which is of no matter before the start",
+      name: "which does not matter before the start",
       vmi: aVmi(),
       model: "pcnet",
       want: undefined,
     },
-    { name: "or not", vmi: running(4), model: "e1000", want: undefined },
-    { name: "or nobody knows it", vmi: running(4), model: "odd", want: undefined },
+    { name: "which e1000 does not need", vmi: running(4), model: "e1000", want: undefined },
+    {
+      name: "which an unknown model does not need",
+      vmi: running(4),
+      model: "odd",
+      want: undefined,
+    },
   ])("$name", ({ vmi, model, want }) => {
     expect(ioPortProblem(vmi, { name: "a", model })?.message).toBe(want);
   });

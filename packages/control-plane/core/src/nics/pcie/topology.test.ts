@@ -64,7 +64,7 @@ function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
 describe("the layout of a VMI is created", () => {
   test.each([
     {
-      name: "with the cluster's reserve beside its NICs; an absent one has no place",
+      name: "with the cluster's reserve beside its NICs, without absent NICs",
       vmi: aVmiOf(),
       want: { ports: 35, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
     },
@@ -74,7 +74,7 @@ describe("the layout of a VMI is created", () => {
       want: { ports: 4, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
     },
     {
-      name: "as it was laid out before, by the rules of that time",
+      name: "with the recorded addresses and the recorded layout version",
       vmi: aVmiOf(
         {},
         {
@@ -87,7 +87,7 @@ describe("the layout of a VMI is created", () => {
       want: { ports: 34, places: ["a 0000:05:00.0", "c 0000:01:00.0"] },
     },
     {
-      name: "by the newest rules, with nothing moved, when it was laid out by rules that are not known",
+      name: "with the newest version and the recorded addresses if the recorded version is unknown",
       vmi: aVmiOf(
         {},
         {
@@ -127,13 +127,13 @@ describe("the fields of layout problems", () => {
   });
 
   test.each([
-    { name: "the NIC", nic: "a", want: "template.domain.devices.interfaces[0]" },
+    { name: "the NIC's", nic: "a", want: "template.domain.devices.interfaces[0]" },
     {
-      name: "the address that it asks for",
+      name: "the requested address's",
       nic: "b",
       want: "template.domain.devices.interfaces[1].pciAddress",
     },
-    { name: "the devices as a whole", nic: undefined, want: "template.domain.devices" },
+    { name: "those of all devices", nic: undefined, want: "template.domain.devices" },
   ])("are $name", ({ nic, want }) => {
     const problem = { message: "no", ...(nic === undefined ? {} : { nic }) };
     expect(topologyProblems([problem], { spec: vmi.spec, base: "template" })).toEqual([
@@ -144,9 +144,9 @@ describe("the fields of layout problems", () => {
 
 describe("the layout inputs of an iface", () => {
   test.each([
-    { name: "is virtio where nothing is said", iface: undefined, want: "virtio" },
-    { name: "is virtio where an empty name is given", iface: { model: "" }, want: "virtio" },
-    { name: "is what is said", iface: { model: "e1000" }, want: "e1000" },
+    { name: "is virtio if it is unset", iface: undefined, want: "virtio" },
+    { name: "is virtio if it is empty", iface: { model: "" }, want: "virtio" },
+    { name: "is the requested model", iface: { model: "e1000" }, want: "e1000" },
   ])("the model $name", ({ iface, want }) => {
     expect(findModelName(iface === undefined ? undefined : { name: "a", ...iface })).toBe(want);
   });
@@ -191,23 +191,23 @@ describe("the layout inputs of an iface", () => {
 
 describe("the queues of a NIC", () => {
   test.each([
-    { name: "are one pair", devices: {}, cores: 4, model: "virtio", want: 1 },
+    { name: "are one pair by default", devices: {}, cores: 4, model: "virtio", want: 1 },
     {
-      name: "are as many as vCPUs",
+      name: "are as many as vCPUs with multiqueue",
       devices: { networkInterfaceMultiqueue: true },
       cores: 4,
       model: "virtio",
       want: 4,
     },
     {
-      name: "are one pair where that is said to be enough",
+      name: "are one pair with multiqueue disabled",
       devices: { networkInterfaceMultiqueue: false },
       cores: 4,
       model: "virtio",
       want: 1,
     },
     {
-      name: "are one pair of a model that nobody knows",
+      name: "are one pair for an unknown model",
       devices: { networkInterfaceMultiqueue: true },
       cores: 4,
       model: "odd",
@@ -221,7 +221,7 @@ describe("the queues of a NIC", () => {
       want: 8,
     },
     {
-      name: "are one where the model has no more",
+      name: "are one pair if the model has no more",
       devices: { networkInterfaceMultiqueue: true },
       cores: 4,
       model: "e1000",
@@ -254,13 +254,13 @@ describe("a VM records its device addresses", () => {
 
   test.each([
     {
-      name: "at its first start the newest",
+      name: "the newest at the first start",
       told: undefined,
       known: undefined,
       want: TOPOLOGY_VERSION,
     },
-    { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
-    { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
+    { name: "the VMI's version", told: 1, known: undefined, want: 1 },
+    { name: "the VM's recorded version if the VMI has none", told: undefined, known: 1, want: 1 },
   ])("with the layout version: $name", ({ told: reported, known, want }) => {
     const pciAddress = "0000:01:00.0";
     const topology = { version: reported ?? 0, interfaces: [] };

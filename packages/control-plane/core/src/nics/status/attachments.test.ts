@@ -25,14 +25,14 @@ const FAILED: Attachment = {
 
 test.each([
   {
-    name: "the pod has it",
+    name: "the pod has the attachment",
     state: "up",
     statuses: [{ name: "default/blue", interface: POD_NIC }],
     want: "Attached",
   },
-  { name: "it is asked for again", state: "up", statuses: [], want: "Requested" },
+  { name: "the attachment is requested again", state: "up", statuses: [], want: "Requested" },
   {
-    name: "it is let go",
+    name: "the attachment is being removed",
     state: "absent",
     statuses: [{ name: "default/blue", interface: POD_NIC }],
     want: "Removing",
@@ -62,16 +62,16 @@ const PRESENT = { name: "default/blue", interface: POD_NIC };
 
 describe("an attachment that the status does not contain", () => {
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; state?: string; want: unknown }>([
-    { name: "is nothing before it has an outcome", pod: {}, want: [] },
+    { name: "is omitted before it has an outcome", pod: {}, want: [] },
     {
-      name: "is nothing of an absent iface",
+      name: "is omitted for an absent iface",
       pod: { networkStatus: [PRESENT] },
       state: "absent",
       want: [],
     },
-    { name: "is there with its NIC", pod: { networkStatus: [PRESENT] }, want: [ATTACHED] },
+    { name: "is attached if its NIC exists", pod: { networkStatus: [PRESENT] }, want: [ATTACHED] },
     {
-      name: "is there with all that CNI says of it",
+      name: "is attached with all of CNI's fields",
       pod: {
         networkStatus: [
           { name: "default/other", interface: "net9" },
@@ -95,22 +95,22 @@ describe("an attachment that the status does not contain", () => {
       ],
     },
     {
-      name: "has no addresses where CNI gave none",
+      name: "has no addresses if CNI assigned none",
       pod: { networkStatus: [{ ...PRESENT, ips: [] }] },
       want: [ATTACHED],
     },
     {
-      name: "is not there where the NIC is another network's",
+      name: "is omitted if the NIC belongs to a different network",
       pod: { networkStatus: [{ ...PRESENT, name: "default/green" }] },
       want: [],
     },
     {
-      name: "failed where the pod says why",
+      name: "failed if the pod reports an error",
       pod: { errors: { [POD_NIC]: { reason: "CniFailed", message: "no" } } },
       want: [{ ...IDENTITY, state: "Failed", reason: "CniFailed", message: "no" }],
     },
     {
-      name: "has not failed by another's error",
+      name: "does not fail because of another NIC's error",
       pod: { errors: { net9: { reason: "CniFailed", message: "no" } } },
       want: [],
     },
@@ -141,8 +141,8 @@ describe("an attachment that the status contains", () => {
   };
   const requested = { elements: [{ name: "blue", interface: POD_NIC }] };
   test.each<Row>([
-    { name: "is asked for still", before: REQUESTED, state: "up", want: [REQUESTED] },
-    { name: "is lost", before: ATTACHED, state: "up", want: [REQUESTED] },
+    { name: "is still requested", before: REQUESTED, state: "up", want: [REQUESTED] },
+    { name: "is requested again if it is lost", before: ATTACHED, state: "up", want: [REQUESTED] },
     {
       name: "stays",
       before: ATTACHED,
@@ -151,7 +151,7 @@ describe("an attachment that the status contains", () => {
       want: [ATTACHED],
     },
     {
-      name: "stays until the node has let go of it",
+      name: "stays attached until the node has unwired it",
       before: ATTACHED,
       state: "absent",
       phase: "Unwiring",
@@ -159,7 +159,7 @@ describe("an attachment that the status contains", () => {
       want: [ATTACHED],
     },
     {
-      name: "stays while nothing is reported of the node",
+      name: "stays attached while the node reports nothing",
       before: ATTACHED,
       state: "gone",
       pod: { networkStatus: [PRESENT] },
@@ -167,14 +167,14 @@ describe("an attachment that the status contains", () => {
     },
     { name: "goes", before: ATTACHED, state: "absent", phase: "PodDetaching", want: [REMOVING] },
     {
-      name: "goes with its entry",
+      name: "is being removed after its entry was deleted",
       before: ATTACHED,
       state: "gone",
       phase: "PodDetaching",
       want: [REMOVING],
     },
     {
-      name: "is wanted again in time",
+      name: "stays attached if it is requested again in time",
       before: ATTACHED,
       state: "up",
       phase: "PodDetaching",
@@ -182,22 +182,22 @@ describe("an attachment that the status contains", () => {
       want: [ATTACHED],
     },
     {
-      name: "is going while the pod has it",
+      name: "is being removed while the pod has it",
       before: REMOVING,
       state: "gone",
       pod: { networkStatus: [PRESENT] },
       want: [REMOVING],
     },
     {
-      name: "is going while the pod is asked for it",
+      name: "is being removed while the pod's annotation requests it",
       before: REMOVING,
       state: "up",
       pod: requested,
       want: [REMOVING],
     },
-    { name: "is gone", before: REMOVING, state: "gone", want: [] },
+    { name: "is removed", before: REMOVING, state: "gone", want: [] },
     {
-      name: "is gone, whatever else the pod has",
+      name: "is removed regardless of the pod's other networks",
       before: REMOVING,
       state: "absent",
       pod: {
@@ -245,9 +245,9 @@ describe("the default network", () => {
     },
   };
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; want: unknown }>([
-    { name: "is nothing before the pod says so", pod: {}, want: [] },
+    { name: "is omitted until the pod reports it", pod: {}, want: [] },
     {
-      name: "is there by its entry",
+      name: "is attached by its entry",
       pod: {
         networkStatus: [
           { name: "x", interface: "net1" },
@@ -258,7 +258,7 @@ describe("the default network", () => {
       want: [{ name: "default", podInterfaceName: "eth7", state: "Attached", ips: ["10.0.0.5"] }],
     },
     {
-      name: "has its entry's addresses in the order of the pod",
+      name: "has its entry's addresses in the pod's order",
       pod: {
         networkStatus: [{ name: "cbr0", default: true, ips: ["10.0.0.5", "fd00::5", "10.1.0.5"] }],
         podIps: ["fd00::5", "10.0.0.5"],
@@ -273,12 +273,12 @@ describe("the default network", () => {
       ],
     },
     {
-      name: "is eth0 where its entry does not say",
+      name: "is eth0 if its entry has no interface name",
       pod: { networkStatus: [{ name: "cbr0", default: true }] },
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached" }],
     },
     {
-      name: "is there by the pod's addresses",
+      name: "is attached by the pod's addresses",
       pod: { podIps: ["10.0.0.5"] },
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] }],
     },
@@ -302,11 +302,15 @@ describe("an iface whose binding adds a network", () => {
   const ON_BLUE = vmiOn([{ name: "one", multus: { networkName: "blue" } }]);
 
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; want: unknown }>([
-    { name: "waits for it", pod: { networkStatus: [PRESENT] }, want: [] },
-    { name: "waits for its own", pod: { networkStatus: [ALONG] }, want: [] },
-    { name: "is there with both", pod: { networkStatus: [PRESENT, ALONG] }, want: [ATTACHED] },
+    { name: "waits for the additional network", pod: { networkStatus: [PRESENT] }, want: [] },
+    { name: "waits for its own network", pod: { networkStatus: [ALONG] }, want: [] },
     {
-      name: "fails where it fails",
+      name: "is attached with both networks",
+      pod: { networkStatus: [PRESENT, ALONG] },
+      want: [ATTACHED],
+    },
+    {
+      name: "fails if the additional network fails",
       pod: {
         networkStatus: [PRESENT],
         errors: { [EXTRA]: { reason: "CniFailed", message: "no" } },

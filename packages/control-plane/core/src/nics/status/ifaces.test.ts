@@ -156,38 +156,38 @@ describe("the reason why a plug waits", () => {
   const field = { reason: "BindingNotSupported", message: /^sriov: is not supported yet/ };
 
   test.each([
-    { name: "for nothing", given: facts(), want: undefined },
+    { name: "is unset by default", given: facts(), want: undefined },
     {
-      name: "for what failed on the node",
+      name: "is the node's failure",
       given: facts(),
       blockedReasons: { one: blockedReason },
       want: blockedReason,
     },
     {
-      name: "for nothing that failed of another",
+      name: "is unset for another iface's failure",
       given: facts(),
       blockedReasons: { two: blockedReason },
       want: undefined,
     },
-    { name: "for a port", given: facts(), portless, want: { ...FULL, attempts: 0 } },
+    { name: "is a missing port", given: facts(), portless, want: { ...FULL, attempts: 0 } },
     {
-      name: "for the pod, before a port",
+      name: "is the pod's failure, before a missing port",
       given: facts({ attachment: FAILED }),
       portless,
       want: { reason: "CniFailed", message: "no" },
     },
     {
-      name: "for the pod, which does not say why",
+      name: "is the pod's failure without a message",
       given: facts({ attachment: { ...ATTACHED, state: "Failed" } }),
       want: { reason: "CniFailed", message: "" },
     },
     {
-      name: "for nothing while the pod is asked",
+      name: "is unset while the attachment is requested",
       given: facts({ attachment: { ...FAILED, state: "Requested" } }),
       want: undefined,
     },
     {
-      name: "for what failed on the node, before all else",
+      name: "is the node's failure, before all others",
       given: facts({ attachment: FAILED }),
       blockedReasons: { one: blockedReason },
       portless,
@@ -260,44 +260,49 @@ const REQUESTED = { reason: "WaitingForGuest", attempts: 1 };
 
 describe("a transient change of an iface", () => {
   test.each<{ name: string; before?: IfaceStatus; after?: IfaceStatus; want: boolean }>([
-    { name: "that waits for its pod", after: at("Pending"), want: true },
-    { name: "that waits on", before: at("Pending"), after: at("PodAttaching"), want: true },
+    { name: "waits for its pod", after: at("Pending"), want: true },
+    { name: "continues to wait", before: at("Pending"), after: at("PodAttaching"), want: true },
     {
-      name: "that waits, and why",
+      name: "not with a reason to wait",
       after: at("Pending", { reason: "NetworkNotFound" }),
       want: false,
     },
-    { name: "that worked and waits now", before: READY, after: at("Pending"), want: false },
-    { name: "that works", before: at("Pending"), after: READY, want: false },
-    { name: "that works at once", after: READY, want: false },
-    { name: "whose guest is asked", before: READY, after: at("Detaching", REQUESTED), want: true },
-    { name: "that is to be asked for", before: READY, after: at("Detaching"), want: true },
+    { name: "not from ready to waiting", before: READY, after: at("Pending"), want: false },
+    { name: "not to ready", before: at("Pending"), after: READY, want: false },
+    { name: "not if it is ready at once", after: READY, want: false },
     {
-      name: "whose guest is asked again",
+      name: "an unplug request to its guest",
+      before: READY,
+      after: at("Detaching", REQUESTED),
+      want: true,
+    },
+    { name: "a pending unplug request", before: READY, after: at("Detaching"), want: true },
+    {
+      name: "not a repeated request to its guest",
       before: READY,
       after: at("Detaching", { ...REQUESTED, attempts: 2 }),
       want: false,
     },
     {
-      name: "whose guest refuses",
+      name: "not a refusal by its guest",
       before: READY,
       after: at("Detaching", { reason: "GuestRefused", attempts: 1 }),
       want: false,
     },
     {
-      name: "whose guest is asked, and that is another now",
+      name: "not a request together with another change",
       before: READY,
       after: at("Detaching", REQUESTED, { mac: "other" }),
       want: false,
     },
     {
-      name: "whose guest could not be asked before",
+      name: "not the first request after a blocked one",
       before: at("Detaching", { reason: "DomainBusy" }),
       after: at("Detaching", REQUESTED),
       want: false,
     },
-    { name: "that is gone", before: READY, want: false },
-    { name: "that is as it was", before: READY, after: READY, want: true },
+    { name: "not its removal", before: READY, want: false },
+    { name: "no change at all", before: READY, after: READY, want: true },
   ])("$name", ({ before, after, want }) => {
     const others = [{ name: "b" }, { mac: "guest's own" }];
     const list = (status: IfaceStatus | undefined): IfaceStatus[] => [

@@ -32,13 +32,13 @@ test.each<Row>([
     want: "after 0.84 s (pod 0.51 s, device 0.33 s)",
   },
   {
-    name: "a plug that is told of later",
+    name: "a plug that is reported late",
     seen: PLUG,
     endMs: 5000,
     want: "after 0.84 s (pod 0.51 s, device 0.33 s)",
   },
   {
-    name: "a plug whose phases are seen more than once, and again",
+    name: "a plug with repeatedly observed phases",
     seen: [
       [0, "Plug", "PodAttaching"],
       [500, "Plug", "PodAttaching"],
@@ -50,14 +50,14 @@ test.each<Row>([
     want: "after 61 s (pod 61 s, device 0.10 s)",
   },
   {
-    name: "a plug of which only the end was seen",
+    name: "a plug with only its end observed",
     seen: PLUG,
     isNew: false,
     endMs: 1840,
     want: undefined,
   },
   {
-    name: "an unplug, which ends with nothing to see",
+    name: "an unplug, whose end is not observable",
     seen: [
       ...PLUG,
       [9000, "Unplug", "Detaching"],
@@ -77,7 +77,7 @@ test.each<Row>([
     want: "after 0.50 s",
   },
   {
-    name: "an unplug that was taken back",
+    name: "an unplug that was reverted",
     seen: [...PLUG, [9000, "Unplug", "Detaching"], [9500, "Plug", "Ready"]],
     endMs: 9500,
     want: "after 0.50 s",

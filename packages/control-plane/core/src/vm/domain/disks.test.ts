@@ -167,14 +167,14 @@ describe("controllers", () => {
   };
 
   test.each([
-    { name: "none for what q35 has by itself", disks: sata(6), want: [] },
+    { name: "none for q35's built-in SATA controller", disks: sata(6), want: [] },
     {
       name: "a second SATA controller for the seventh disk",
       disks: sata(7),
       want: [["sata", 1, undefined]],
     },
     {
-      name: "all SATA controllers of pc",
+      name: "all SATA controllers of a pc machine",
       disks: sata(7),
       more: { machine: "pc" },
       want: [
@@ -183,7 +183,7 @@ describe("controllers", () => {
       ],
     },
     {
-      name: "one for all SCSI disks, with a thread where there are threads",
+      name: "one for all SCSI disks, with an I/O thread if configured",
       disks: [on("scsi", "a"), on("scsi", "b")],
       more: { policy: "shared" },
       want: [["scsi", 0, 1]],
@@ -201,19 +201,19 @@ describe("controllers", () => {
 describe("boot order", () => {
   const two = [on("virtio", "a"), on("virtio", "b")];
   test.each<{ name: string; disks: readonly Disk[]; more?: Options; want: object }>([
-    { name: "is that of the list where nothing is said", disks: two, want: { a: 1001, b: 1002 } },
+    { name: "is the list's by default", disks: two, want: { a: 1001, b: 1002 } },
     {
-      name: "is what is said: others are not tried",
+      name: "is explicit if set, and other disks are not tried",
       disks: [on("virtio", "a"), on("virtio", "b", { bootOrder: 3 })],
       want: { b: 3 },
     },
     {
-      name: "is that of NICs alone where only they have one",
+      name: "is only that of NICs if only NICs have one",
       disks: two,
       more: { interfaces: [{ name: "n", bootOrder: 1 }] },
       want: {},
     },
-    { name: "is none beside a kernel", disks: two, more: { hasKernel: true }, want: {} },
+    { name: "is unset with a kernel", disks: two, more: { hasKernel: true }, want: {} },
   ])("$name", ({ disks, more, want }) => {
     expect(Object.fromEntries(planBootOrder(specOf(disks, more)))).toEqual(want);
   });
@@ -223,43 +223,43 @@ describe("I/O threads of disks", () => {
   const own = { dedicatedIOThread: true };
   const three = [on("virtio", "a"), on("virtio", "b"), on("virtio", "c")];
   test.each<{ name: string; disks: readonly Disk[]; more?: Options; count: number; of: object }>([
-    { name: "are none where none are asked for", disks: three, count: 0, of: {} },
+    { name: "do not exist by default", disks: three, count: 0, of: {} },
     {
-      name: "are one for all",
+      name: "are one for all disks with policy shared",
       disks: three,
       more: { policy: "shared" },
       count: 1,
       of: { a: 1, b: 1, c: 1 },
     },
     {
-      name: "are one each, as far as twice the vCPUs go",
+      name: "are one for each disk, at most twice the vCPUs",
       disks: three,
       more: { policy: "auto" },
       count: 2,
       of: { a: 1, b: 2, c: 1 },
     },
     {
-      name: "are one each, with more vCPUs",
+      name: "are one for each disk with more vCPUs",
       disks: three,
       more: { policy: "auto", cores: 2 },
       count: 3,
       of: { a: 1, b: 2, c: 3 },
     },
     {
-      name: "are one of its own for a disk that asks for it, beside that of the others",
+      name: "are a dedicated thread for a disk that requests one, and a thread for the others",
       disks: [on("virtio", "a", own), on("virtio", "b")],
       count: 2,
       of: { a: 2, b: 1 },
     },
     {
-      name: "leave one to share, however many disks have their own",
+      name: "include a shared thread, however many disks have their own",
       disks: [on("virtio", "a", own), on("virtio", "b", own), on("virtio", "c")],
       more: { policy: "auto" },
       count: 3,
       of: { a: 2, b: 3, c: 1 },
     },
     {
-      name: "are none for SATA",
+      name: "do not exist for SATA disks",
       disks: [on("sata", "a")],
       more: { policy: "shared" },
       count: 0,

@@ -28,19 +28,19 @@ const SLOT_1 = { bus: 0, slot: 1, function: 0 };
 describe("the display", () => {
   test.each<{ name: string; devices: Devices; version?: number; want: object | undefined }>([
     {
-      name: "is VGA where nothing is said",
+      name: "is VGA by default",
       devices: {},
       want: { socketPath: SOCKET, model: "vga", memoryKiB: 16384, pciAddress: SLOT_1 },
     },
     {
-      name: "is of the model that is named",
+      name: "has the requested model",
       devices: { video: { type: "virtio" } },
       want: { socketPath: SOCKET, model: "virtio", pciAddress: SLOT_1 },
     },
-    { name: "can be left out", devices: { autoattachGraphicsDevice: false }, want: undefined },
-    { name: "is not there on a machine of older rules", devices: {}, version: 2, want: undefined },
+    { name: "can be disabled", devices: { autoattachGraphicsDevice: false }, want: undefined },
+    { name: "does not exist with an older layout", devices: {}, version: 2, want: undefined },
     {
-      name: "is there on a machine of older rules that asks for it",
+      name: "exists with an older layout if requested",
       devices: { autoattachGraphicsDevice: true },
       version: 2,
       want: { socketPath: SOCKET, model: "vga", memoryKiB: 16384, pciAddress: SLOT_1 },
@@ -52,14 +52,14 @@ describe("the display", () => {
 
 describe("input devices", () => {
   test.each<{ name: string; devices: Devices; want: object }>([
-    { name: "are none where none is asked for", devices: {}, want: [] },
+    { name: "do not exist by default", devices: {}, want: [] },
     {
-      name: "are a tablet on USB where one is to be there anyway",
+      name: "are a USB tablet if a tablet is always added",
       devices: { autoattachInputDevice: true },
       want: [{ alias: "ua-input-0", type: "tablet", bus: "usb", port: 1 }],
     },
     {
-      name: "are those of the list",
+      name: "are those of the specification",
       devices: {
         autoattachInputDevice: true,
         inputs: [

@@ -22,18 +22,18 @@ describe("the firmware", () => {
   };
   test.each<{ name: string; firmware: NonNullable<Domain["firmware"]>; want: object }>([
     {
-      name: "is BIOS where nothing is said",
+      name: "is BIOS by default",
       firmware: {},
       want: { kind: "bios", usesSerial: false },
     },
     {
-      name: "is BIOS that speaks on the console",
+      name: "is BIOS with output on the serial console",
       firmware: { bootloader: { bios: { useSerial: true } } },
       want: { kind: "bios", usesSerial: true },
     },
     { name: "is EFI", firmware: { bootloader: { efi: { secureBoot: false } } }, want: plain },
     {
-      name: "is EFI that boots signed code only, where nothing else is said",
+      name: "is EFI with secure boot by default",
       firmware: { bootloader: { efi: {} } },
       want: secure,
     },
@@ -48,12 +48,12 @@ describe("the processors", () => {
   const noMpx = { name: "mpx", policy: "disable" };
   test.each<{ name: string; domain: Domain; emulated?: true; old?: true; want: object }>([
     {
-      name: "are the host's model, where nothing is said",
+      name: "are host-model by default",
       domain: {},
       want: { model: hostModel, topology: one, features: [] },
     },
     {
-      name: "are of the model that is named, whose arrangement is told, without what no processor has any more",
+      name: "are a named model with the topology, without the removed feature mpx",
       domain: { cpu: { model: "Haswell", cores: 2 } },
       want: {
         model: { mode: "custom", name: "Haswell" },
@@ -62,7 +62,7 @@ describe("the processors", () => {
       },
     },
     {
-      name: "have the features that are named",
+      name: "have the requested features",
       domain: {
         cpu: { model: "Haswell", features: [{ name: "mpx" }, { name: "vmx", policy: "forbid" }] },
       },
@@ -76,42 +76,42 @@ describe("the processors", () => {
       },
     },
     {
-      name: "are the host's own",
+      name: "are host-passthrough",
       domain: { cpu: { model: "host-passthrough" } },
       want: { model: { mode: "host-passthrough" }, topology: one, features: [] },
     },
     {
-      name: "are all that can be emulated, where the host's own cannot be had",
+      name: "are the maximum model under emulation instead of host-passthrough",
       domain: { cpu: { model: "host-passthrough" } },
       emulated: true,
       want: { model: { mode: "maximum" }, topology: one, features: [] },
     },
     {
-      name: "are a socket for each processor that is asked of the node",
+      name: "are a socket for each requested CPU",
       domain: { resources: { requests: { cpu: "1500m" } } },
       want: { model: hostModel, topology: { ...one, sockets: 2 }, features: [] },
     },
     {
-      name: "of an older guest are the host's own, as they were",
+      name: "of an older guest remain host-passthrough",
       domain: { cpu: { cores: 2 } },
       old: true,
       want: { model: { mode: "host-passthrough" }, features: [] },
     },
     {
-      name: "of an older guest are QEMU's, as they were",
+      name: "of an older guest remain QEMU's default",
       domain: {},
       old: true,
       emulated: true,
       want: { features: [] },
     },
     {
-      name: "of an older guest are of the model that is named",
+      name: "of an older guest are of the requested model",
       domain: { cpu: { model: "host-model" } },
       old: true,
       want: { model: hostModel, features: [] },
     },
     {
-      name: "of an older guest that names features have a model for them",
+      name: "of an older guest with features are host-model",
       domain: { cpu: { features: [{ name: "apic" }] } },
       old: true,
       want: { model: hostModel, features: [{ name: "apic", policy: "require" }] },
@@ -125,25 +125,25 @@ describe("the processors", () => {
 describe("the clock", () => {
   const utc = { kind: "utc" };
   test.each<{ name: string; clock: NonNullable<Domain["clock"]>; want: object }>([
-    { name: "is UTC where nothing is said", clock: {}, want: { offset: utc, timers: [] } },
+    { name: "is UTC by default", clock: {}, want: { offset: utc, timers: [] } },
     { name: "is UTC", clock: { utc: { offsetSeconds: 0 } }, want: { offset: utc, timers: [] } },
     {
-      name: "differs from UTC",
+      name: "has an offset from UTC",
       clock: { utc: { offsetSeconds: -60 } },
       want: { offset: { kind: "seconds", seconds: -60 }, timers: [] },
     },
     {
-      name: "is a zone's",
+      name: "is in a time zone",
       clock: { timezone: "Europe/Berlin" },
       want: { offset: { kind: "timezone", timezone: "Europe/Berlin" }, timers: [] },
     },
     {
-      name: "is UTC where both are said",
+      name: "is UTC if both are set",
       clock: { timezone: "Europe/Berlin", utc: {} },
       want: { offset: utc, timers: [] },
     },
     {
-      name: "has the timers that are named",
+      name: "has the requested timers",
       clock: {
         timer: {
           hpet: { present: false },

@@ -30,22 +30,22 @@ describe("while the VM runs, an iface", () => {
     { name: "waits for the pod", facts: anIface(), want: [] },
     { name: "waits for CNI", facts: anIface({ attachment: "Requested" }), want: [] },
     {
-      name: "is wired and plugged when the pod has it",
+      name: "is wired and plugged when the pod has its NIC",
       facts: anIface({ attachment: "Attached", links: IN_POD }),
       want: ["wireTap a", "attachDevice a"],
     },
     {
-      name: "is wired only, while what its NIC has in the pod is still to be noted",
+      name: "is not wired before the NIC's addresses are recorded",
       facts: anIface({ attachment: "Attached", links: { ...IN_POD, hasAddresses: true } }),
       want: ["rememberAddresses a"],
     },
     {
-      name: "is wired only, while its device is there",
+      name: "is only wired while its device exists",
       facts: anIface({ attachment: "Attached", links: IN_POD, device: {} }),
       want: ["wireTap a"],
     },
     {
-      name: "waits while its link is not in the pod",
+      name: "waits while the pod lacks its NIC",
       facts: anIface({ attachment: "Attached" }),
       want: ["wait a"],
     },
@@ -55,7 +55,7 @@ describe("while the VM runs, an iface", () => {
       want: ["attachDevice a"],
     },
     {
-      name: "stays as it is when it is ready",
+      name: "is unchanged when it is ready",
       facts: anIface({
         attachment: "Attached",
         links: IN_USE,
@@ -64,26 +64,30 @@ describe("while the VM runs, an iface", () => {
       want: [],
     },
     {
-      name: "is unplugged when it is not wanted",
+      name: "is unplugged when it is absent",
       facts: anIface({ iface: { state: "absent" }, links: IN_USE, device: {} }),
       want: ["detachDevice a"],
     },
     {
-      name: "is unplugged when the spec has it not any more",
+      name: "is unplugged when it is no longer in the spec",
       facts: anIface({ iface: null, links: IN_USE, device: {} }),
       want: ["detachDevice a"],
     },
     {
-      name: "is unplugged where its tap was made anew under QEMU",
+      name: "is unplugged when its tap was recreated under QEMU",
       facts: anIface({ attachment: "Attached", links: WIRED, device: {} }),
       want: ["detachDevice a"],
     },
     {
-      name: "loses its links when its device is gone",
+      name: "loses its links when its device is detached",
       facts: anIface({ iface: null, links: { bridge: true } }),
       want: ["unwireTap a"],
     },
-    { name: "is nobody's when nothing is left of it", facts: anIface({ iface: null }), want: [] },
+    {
+      name: "needs no action when it has neither links nor spec",
+      facts: anIface({ iface: null }),
+      want: [],
+    },
   ])("$name", ({ facts, want }) => {
     expect(listSteps(live([facts]))).toEqual(want);
   });
@@ -158,9 +162,9 @@ describe("unplug requests to a guest are sent", () => {
   const replaced = anIface({ attachment: "Attached", links: WIRED, device: {} });
 
   test.each([
-    { name: "by the name that libvirt knows", asked: undefined },
-    { name: "again when it may have slept through it", asked: requested(1, 10_000) },
-    { name: "again, in the end after a minute", asked: requested(9, 60_000) },
+    { name: "by the device's alias", asked: undefined },
+    { name: "again when the guest may have missed the request", asked: requested(1, 10_000) },
+    { name: "again, at most every minute", asked: requested(9, 60_000) },
   ])("$name", ({ asked: request }) => {
     expect(live([unwanted], { unplugRequests: { a: request } })).toEqual([
       { kind: "detachDevice", iface: "a", alias: "ua-a" },
@@ -168,8 +172,8 @@ describe("unplug requests to a guest are sent", () => {
   });
 
   test.each([
-    { name: "and is waited for", facts: unwanted, reason: "GuestRefused" },
-    { name: "and the new tap waits for it", facts: replaced, reason: "TapReplaced" },
+    { name: "and their result is awaited", facts: unwanted, reason: "GuestRefused" },
+    { name: "and the new tap waits for their result", facts: replaced, reason: "TapReplaced" },
   ])("$name", ({ facts, reason }) => {
     expect(live([facts], { unplugRequests: { a: requested(2, 9_999) } })).toEqual([
       { kind: "wait", iface: "a", reason, forMs: 1 },
@@ -177,7 +181,7 @@ describe("unplug requests to a guest are sent", () => {
   });
 
   test.each([
-    { name: "has another tap by its name", facts: replaced, want: "wait a" },
+    { name: "has a different tap with the same name", facts: replaced, want: "wait a" },
     {
       name: "has no tap",
       facts: anIface({
@@ -197,7 +201,7 @@ describe("unplug requests to a guest are sent", () => {
       want: "wait a",
     },
     {
-      name: "is unplugged and whose tap is only down",
+      name: "is unplugged and whose tap is down",
       facts: anIface({
         iface: { state: "absent" },
         links: { tap: true, bridge: true },
@@ -205,7 +209,7 @@ describe("unplug requests to a guest are sent", () => {
       }),
       want: "detachDevice a",
     },
-    { name: "is unplugged and has its tap", facts: unwanted, want: "detachDevice a" },
+    { name: "is unplugged and still has its tap", facts: unwanted, want: "detachDevice a" },
   ])("unless QEMU would abort: a NIC that $name", ({ facts, want }) => {
     const domain = running({ ...aDomain(1), abortsWithoutTap: true });
     const steps = live([facts], { domain });
@@ -235,8 +239,8 @@ describe("the link state of a plugged NIC", () => {
     });
 
   test.each([
-    { name: "goes down", state: "down", linkUp: true },
-    { name: "goes up", state: "up", linkUp: false },
+    { name: "is set to down", state: "down", linkUp: true },
+    { name: "is set to up", state: "up", linkUp: false },
   ])("$name, and nothing else changes", ({ state, linkUp }) => {
     const address = parsePciAddress(pciAddress);
     const xml = printNic({
@@ -255,7 +259,7 @@ describe("the link state of a plugged NIC", () => {
   test.each([
     { name: "stays down", facts: ready("down", false) },
     { name: "stays up", facts: ready("up", true) },
-    { name: "waits until libvirt has placed the NIC", facts: ready("down", true, {}) },
+    { name: "waits until libvirt has assigned the PCI address", facts: ready("down", true, {}) },
   ])("$name", ({ facts }) => {
     expect(live([facts])).toEqual([]);
   });

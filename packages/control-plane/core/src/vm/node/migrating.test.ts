@@ -36,29 +36,34 @@ describe("the target node", () => {
   const vmi = migrating("Running");
   const attached = anIface({ attachment: "Attached", links: IN_POD });
   test.each([
-    { name: "wires what its pod has", ifaces: [attached], want: ["wireTap a"] },
+    { name: "wires the NICs of its pod", ifaces: [attached], want: ["wireTap a"] },
     {
-      name: "wires one while another one is on its way",
+      name: "wires a NIC while another NIC is being attached",
       ifaces: [anIface({ name: "b", attachment: "Requested" }), attached],
       want: ["wireTap a"],
     },
     {
-      name: "wires what the guest was asked to let go of, and may bring along",
+      name: "wires a NIC that is being unplugged, which the guest may still have",
       ifaces: [anIface({ iface: { state: "absent" }, attachment: "Attached", links: IN_POD })],
       want: ["wireTap a"],
     },
     {
-      name: "waits for a NIC that its pod does not have",
+      name: "waits for a NIC that its pod lacks",
       ifaces: [anIface({ attachment: "Attached" })],
       want: ["wait a"],
     },
     {
-      name: "starts nothing when all is wired",
+      name: "takes no action when all NICs are wired",
       ifaces: [anIface({ attachment: "Attached", links: WIRED })],
       want: [],
     },
-    { name: "touches nothing once the guest comes", ifaces: [attached], domain: PAUSED, want: [] },
-    { name: "starts no domain that is left", ifaces: [attached], domain: SHUT_OFF, want: [] },
+    {
+      name: "takes no action once the guest is incoming",
+      ifaces: [attached],
+      domain: PAUSED,
+      want: [],
+    },
+    { name: "does not start a leftover domain", ifaces: [attached], domain: SHUT_OFF, want: [] },
   ])("$name", ({ ifaces, domain, want }) => {
     expect(listSteps(plan(ifaces, { vmi, role: "target", domain }))).toEqual(want);
   });
@@ -111,7 +116,7 @@ describe("the source node", () => {
     { name: "a plug", iface: anIface({ attachment: "Attached", links: IN_POD }) },
     { name: "an unplug", iface: anIface({ iface: { state: "absent" }, links: IN_USE, device }) },
     {
-      name: "a link's state",
+      name: "a link state change",
       iface: anIface({
         iface: { state: "down" },
         attachment: "Attached",
@@ -120,7 +125,7 @@ describe("the source node", () => {
       }),
     },
     {
-      name: "what is to be unwired",
+      name: "an unwiring",
       iface: anIface({ iface: null, attachment: "Attached", links: WIRED }),
     },
   ];
@@ -158,9 +163,9 @@ describe("the source node", () => {
 
 describe("whether the node reports the guest's phase", () => {
   test.each([
-    { name: "the owner, no migration", migrationState: OVER, domain: SHUT_OFF, want: true },
-    { name: "the source while the guest is there", domain: running(), want: true },
-    { name: "the source when the guest has gone", domain: SHUT_OFF, want: false },
+    { name: "the owner without a migration", migrationState: OVER, domain: SHUT_OFF, want: true },
+    { name: "the source while it has the guest", domain: running(), want: true },
+    { name: "the source after the guest has migrated", domain: SHUT_OFF, want: false },
     { name: "the source without a domain", domain: undefined, want: false },
     { name: "the target", role: "target", domain: PAUSED, want: false },
   ] as const)("$name: $want", ({ want, domain, ...input }) => {

@@ -31,7 +31,7 @@ describe("a VM is started", () => {
   test.each([
     { name: "without NICs", ifaces: [], want: [] },
     {
-      name: "with the NICs that are wired, in the order of the spec",
+      name: "with the wired NICs in the order of the spec",
       ifaces: [
         anIface({ name: "b", attachment: "Attached", links: WIRED }),
         anIface({ name: "a", attachment: "Attached", links: WIRED }),
@@ -39,22 +39,22 @@ describe("a VM is started", () => {
       want: ["ua-b", "ua-a"],
     },
     {
-      name: "without one that the pod could not get: it is plugged later",
+      name: "without a NIC that failed in the pod, which is plugged later",
       ifaces: [anIface({ attachment: "Failed" })],
       want: [],
     },
     {
-      name: "without one whose link has gone from the pod",
+      name: "without a NIC whose link is missing in the pod",
       ifaces: [anIface({ attachment: "Attached", links: { ...WIRED, podInterface: false } })],
       want: [],
     },
     {
-      name: "without one that is not wanted, however far it has come",
+      name: "without an absent NIC, even if the pod has it",
       ifaces: [anIface({ iface: { state: "absent" }, attachment: "Attached", links: IN_POD })],
       want: [],
     },
     {
-      name: "without waiting for one that the spec has not any more",
+      name: "without waiting for a NIC that is no longer in the spec",
       ifaces: [anIface({ iface: null, attachment: "Removing" })],
       want: [],
     },
@@ -110,9 +110,9 @@ describe("a VM is not started", () => {
 
   test.each([
     { name: "while it is being deleted", ifaces: [], change: { vmi: deleted } },
-    { name: "while nobody has said what becomes of an iface", ifaces: [anIface()], change: {} },
+    { name: "before an iface has an attachment", ifaces: [anIface()], change: {} },
     {
-      name: "while the pod is still getting one",
+      name: "while an attachment is requested",
       ifaces: [
         anIface({ name: "a", attachment: "Attached", links: WIRED }),
         anIface({ name: "b", attachment: "Requested" }),
@@ -120,12 +120,12 @@ describe("a VM is not started", () => {
       change: {},
     },
     {
-      name: "again after it has run: its VMI is over",
+      name: "again after its VMI has run",
       ifaces: [],
       change: { vmi: aVmi({ status: { phase: "Running" } }) },
     },
     {
-      name: "again after it has run, while others hear nothing of this node",
+      name: "again after its VMI has run, while the node is considered unresponsive",
       ifaces: [],
       change: {
         vmi: aVmi({
@@ -181,9 +181,24 @@ describe("an interface whose device was released", () => {
     ({ kind, iface, wiring: { podInterfaceName }, to: { podInterfaceName } }) as never;
 
   test.each([
-    { name: "is taken back when it is wired again", type: "Unplug", kind: "wireTap", want: true },
-    { name: "is not while it goes on going", type: "Unplug", kind: "unwireTap", want: false },
-    { name: "was never let go of", type: "Plug", kind: "wireTap", want: false },
+    {
+      name: "must be reported first when it is wired again",
+      type: "Unplug",
+      kind: "wireTap",
+      want: true,
+    },
+    {
+      name: "need not be reported while its unplug continues",
+      type: "Unplug",
+      kind: "unwireTap",
+      want: false,
+    },
+    {
+      name: "need not be reported if it was never released",
+      type: "Plug",
+      kind: "wireTap",
+      want: false,
+    },
   ] as const)("$name", ({ type, kind, want }) => {
     expect(mustReportFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
   });
@@ -196,18 +211,18 @@ describe("an interface whose device was released", () => {
     { name: "a swap", kind: "swapNetwork", reported: { podInterfaceName: "pod0" }, want: true },
     { name: "a wiring", kind: "wireTap", reported: { podInterfaceName: "pod0" }, want: true },
     {
-      name: "a swap that was told, not again",
+      name: "not a swap that is already reported",
       kind: "swapNetwork",
       reported: { podInterfaceName: "pod0", otherPodInterfaceNames: ["pod1"] },
       want: false,
     },
     {
-      name: "what goes, not",
+      name: "not a bridge removal",
       kind: "removeBridge",
       reported: { podInterfaceName: "pod0" },
       want: false,
     },
-    { name: "a first wiring, not", kind: "wireTap", reported: {}, want: false },
+    { name: "not a first wiring", kind: "wireTap", reported: {}, want: false },
   ])(
     "must be reported before another NIC in the pod is used: $name",
     ({ kind, reported, want }) => {
@@ -242,7 +257,7 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
     links: { tap: false, bridge: false },
     says: "its tap and its bridge did not exist",
   },
-  { name: "something else", action: WIRE, says: "were changed by something else" },
+  { name: "other changes", action: WIRE, says: "were changed by something else" },
   { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
   { name: "the device", action: ATTACH, says: "its device was missing" },
 ])("reports that a ready NIC has lost $name", ({ action, links = {}, says: message }) => {
@@ -255,17 +270,17 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
 
 test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   {
-    name: "of a NIC that was not ready",
+    name: "of a NIC that is not ready",
     facts: { ...READY, reported: { name: "one", hotplug: { ...hotplug, phase: "Wiring" } } },
     action: WIRE,
   },
   {
-    name: "of a NIC that is to go",
+    name: "of a NIC that is being unplugged",
     facts: { ...READY, iface: { name: "one", state: "absent" } },
     action: DETACH,
   },
   {
-    name: "of a link that is switched",
+    name: "of a changed link state",
     facts: READY,
     action: { kind: "setLink", iface: "one", xml: "" },
   },

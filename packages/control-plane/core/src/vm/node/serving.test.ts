@@ -27,22 +27,27 @@ function serving(ifaces: readonly IfaceFacts[], served: readonly ServedNic[]): r
 describe("the DHCP servers of a VM", () => {
   if (SERVED_A === undefined || SERVED_B === undefined) throw new Error("nothing is served");
   test.each([
-    { name: "start one for each NIC", ifaces: [A, B], served: [], want: ["serve a", "serve b"] },
-    { name: "run on", ifaces: [A, B], served: [SERVED_B, SERVED_A], want: [] },
     {
-      name: "run on beside a NIC that is plugged",
+      name: "are started, one for each NIC",
+      ifaces: [A, B],
+      served: [],
+      want: ["serve a", "serve b"],
+    },
+    { name: "continue to run", ifaces: [A, B], served: [SERVED_B, SERVED_A], want: [] },
+    {
+      name: "continue to run beside a NIC that is being plugged",
       ifaces: [A, B],
       served: [SERVED_A],
       want: ["serve b"],
     },
     {
-      name: "run on beside a NIC that is unplugged",
+      name: "continue to run beside a NIC that is being unplugged",
       ifaces: [A],
       served: [SERVED_A, SERVED_B],
       want: [`stop ${SERVED_B.bridgeName}`],
     },
     {
-      name: "change for one NIC only",
+      name: "change only for the changed NIC",
       ifaces: [onNetwork("a", "10.0.2.9/24"), B],
       served: [SERVED_A, SERVED_B],
       want: ["serve a"],

@@ -126,14 +126,14 @@ const BLOCK = aClaim("c", { spec: { volumeMode: "Block" } });
 describe("a claim", () => {
   test.each<ClaimCase>([
     {
-      title: "of files",
+      title: "with a file system",
       volume: { persistentVolumeClaim: { claimName: "c" } },
       claim: aClaim("c"),
       words: ["direct", "file", "a", "/run/volumes/a/disk.img", GIB, "make"],
       mounts: [DIR],
     },
     {
-      title: "that is only read",
+      title: "that is read-only",
       volume: { persistentVolumeClaim: { claimName: "c", readOnly: true } },
       claim: aClaim("c"),
       words: ["direct", "file", "a", "/run/volumes/a/disk.img", GIB, "readonly"],

@@ -155,12 +155,17 @@ describe("a stored pod", () => {
   const others: Pod = { ...dropped, spec: { ...dropped.spec, initContainers: [] } };
 
   test.each([
-    { name: "with its image", pod: retained, lost: false, image: true },
-    { name: "that copies", pod: copying, lost: false, image: false },
-    { name: "whose image was dropped", pod: dropped, lost: true, image: false },
-    { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },
-    { name: "whose runtime knows no images", pod: unknown, lost: true, image: true },
-    { name: "whose runtime fails otherwise", pod: failing, lost: false, image: true },
+    { name: "with an image volume", pod: retained, lost: false, image: true },
+    { name: "that copies the kernel", pod: copying, lost: false, image: false },
+    { name: "whose image volume was dropped", pod: dropped, lost: true, image: false },
+    {
+      name: "whose image volume was dropped, without init containers",
+      pod: others,
+      lost: true,
+      image: false,
+    },
+    { name: "whose runtime does not support image volumes", pod: unknown, lost: true, image: true },
+    { name: "whose runtime fails for another reason", pod: failing, lost: false, image: true },
     { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
   ])("$name: lost $lost", ({ pod, lost, image }) => {
     expect(hasMissingImage(pod)).toBe(lost);

@@ -191,12 +191,16 @@ describe("a pod is the launcher of a VMI", () => {
   const { ownerReferences: owners = [] } = own.metadata;
 
   test.each([
-    { name: "that was made for it", pod: own, want: true },
-    { name: "not in another namespace", pod: other({ namespace: "ns" }), want: false },
-    { name: "not by another name", pod: other({ name: "virt-launcher-vm1-zzzzz" }), want: false },
-    { name: "not without an owner", pod: other({ ownerReferences: [] }), want: false },
+    { name: "if it was created for the VMI", pod: own, want: true },
+    { name: "unless it is in another namespace", pod: other({ namespace: "ns" }), want: false },
     {
-      name: "not for another uid",
+      name: "unless it has a different name",
+      pod: other({ name: "virt-launcher-vm1-zzzzz" }),
+      want: false,
+    },
+    { name: "unless it has no owner", pod: other({ ownerReferences: [] }), want: false },
+    {
+      name: "unless it has a different UID",
       pod: other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "other" })) }),
       want: false,
     },
@@ -260,12 +264,12 @@ interface Row {
 
 test.each<Row>([
   {
-    name: "a port is asked by the kubelet, 10 s later",
+    name: "a TCP probe is run by the kubelet, 10 s later",
     probe: { tcpSocket: { port: 22 }, initialDelaySeconds: 5, timeoutSeconds: 3 },
     want: { tcpSocket: { port: 22 }, initialDelaySeconds: 15, timeoutSeconds: 3 },
   },
   {
-    name: "a server too, with all that is said of it",
+    name: "an HTTP probe is run by the kubelet with all its fields",
     probe: {
       httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
       periodSeconds: 7,
@@ -281,7 +285,7 @@ test.each<Row>([
     },
   },
   {
-    name: "a command goes to the guest's agent, which has a second more than the guest",
+    name: "an exec probe runs through the guest agent, with a timeout of one second more",
     probe: { exec: { command: ["cat", 'a "b"', "$(c)"] }, timeoutSeconds: 5 },
     want: {
       exec: {
@@ -297,7 +301,7 @@ test.each<Row>([
     },
   },
   {
-    name: "an agent is asked whether it answers",
+    name: "a guest agent probe pings the agent",
     probe: { guestAgentPing: {}, timeoutSeconds: 0 },
     want: {
       exec: { command: ["virt-probe", "default_vm1", "1"] },

@@ -39,7 +39,7 @@ function memoryOf(domain: VmiSpec["domain"], facts: Partial<ResourceFacts> = {})
 describe("a launcher has more memory than its guest", () => {
   test.each<{ title: string; spec: VmiSpec; facts?: Partial<ResourceFacts>; more: number }>([
     {
-      title: "for translated code, under emulation",
+      title: "for TCG's translated code under emulation",
       spec: BARE,
       facts: { useEmulation: true },
       more: 96,
@@ -50,7 +50,7 @@ describe("a launcher has more memory than its guest", () => {
       more: 2,
     },
     {
-      title: "for each processor",
+      title: "for each vCPU",
       spec: specOf({ ...BARE.domain, cpu: { sockets: 2, cores: 2 } }),
       more: 3 * 8,
     },
@@ -85,7 +85,7 @@ describe("memory request and limit are", () => {
   }>([
     { title: "the guest's", domain: { memory: { guest: "1Gi" } }, want: [1024, 1024] },
     {
-      title: "what is asked for less of it",
+      title: "a request below the guest's memory, and the guest's memory as the limit",
       domain: { memory: { guest: "1Gi" }, resources: { requests: { memory: "512Mi" } } },
       want: [512, 1024],
     },
@@ -95,18 +95,18 @@ describe("memory request and limit are", () => {
       want: [1024, 2048],
     },
     {
-      title: "the limit alone, which is the guest's too",
+      title: "the limit alone, which also sets the guest's memory",
       domain: { resources: { limits: { memory: "2Gi" } } },
       want: [2048, 2048],
     },
     {
-      title: "less than the guest's where the cluster overcommits",
+      title: "a request below the guest's memory if the cluster overcommits",
       domain: { memory: { guest: "1Gi" } },
       facts: { overcommit: { memoryPercent: 200, cpuRatio: 10 } },
       want: [512, 1024],
     },
     {
-      title: "more for a moment where there are ports",
+      title: "the guest's, with a temporarily higher limit for ports",
       domain: { memory: { guest: "1Gi" } },
       facts: { ports: 10 },
       want: [1024, 1044],

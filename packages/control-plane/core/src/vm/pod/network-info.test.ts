@@ -46,13 +46,13 @@ describe("the network-info of an attached NIC", () => {
   const entry = { name: "default/net-n9", interface: nicOf("n9") };
   test.each<{ name: string; entry: object; want: object }>([
     {
-      name: "device, MAC and MTU are told",
+      name: "contains device, MAC and MTU",
       entry: { mac: MAC, mtu: 1400, "device-info": DEVICE },
       want: { network: "n9", deviceInfo: DEVICE, mac: MAC, mtu: 1400 },
     },
-    { name: "nothing is told that is not known", entry: {}, want: { network: "n9" } },
+    { name: "omits unknown fields", entry: {}, want: { network: "n9" } },
     {
-      name: "nothing is told that is malformed",
+      name: "omits malformed fields",
       entry: { mac: "x", mtu: 1.5, "device-info": "pci" },
       want: { network: "n9" },
     },

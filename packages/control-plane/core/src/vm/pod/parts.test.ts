@@ -21,29 +21,29 @@ const CLAIM = { claimName: "persistent-state-for-vm1" };
 
 describe("the state volume of TPM and EFI is", () => {
   test.each<{ title: string; domain: Domain; volumes: readonly object[] }>([
-    { title: "nothing where there are none", domain: { devices: {} }, volumes: [] },
+    { title: "missing without a TPM and EFI", domain: { devices: {} }, volumes: [] },
     {
-      title: "nothing of a TPM that is off",
+      title: "missing with a disabled TPM",
       domain: { devices: { tpm: { enabled: false, persistent: true } } },
       volumes: [],
     },
     {
-      title: "the pod's with EFI",
+      title: "an emptyDir with EFI",
       domain: EFI,
       volumes: [{ name: "state", emptyDir: { sizeLimit: "16Mi" } }],
     },
     {
-      title: "the pod's with a TPM",
+      title: "an emptyDir with a TPM",
       domain: { devices: { tpm: {} } },
       volumes: [{ name: "state", emptyDir: { sizeLimit: "16Mi" } }],
     },
     {
-      title: "kept with a TPM that asks for it",
+      title: "a claim with a persistent TPM",
       domain: PERSISTENT_TPM,
       volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
     },
     {
-      title: "kept with EFI that asks for it",
+      title: "a claim with persistent EFI",
       domain: { firmware: { bootloader: { efi: { persistent: true } } } },
       volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
     },

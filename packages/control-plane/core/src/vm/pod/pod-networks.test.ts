@@ -93,16 +93,16 @@ test("has exactly the interface's requests in an element", () => {
 
 describe("requests nothing", () => {
   test.each<{ name: string; iface: Partial<Iface>; network?: Network; status?: VmiStatus }>([
-    { name: "for what is absent", iface: { state: "absent" } },
-    { name: "for what is not built", iface: { sriov: {} } },
-    { name: "on the pod's network", iface: {}, network: { name: "a", pod: {} } },
+    { name: "for an absent iface", iface: { state: "absent" } },
+    { name: "for an unsupported binding", iface: { sriov: {} } },
+    { name: "on the pod network", iface: {}, network: { name: "a", pod: {} } },
     {
-      name: "on a network that is the pod's default",
+      name: "on the pod's default network",
       iface: {},
       network: { name: "a", multus: { networkName: "x", default: true } },
     },
-    { name: "on no network", iface: {}, network: { name: "other", pod: {} } },
-    { name: "without a port", iface: {}, status: { pciePorts: { total: 1, free: 0 } } },
+    { name: "on a missing network", iface: {}, network: { name: "other", pod: {} } },
+    { name: "without a free port", iface: {}, status: { pciePorts: { total: 1, free: 0 } } },
   ])("$name", ({ iface, network, status }) => {
     const vmi = vmiWith([{ name: "a" }], status);
     const domain = {
@@ -126,23 +126,23 @@ describe("existing requests of the pod", () => {
   const here: readonly NicSketch[] = [{ name: "a" }];
 
   test.each([
-    { name: "stays as it is while it is wanted", vmi: vmiWith(here), want: true },
+    { name: "are unchanged while requested", vmi: vmiWith(here), want: true },
     {
-      name: "stays while the node uses it",
+      name: "are retained while the node uses them",
       vmi: vmiWith(deleted, attachmentIn("Attached")),
       want: true,
     },
     {
-      name: "goes when the node has let go",
+      name: "are removed after the node has released them",
       vmi: vmiWith(deleted, attachmentIn("Removing")),
       want: false,
     },
     {
-      name: "goes when the node has let go, also when it is wanted again",
+      name: "are removed after the node has released them, even if requested again",
       vmi: vmiWith(here, attachmentIn("Removing")),
       want: false,
     },
-    { name: "goes when the node was never told of it", vmi: vmiWith(deleted), want: false },
+    { name: "are removed if the node never received them", vmi: vmiWith(deleted), want: false },
   ])("$name", ({ vmi, want }) => {
     // What is there is not written anew: its namespace, for example, may be said otherwise.
     const current = [{ ...own, mac: "02:00:00:00:00:09" }];

@@ -41,9 +41,9 @@ const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
     name: "is not ready",
     pod: aLauncher({}, { phase: "Running", conditions: [{ type: "Ready", status: "False" }] }),
   },
-  { name: "finds no node", pod: aLauncher({}, { conditions: [UNSCHEDULABLE] }) },
+  { name: "is unschedulable", pod: aLauncher({}, { conditions: [UNSCHEDULABLE] }) },
   {
-    name: "cannot have an image",
+    name: "cannot pull an image",
     pod: aLauncher(
       {},
       { initContainerStatuses: [{ ...RUNS, name: "kernel-boot", state: WAITING }] },
@@ -57,7 +57,7 @@ const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
     ),
   },
   {
-    name: "its node has refused",
+    name: "was rejected by its node",
     pod: aLauncher({}, { phase: "Failed", reason: "UnexpectedAdmissionError", message: "no tun" }),
   },
   {
@@ -65,7 +65,7 @@ const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
     pod: aLauncher({ initContainers: [], volumes: [{ name: "kernel-boot", emptyDir: {} }] }, {}),
   },
   {
-    name: "has an image for a volume",
+    name: "has an image volume",
     pod: aLauncher({ volumes: [{ name: "kernel-boot", image: { reference: "guest" } }] }, {}),
   },
 ];

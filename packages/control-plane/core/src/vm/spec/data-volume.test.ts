@@ -13,22 +13,22 @@ function ordered(spec: object) {
 describe("a DataVolume", () => {
   test.each([
     {
-      name: "of an image",
+      name: "a registry source",
       source: { registry: { url: "docker://registry:5000/os/debian:12", pullMethod: "node" } },
       want: { kind: "registry", image: "registry:5000/os/debian:12" },
     },
     {
-      name: "of a server of files",
+      name: "an HTTP source",
       source: { http: { url: "https://example.org/debian.qcow2" } },
       want: { kind: "http", url: "https://example.org/debian.qcow2" },
     },
     {
-      name: "of a claim beside it",
+      name: "a PVC source in the same namespace",
       source: { pvc: { name: "gold" } },
       want: { kind: "pvc", claimName: "gold" },
     },
     {
-      name: "of a claim whose namespace is its own",
+      name: "a PVC source with its own namespace",
       source: { pvc: { name: "gold", namespace: "blue" } },
       want: { kind: "pvc", claimName: "gold" },
     },
@@ -69,7 +69,7 @@ describe("invalid fields", () => {
       fields: ["spec.source.upload"],
     },
     {
-      name: "an empty disk",
+      name: "a blank disk",
       spec: { source: { blank: {} }, storage: SIZE },
       fields: ["spec.source.blank"],
     },
@@ -79,32 +79,32 @@ describe("invalid fields", () => {
       fields: ["spec.source"],
     },
     {
-      name: "a URL without its scheme",
+      name: "a URL without a scheme",
       spec: { source: { registry: { url: "debian12" } }, storage: SIZE },
       fields: ["spec.source.registry.url"],
     },
     {
-      name: "secrets, which are not read",
+      name: "secrets, which are not supported",
       spec: { source: { http: { url: "http://a/b", secretRef: "s" } }, storage: SIZE },
       fields: ["spec.source.http.secretRef"],
     },
     {
-      name: "another scheme",
+      name: "an unsupported URL scheme",
       spec: { source: { http: { url: "file:///etc/passwd" } }, storage: SIZE },
       fields: ["spec.source.http.url"],
     },
     {
-      name: "a claim of another namespace",
+      name: "a claim in another namespace",
       spec: { source: { pvc: { name: "gold", namespace: "red" } }, storage: SIZE },
       fields: ["spec.source.pvc.namespace"],
     },
     {
-      name: "both forms of a claim",
+      name: "both pvc and storage",
       spec: { source: REGISTRY, storage: SIZE, pvc: SIZE },
       fields: ["spec"],
     },
     {
-      name: "a size that is none, a mode that is none, and an archive",
+      name: "an invalid size, an invalid volume mode and an archive",
       spec: {
         source: REGISTRY,
         contentType: "archive",
@@ -117,7 +117,7 @@ describe("invalid fields", () => {
       ],
     },
     {
-      name: "a reference to a source",
+      name: "a sourceRef",
       spec: { sourceRef: { kind: "DataSource", name: "a" }, storage: SIZE },
       fields: ["spec.sourceRef", "spec.source"],
     },

@@ -44,24 +44,28 @@ const DEFAULTS: GuestDisk = {
 test.each<{ title: string; disk: Omit<Disk, "name">; changed: Partial<GuestDisk> }>([
   { title: "nothing", disk: {}, changed: {} },
   { title: "a kind", disk: { disk: {} }, changed: {} },
-  { title: "empty words", disk: { disk: { bus: "" }, serial: "", cache: "", io: "" }, changed: {} },
-  { title: "other words", disk: { disk: { bus: "ide" }, cache: "x", io: "y" }, changed: {} },
+  {
+    title: "empty values",
+    disk: { disk: { bus: "" }, serial: "", cache: "", io: "" },
+    changed: {},
+  },
+  { title: "other values", disk: { disk: { bus: "ide" }, cache: "x", io: "y" }, changed: {} },
   { title: "a bus", disk: { disk: { bus: "virtio" } }, changed: { bus: "virtio" } },
   { title: "read-only", disk: { disk: { readonly: true } }, changed: { readOnly: true } },
   {
-    title: "an address",
+    title: "a PCI address",
     disk: { disk: { pciAddress: "0000:02:00.0" } },
     changed: { pciAddress: "0000:02:00.0" },
   },
   { title: "a CD-ROM", disk: { cdrom: {} }, changed: { device: "cdrom", readOnly: true } },
   {
-    title: "an open CD-ROM to write to",
+    title: "a writable CD-ROM with an open tray",
     disk: { cdrom: { bus: "scsi", readonly: false, tray: "open" } },
     changed: { device: "cdrom", bus: "scsi", tray: "open" },
   },
   { title: "a LUN", disk: { lun: { bus: "scsi" } }, changed: { device: "lun", bus: "scsi" } },
   {
-    title: "all that it can",
+    title: "all fields",
     disk: {
       bootOrder: 2,
       serial: "S1",

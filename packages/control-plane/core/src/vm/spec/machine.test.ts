@@ -14,9 +14,9 @@ import {
 
 describe("the machine type", () => {
   test.each([
-    { name: "is q35 where none is named", domain: {}, want: "q35" },
-    { name: "is q35 where the name is empty", domain: { machine: { type: "" } }, want: "q35" },
-    { name: "is the one that is named", domain: { machine: { type: "pc" } }, want: "pc" },
+    { name: "is q35 by default", domain: {}, want: "q35" },
+    { name: "is q35 for an empty name", domain: { machine: { type: "" } }, want: "q35" },
+    { name: "is the requested type", domain: { machine: { type: "pc" } }, want: "pc" },
   ])("$name", ({ domain, want }) => {
     expect(buildMachine(domain)).toBe(want);
   });
@@ -24,30 +24,34 @@ describe("the machine type", () => {
 
 describe("a guest has", () => {
   test.each([
-    { name: "one vCPU where nothing is said", cpu: undefined, want: 1 },
+    { name: "one vCPU by default", cpu: undefined, want: 1 },
     { name: "a vCPU for each thread", cpu: { cores: 2, sockets: 3, threads: 5 }, want: 30 },
   ])("$name", ({ cpu, want }) => {
     expect(countVcpus(cpu === undefined ? {} : { cpu })).toBe(want);
   });
 
   test.each([
-    { name: "256 MiB where nothing is said", domain: {}, want: 256 },
-    { name: "what it asks for", domain: { memory: { guest: "1Gi" } }, want: 1024 },
+    { name: "256 MiB by default", domain: {}, want: 256 },
+    { name: "its guest memory", domain: { memory: { guest: "1Gi" } }, want: 1024 },
     {
-      name: "what is kept for it, where it asks for nothing",
+      name: "its memory request if it sets no guest memory",
       domain: { resources: { requests: { memory: "512Mi" } } },
       want: 512,
     },
     {
-      name: "what it asks for, not what is kept for it",
+      name: "its guest memory rather than its memory request",
       domain: { memory: { guest: "1Gi" }, resources: { requests: { memory: "2Gi" } } },
       want: 1024,
     },
     { name: "whole MiB, rounded down", domain: { memory: { guest: "2097151" } }, want: 1 },
-    { name: "256 MiB where only processors are kept", domain: { resources: {} }, want: 256 },
-    { name: "none where that cannot be read", domain: { memory: { guest: "much" } }, want: 0 },
+    { name: "256 MiB if it requests only CPUs", domain: { resources: {} }, want: 256 },
     {
-      name: "256 MiB where only others are kept",
+      name: "an unknown amount if the value is unparseable",
+      domain: { memory: { guest: "much" } },
+      want: 0,
+    },
+    {
+      name: "256 MiB if it requests only other resources",
       domain: { resources: { requests: {} } },
       want: 256,
     },

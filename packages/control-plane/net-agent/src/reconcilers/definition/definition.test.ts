@@ -180,10 +180,18 @@ test("reports a problem once, in status and events, until it is fixed", async ()
 });
 
 test.each([
-  { name: "no JSON", config: "{", want: "NetworkInvalid" },
-  { name: "no configuration, and no file of its name", config: "", want: "DefinitionFileMissing" },
-  { name: "a plugin that is missing", config: { type: "sriov" }, want: "PluginMissing" },
-  { name: "what a tenant may not", config: { type: "host-device" }, want: "DefinitionForbidden" },
+  { name: "invalid JSON", config: "{", want: "NetworkInvalid" },
+  {
+    name: "neither a configuration nor a file with its name",
+    config: "",
+    want: "DefinitionFileMissing",
+  },
+  { name: "a missing plugin", config: { type: "sriov" }, want: "PluginMissing" },
+  {
+    name: "a configuration forbidden for tenants",
+    config: { type: "host-device" },
+    want: "DefinitionForbidden",
+  },
 ])("reports a definition that names $name", async ({ config, want }) => {
   await bench.put(config);
   expect(await bench.pass()).toEqual({ said: want });
@@ -223,9 +231,13 @@ test("counts addresses in the host's lease directory", async () => {
 });
 
 test.each([
-  { name: "a bridge", path: "/host/sys/class/net/br1/bridge/vlan_filtering", text: "0" },
   {
-    name: "the kernel's configuration",
+    name: "a bridge's attributes",
+    path: "/host/sys/class/net/br1/bridge/vlan_filtering",
+    text: "0",
+  },
+  {
+    name: "the kernel's configuration file",
     path: "/host/boot/config-6.1",
     text: "CONFIG_BRIDGE=m\nCONFIG_BRIDGE_VLAN_FILTERING=y\n",
   },
@@ -238,8 +250,8 @@ test.each([
 });
 
 test.each([
-  { name: "a bridge", path: "/host/sys/class/net/br1/bridge/stp_state" },
-  { name: "the kernel's configuration", path: "/host/boot/config-6.1" },
+  { name: "a bridge's attributes", path: "/host/sys/class/net/br1/bridge/stp_state" },
+  { name: "the kernel's configuration file", path: "/host/boot/config-6.1" },
 ])("detects missing VLAN filtering by $name", async ({ path }) => {
   await bench.files.writeAtomic("/proc/sys/kernel/osrelease", "6.1\n");
   await bench.files.ensureDirectory("/host/sys/class/net/br1");

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { buildProblemsFamily } from "./loop.ts";
 
 test.each([
-  { name: "nothing is wrong", given: [[], []], want: [] },
+  { name: "a definition without problems is not counted", given: [[], []], want: [] },
   {
-    name: "a definition with two problems counts under both, and once under each",
+    name: "a definition with two problems counts once under each",
     given: [["PluginMissing", "DefinitionTolerated"], ["DefinitionTolerated"], ["A", "A"]],
     want: ["PluginMissing 1", "DefinitionTolerated 2", "A 1"],
   },

@@ -93,7 +93,7 @@ describe("changes of objects wake", () => {
   });
 
   test.each([
-    { name: "of which a problem was told", more: { reported: "no" } },
+    { name: "with a reported problem", more: { reported: "no" } },
     { name: "that guests cannot use", more: { isUnfitForGuests: true } },
   ])("a network $name, when a pod requests it, until that is resolved", ({ more }) => {
     checked.set("ns/blue", { ...NOTHING, ...more });

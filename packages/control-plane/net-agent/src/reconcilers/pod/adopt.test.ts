@@ -220,7 +220,7 @@ test("backs off when the journal cannot be written", async () => {
 
 test.each([
   { name: "runs no plugin of a foreign network", count: 3, want: "RELEASE " },
-  { name: "is not believed when it is more than a runtime writes", count: 4_000, want: undefined },
+  { name: "ignores a status larger than a runtime writes", count: 4_000, want: undefined },
 ])("handles a status forged by the pod's author: $name", async ({ count, want }) => {
   world.putNads("other/secret");
   const status = Array.from({ length: count }, (_unused, index) => ({

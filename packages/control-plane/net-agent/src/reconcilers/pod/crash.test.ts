@@ -60,7 +60,7 @@ const STORIES: readonly Story[] = [
     end: [A, "ns1/b@net2", C],
   },
   {
-    name: "a plug whose ADD fails once and leaves nothing",
+    name: "a plug whose ADD fails once without leftovers",
     change: (world) => {
       world.cni.failNext("add", FAILED);
       return world.putPod({ networks: "a@net1,c@net3,b@net2" });
@@ -76,7 +76,7 @@ const STORIES: readonly Story[] = [
     end: [A, "ns1/b@net2", C],
   },
   {
-    name: "a plug whose ADD fails once, and so does what undoes it",
+    name: "a plug whose ADD and rollback each fail once",
     change: (world) => {
       world.cni.failNext("add", FAILED, "half");
       world.cni.failNext("del", FAILED);
@@ -98,7 +98,7 @@ const STORIES: readonly Story[] = [
     end: [C],
   },
   {
-    name: "an unplug whose DEL never works",
+    name: "an unplug whose DEL always fails",
     change: (world) => world.putPod({ networks: "c@net3" }),
     always: (world) => {
       world.cni.failNext("del", FAILED);
@@ -106,7 +106,7 @@ const STORIES: readonly Story[] = [
     end: [C],
   },
   {
-    name: "an unplug of which neither DEL nor the release of addresses ever works",
+    name: "an unplug whose DEL and address release always fail",
     change: (world) => world.putPod({ networks: "c@net3" }),
     always: (world) => {
       world.cni.failNext("del", FAILED);
@@ -116,7 +116,7 @@ const STORIES: readonly Story[] = [
     lost: ["box-uid-1/net1"],
   },
   {
-    name: "an unplug of a NIC that KubeVirt has moved",
+    name: "an unplug of a NIC that KubeVirt renamed",
     change: (world) => {
       move(world);
       return world.putPod({ networks: "c@net3" });
@@ -124,7 +124,7 @@ const STORIES: readonly Story[] = [
     end: [C],
   },
   {
-    name: "an unplug of a NIC that KubeVirt has moved, whose DEL never works",
+    name: "an unplug of a NIC that KubeVirt renamed, whose DEL always fails",
     change: (world) => {
       move(world);
       return world.putPod({ networks: "c@net3" });
@@ -134,7 +134,7 @@ const STORIES: readonly Story[] = [
     },
     end: [C],
   },
-  { name: "an unplug of everything", change: (world) => world.putPod({ networks: "" }), end: [] },
+  { name: "an unplug of all NICs", change: (world) => world.putPod({ networks: "" }), end: [] },
   {
     name: "a swap on one interface",
     change: (world) => world.putPod({ networks: "b@net1,c@net3" }),
@@ -150,7 +150,7 @@ const STORIES: readonly Story[] = [
   },
   { name: "a new sandbox", change: newSandbox, end: [A, C], box: "box-2" },
   {
-    name: "a new sandbox, and an unplug before anybody looks",
+    name: "a new sandbox with an unplug before the first observation",
     change: async (world) => {
       await world.putPod({ networks: "c@net3" });
       newSandbox(world);
@@ -160,7 +160,7 @@ const STORIES: readonly Story[] = [
   },
   { name: "the end of the pod", change: (world) => world.deletePod(), end: [] },
   {
-    name: "the end of the pod, whose DEL never works",
+    name: "the end of the pod, whose DEL always fails",
     change: (world) => world.deletePod(),
     always: (world) => {
       world.cni.failNext("del", FAILED);
@@ -168,19 +168,19 @@ const STORIES: readonly Story[] = [
     end: [],
   },
   {
-    name: "an unplug of what the runtime made",
+    name: "an unplug of an adopted attachment",
     isMade: true,
     change: (world) => world.putPod({ networks: "c@net3" }),
     end: [C],
   },
   {
-    name: "a swap of what the runtime made",
+    name: "a swap of an adopted attachment",
     isMade: true,
     change: (world) => world.putPod({ networks: "b@net1,c@net3" }),
     end: [B, C],
   },
   {
-    name: "the end of a pod with something that the runtime made",
+    name: "the end of a pod with an adopted attachment",
     isMade: true,
     change: (world) => world.deletePod(),
     end: [],

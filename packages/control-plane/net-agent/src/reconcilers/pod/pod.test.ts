@@ -91,10 +91,10 @@ describe("a running pod", () => {
   });
 
   test.each([
-    { name: "pending: its own changes tell when to look", sketch: { phase: "Pending" as const } },
-    { name: "finished: nothing is attached to it", sketch: { phase: "Succeeded" as const } },
+    { name: "pending, as its own changes wake the agent", sketch: { phase: "Pending" as const } },
+    { name: "finished, as it has no attachments", sketch: { phase: "Succeeded" as const } },
     {
-      name: "being deleted and over: its containers have ended",
+      name: "being deleted after its containers have ended",
       sketch: { isDeleting: true, ended: [true, true] },
     },
   ])("stays unchanged without a sandbox while it is $name", async ({ sketch }) => {
@@ -271,24 +271,24 @@ describe("a failed attachment", () => {
   });
 
   test.each([
-    { name: "a bad MAC", element: { name: "a", mac: "x;IP=1.2.3.4" }, want: "RequestInvalid" },
+    { name: "an invalid MAC", element: { name: "a", mac: "x;IP=1.2.3.4" }, want: "RequestInvalid" },
     {
       name: "a MAC of 8 bytes",
       element: { name: "a", mac: `${MAC}:02:03` },
       want: "RequestInvalid",
     },
-    { name: "a bad address", element: { name: "a", ips: ["foo"] }, want: "RequestInvalid" },
+    { name: "an invalid address", element: { name: "a", ips: ["foo"] }, want: "RequestInvalid" },
     {
-      name: "a prefix that no address has",
+      name: "an invalid prefix length",
       element: { name: "a", ips: ["10.0.0.1/99"] },
       want: "RequestInvalid",
     },
     {
-      name: "an address that the network does not give",
+      name: "an address that the network does not assign",
       element: { name: "a", ips: ["10.0.0.9/24"] },
       want: "RequestNotMet",
     },
-    { name: "a configuration that is none", element: { name: "bad" }, want: "NetworkInvalid" },
+    { name: "an invalid configuration", element: { name: "bad" }, want: "NetworkInvalid" },
   ])("reports the reason and leaves no leftovers: $name", async ({ element, want }) => {
     const world = await aWorld(JSON.stringify([element]));
     world.putNad({ namespace: "ns1", name: "bad" }, { plugins: [] });
@@ -321,7 +321,7 @@ describe("after the deletion", () => {
 
   test.each([
     { name: "a finished pod", end: (world: World) => world.putPod({ phase: "Succeeded" }) },
-    { name: "a pod that is gone", end: (world: World) => world.deletePod() },
+    { name: "a deleted pod", end: (world: World) => world.deletePod() },
   ])("of $name, everything is detached in reverse order", async ({ end }) => {
     const world = await aWorld("a,b");
     await world.pass();
@@ -371,11 +371,11 @@ describe("a pod that is being deleted", () => {
       want: ["box-uid-1/net1"],
     },
     {
-      name: "stays attached while nothing is known of its containers",
+      name: "stays attached while its containers' state is unknown",
       ended: [],
       want: ["box-uid-1/net1"],
     },
-    { name: "is detached when all of them have ended", ended: [true, true], want: [] },
+    { name: "is detached when all its containers have ended", ended: [true, true], want: [] },
   ])("$name", async ({ ended, want }) => {
     const world = await aWorld("a");
     await world.pass();

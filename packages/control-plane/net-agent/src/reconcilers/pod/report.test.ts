@@ -20,22 +20,22 @@ const VERSION_TEST = { op: "test", path: "/metadata/resourceVersion", value: "7"
 
 test.each([
   {
-    name: "nothing where nothing is new",
+    name: "none if nothing changed",
     current: { [STATUS]: ` [${JSON.stringify(ENTRY)}]`, [ERRORS]: FAILED_TEXT },
     want: {},
   },
   {
-    name: "both where none is there",
+    name: "both if neither exists",
     current: {},
     want: { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: FAILED_TEXT },
   },
   {
-    name: "the errors alone",
+    name: "only the errors",
     current: { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: "{}" },
     want: { [ERRORS]: FAILED_TEXT },
   },
   {
-    name: "the status alone",
+    name: "only the status",
     current: { [STATUS]: "[]", [ERRORS]: FAILED_TEXT },
     want: { [STATUS]: JSON.stringify([ENTRY]) },
   },
@@ -55,7 +55,7 @@ test("removes errors that are resolved", () => {
 
 test.each([
   {
-    name: "of a pod without annotations",
+    name: "for a pod without annotations",
     annotations: undefined,
     changed: { [STATUS]: "[]" },
     want: [
@@ -66,7 +66,7 @@ test.each([
     ],
   },
   {
-    name: "of one that is not there yet",
+    name: "for a missing annotation",
     annotations: { [ERRORS]: "{}" },
     changed: { [STATUS]: "[]", [ERRORS]: FAILED_TEXT },
     want: [
@@ -78,7 +78,7 @@ test.each([
     ],
   },
   {
-    name: "of one that is there",
+    name: "for an existing annotation",
     annotations: { [STATUS]: "[]" },
     changed: { [STATUS]: "[1]" },
     want: [
@@ -88,7 +88,7 @@ test.each([
     ],
   },
   {
-    name: "of one that goes",
+    name: "for a removed annotation",
     annotations: { [ERRORS]: FAILED_TEXT },
     changed: { [ERRORS]: undefined },
     want: [

@@ -14,36 +14,36 @@ describe("a network of another namespace", () => {
   const LAUNCHER = { networks: "other/a", launcherOf: "vmi-1" };
 
   test.each([
-    { name: "is refused", sketch: { networks: "other/a" }, want: { net1: "NetworkForbidden" } },
-    { name: "is given when everybody may use it", sketch: { networks: "default/a" }, want: {} },
-    { name: "is given to a launcher whose VMI names it", sketch: LAUNCHER, want: {} },
+    { name: "is rejected", sketch: { networks: "other/a" }, want: { net1: "NetworkForbidden" } },
+    { name: "is attached if all tenants may use it", sketch: { networks: "default/a" }, want: {} },
+    { name: "is attached to a launcher whose VMI names it", sketch: LAUNCHER, want: {} },
     {
-      name: "is refused to a launcher whose VMI does not name it",
+      name: "is rejected for a launcher whose VMI does not name it",
       sketch: { ...LAUNCHER, networks: "other/b" },
       want: { net1: "NetworkForbidden" },
     },
     {
-      name: "is refused to a pod that names another VMI of that name",
+      name: "is rejected for a pod that names a recreated VMI",
       sketch: { ...LAUNCHER, launcherOf: "vmi-2" },
       want: { net1: "NetworkForbidden" },
     },
     {
-      name: "is refused to a pod that its VMI does not control",
+      name: "is rejected for a pod that its VMI does not control",
       sketch: { ...LAUNCHER, owner: { controller: false } },
       want: { net1: "NetworkForbidden" },
     },
     {
-      name: "is refused to a pod of another group's VMI",
+      name: "is rejected for a pod of a VMI of another API group",
       sketch: { ...LAUNCHER, owner: { apiVersion: "other.io/v1" } },
       want: { net1: "NetworkForbidden" },
     },
     {
-      name: "is refused to a pod of something else",
+      name: "is rejected for a pod of another owner",
       sketch: { ...LAUNCHER, owner: { kind: "ReplicaSet" } },
       want: { net1: "NetworkForbidden" },
     },
     {
-      name: "is refused to a launcher whose VMI is gone",
+      name: "is rejected for a launcher whose VMI is missing",
       sketch: { ...LAUNCHER, owner: { name: "vm2" } },
       want: { net1: "NetworkForbidden" },
     },
@@ -134,13 +134,13 @@ test.each([
 
 test.each([
   {
-    name: "a default route by no gateway",
+    name: "a default route without a gateway",
     element: { "default-route": [] },
     want: "RequestInvalid",
   },
   { name: "deviceID", element: { deviceID: "0000:00:00.1" }, want: "NoDevice" },
   {
-    name: "portMappings that no plugin takes",
+    name: "portMappings that no plugin supports",
     element: { portMappings: [{ hostPort: 80, containerPort: 80 }] },
     want: "RequestNotMet",
   },

@@ -64,27 +64,27 @@ describe("unused addresses are released", () => {
 
   test.each([
     {
-      name: "what others remember cannot be read",
+      name: "another component's result cache is unreadable",
       prepare: () => world.files.writeAtomic(`${RESULTS}/blue-box-2-net7`, "{"),
       why: `${RESULTS}/blue-box-2-net7 cannot be read`,
     },
     {
-      name: "others remember it in a form that is not known",
+      name: "another component's result cache has an unknown format",
       prepare: () => remember("blue-box-2-net7", { kind: "cniCacheV2", containerId: "box-2" }),
       why: `${RESULTS}/blue-box-2-net7 cannot be read`,
     },
     {
-      name: "a pod is being started",
+      name: "a pod is starting",
       prepare: () => world.putPod({ networks: "blue@net1", phase: "Pending" }),
       why: "pod ns1/pod is being started",
     },
     {
-      name: "nothing that others remember can be seen",
+      name: "no other component's result cache is found",
       prepare: () => world.files.remove(RESULTS),
       why: "the attachments of other components are unknown: no --cni-cache-dir has results",
     },
     {
-      name: "a tenant's configuration has the name of what others have attached",
+      name: "a tenant's configuration has the name of another runtime's network",
       prepare: () => {
         world.policy = DEFAULT_POLICY;
         return remember("blue-box-2-eth0", { containerId: "box-2", ifName: "eth0" });
@@ -185,9 +185,9 @@ describe("attachments are checked", () => {
   test.each([
     { name: "has ended", change: () => world.putPod({ phase: "Succeeded" }) },
     { name: "is being deleted", change: () => world.putPod({ isDeleting: true }) },
-    { name: "is gone", change: () => world.deletePod() },
+    { name: "is deleted", change: () => world.deletePod() },
     {
-      name: "is a launcher, whose guest has its addresses",
+      name: "is a launcher, because its guest has the addresses",
       change: () => {
         world.putVmi("vmi-1", "blue");
         return world.putPod({ networks: "blue@net1", launcherOf: "vmi-1" });
@@ -210,12 +210,12 @@ test.each([
   { name: "runs", pod: { phase: "Running" }, want: false },
   { name: "is pending", pod: { phase: "Pending" }, want: true },
   {
-    name: "is pending and has its networks",
+    name: "is pending and already has its networks",
     pod: { phase: "Pending", attached: "True" },
     want: false,
   },
   { name: "gets another sandbox", pod: { phase: "Running", attached: "False" }, want: true },
-  { name: "uses the host's network", pod: { phase: "Pending", hostNetwork: true }, want: false },
+  { name: "uses the host network", pod: { phase: "Pending", hostNetwork: true }, want: false },
 ])("a pod that $name is starting: $want", ({ pod, want }) => {
   const {
     phase,

@@ -36,13 +36,13 @@ describe("the network namespace", () => {
 
   test.each([
     {
-      name: "is gone",
+      name: "does not exist",
       change: () => {
         world.dropNamespace("box-uid-1");
       },
     },
     {
-      name: "is another one",
+      name: "is a different namespace",
       change: () => {
         world.swapNamespace("box-uid-1", "inode-other");
       },
@@ -67,18 +67,18 @@ describe("the network namespace", () => {
 
   test.each([
     {
-      name: "it is gone",
+      name: "it does not exist",
       change: () => {
         world.dropNamespace("box-uid-1");
       },
     },
     {
-      name: "it is another one",
+      name: "it is a different namespace",
       change: () => {
         world.swapNamespace("box-uid-1", "inode-other");
       },
     },
-    { name: "the machine was started anew", change: () => (world.bootId = "boot-2") },
+    { name: "the node was rebooted", change: () => (world.bootId = "boot-2") },
   ])("is not passed to DEL when $name", async ({ change }) => {
     await world.putPod({ networks: "a" });
     await world.pass();
@@ -139,10 +139,10 @@ describe("a new sandbox", () => {
   });
 
   test.each([
-    { name: "of another network", told: { ...TOLD, name: "ns1/b" } },
-    { name: "of another NIC", told: { ...TOLD, interface: "net2" } },
-    { name: "with another MAC", told: { ...TOLD, mac: "02:00:00:00:00:02" } },
-    { name: "without a MAC", told: { name: "ns1/a", interface: "net1" } },
+    { name: "the runtime reports a different network", told: { ...TOLD, name: "ns1/b" } },
+    { name: "the runtime reports a different NIC", told: { ...TOLD, interface: "net2" } },
+    { name: "the runtime reports a different MAC", told: { ...TOLD, mac: "02:00:00:00:00:02" } },
+    { name: "the runtime reports no MAC", told: { name: "ns1/a", interface: "net1" } },
   ])("rejects an existing NIC that the runtime does not report: $name", async ({ told }) => {
     await renew(told);
     expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
@@ -232,17 +232,17 @@ describe("the requested values", () => {
 
   test.each([
     {
-      name: "by its address",
+      name: "an invalid address",
       element: { ips: ["foo"] },
       want: ['"foo" is not an IP address', "ns1/a"],
     },
     {
-      name: "by what nobody gives",
+      name: "a device that the pod does not have",
       element: { deviceID: "0000:00:1f.6" },
       want: ["the kubelet gave the pod no device 0000:00:1f.6", "ns1/a"],
     },
     {
-      name: "by what no plugin takes",
+      name: "a capability that no plugin supports",
       element: { bandwidth: { ingressRate: 1 } },
       want: ["bandwidth, which no plugin of the network supports"],
     },
@@ -253,13 +253,13 @@ describe("the requested values", () => {
   });
 
   test.each([
-    { name: "is not there", networks: "none", want: "ns1/none" },
+    { name: "does not exist", networks: "none", want: "ns1/none" },
     {
-      name: "has no spec, and no file",
+      name: "has neither a configuration nor a file",
       networks: "empty",
       want: "ns1/empty has no spec.config, and no file in /definitions of the node defines a network named empty; no file there defines a network; write the configuration",
     },
-    { name: "is of others", networks: "other/secret", want: "other/secret" },
+    { name: "is in another namespace", networks: "other/secret", want: "other/secret" },
   ])("reject a network that $name", async ({ networks, want }) => {
     world.putNads("other/secret");
     world.putEmptyNad("empty");

@@ -35,20 +35,20 @@ test("the NIC has the MAC and the addresses of the result", () => {
 });
 
 test.each([
-  { name: "of a host's NIC of that name", result: { interfaces: [HOST_NIC] } },
+  { name: "of a host NIC with that name", result: { interfaces: [HOST_NIC] } },
   {
-    name: "of a NIC of that name that is in no sandbox",
+    name: "of a NIC with that name outside a sandbox",
     result: { interfaces: [{ ...NIC, sandbox: "" }] },
   },
   {
-    name: "that is the one that was asked for",
+    name: "equal to the requested MAC",
     result: { interfaces: [{ ...NIC, mac: GUEST_MAC }] },
   },
-  { name: "that is no MAC", result: { interfaces: [{ ...NIC, mac: "x up" }] } },
-  { name: "that no result tells", result: { interfaces: [{ name: "net1", sandbox: "/x" }] } },
-  { name: "of a result without NICs", result: {} },
+  { name: "that is invalid", result: { interfaces: [{ ...NIC, mac: "x up" }] } },
+  { name: "missing", result: { interfaces: [{ name: "net1", sandbox: "/x" }] } },
+  { name: "missing because it has no NICs", result: {} },
   {
-    name: "of another NIC, nor that one's address",
+    name: "and an address of a different NIC",
     result: { interfaces: [OTHER_NIC], ips: [{ interface: 0, address: "10.0.0.2/24" }] },
   },
 ])("the MAC is unknown: a result with a MAC $name", ({ result }) => {

@@ -157,8 +157,8 @@ describe("a network with a marker resource is attached without a device", () => 
   const MARKER = "bridge.network.kubevirt.io/br1";
 
   test.each([
-    { name: "of which the kubelet gave the pod nothing", isAnswering: true },
-    { name: "that the pod does not request, also while no kubelet answers", isAnswering: false },
+    { name: "without devices from the kubelet", isAnswering: true },
+    { name: "that the pod does not request, even without a kubelet's answer", isAnswering: false },
   ])("$name", async ({ isAnswering }) => {
     world.podDevices.answer(isAnswering);
     putFast(MARKER);

@@ -23,21 +23,21 @@ beforeEach(async () => {
 
 test.each([
   {
-    name: "explains it",
+    name: "if it explains the failure",
     error: FAILED,
     problems: [MISSING],
     reason: "NodeLinkUnfit",
     says: "eth9",
   },
   {
-    name: "knows nothing",
+    name: "not if no problem is known",
     error: FAILED,
     problems: [],
     reason: "CniFailed",
     says: "Link not found",
   },
   {
-    name: "is not asked of a plugin that does not end",
+    name: "not for a plugin that timed out",
     error: TIMED_OUT,
     problems: [MISSING],
     reason: "CniFailed",

@@ -50,18 +50,18 @@ const blue = { type: "bridge", bridge: "blue" };
 test.each([
   { name: "an administrator's network", config: { name: "theirs", ...blue, ipam } },
   {
-    name: "it by a plugin that hands on",
+    name: "an administrator's network, through a delegate plugin",
     config: { name: "theirs", type: "own-meta", delegate: { ...blue, ipam } },
   },
   {
-    name: "it by another spelling of the directory",
+    name: "an administrator's network, through a different spelling of the directory",
     config: {
       name: "theirs",
       ...blue,
       ipam: { ...ipam, dataDir: "/var/lib/cni/./networks/" },
     },
   },
-  { name: "the pods' network", config: { name: "cbr0", ...blue, ipam } },
+  { name: "the pod network", config: { name: "cbr0", ...blue, ipam } },
 ])("rejects a pool shared with $name", async ({ config }) => {
   world.readDefaultNetwork = () =>
     Promise.resolve({ cniVersion: "1.0.0", name: "cbr0", plugins: [{ type: "flannel" }] });
@@ -77,15 +77,15 @@ test.each([
 });
 
 test.each([
-  { name: "a name of its own", config: { ...blue, ipam }, theirs: {} },
+  { name: "a unique name", config: { ...blue, ipam }, theirs: {} },
   {
-    name: "the name alone, without addresses",
+    name: "a shared name, without addresses",
     config: { name: "shared", ...blue },
     theirs: { ipam },
   },
-  { name: "the name of one without addresses", config: { name: "shared", ...blue, ipam } },
+  { name: "the name of a network without addresses", config: { name: "shared", ...blue, ipam } },
   {
-    name: "the name, with addresses in a directory of its own",
+    name: "a shared name, with addresses in its own directory",
     config: {
       name: "shared",
       ...blue,

@@ -49,14 +49,14 @@ const BY_ARGS = { cni: { ips: IPS } };
 
 describe("previous addresses are requested", () => {
   test.each([
-    { name: "by the plugin's arguments where it is host-local", plugin: HOST_LOCAL, want: BY_ARGS },
+    { name: "by the plugin's arguments for host-local", plugin: HOST_LOCAL, want: BY_ARGS },
     {
-      name: "by the capability where one is declared",
+      name: "by the capability if the plugin declares one",
       plugin: { ...HOST_LOCAL, capabilities: { ips: true } },
       want: IPS,
     },
     {
-      name: "by the capability of a plugin that nobody knows",
+      name: "by the capability of an unknown plugin",
       plugin: { type: "own", capabilities: { ips: true } },
       want: IPS,
     },
@@ -68,14 +68,17 @@ describe("previous addresses are requested", () => {
   });
 
   test.each([
-    { name: "static, which gives what it is told", plugin: { ipam: { type: "static" } } },
     {
-      name: "static, whatever it declares",
+      name: "static, which assigns the configured addresses",
+      plugin: { ipam: { type: "static" } },
+    },
+    {
+      name: "static, regardless of its capabilities",
       plugin: { ipam: { type: "static" }, capabilities: { ips: true } },
     },
-    { name: "dhcp, whose server decides", plugin: { ipam: { type: "dhcp" } } },
-    { name: "that of a plugin that nobody knows", plugin: { ipam: { type: "own" } } },
-    { name: "none at all", plugin: {} },
+    { name: "dhcp, whose server assigns addresses", plugin: { ipam: { type: "dhcp" } } },
+    { name: "of an unknown type", plugin: { ipam: { type: "own" } } },
+    { name: "if none is configured", plugin: {} },
   ])("are not requested from IPAM plugin $name", async ({ plugin }) => {
     give("10.0.0.9");
     expect(await attach({ type: "bridge", ...plugin })).toBeUndefined();
@@ -142,11 +145,11 @@ describe("previous addresses that the network rejects", () => {
 describe("the preference is retained", () => {
   test.each([
     {
-      name: "that a plugin will give later",
+      name: "for an address that a plugin may assign later",
       error: new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, cniCode: 11 }),
     },
     {
-      name: "for a failure that no preference can cause",
+      name: "after a failure that a preference cannot cause",
       error: new AppError("CNI_PLUGIN_MISSING", { plugin: "bridge", path: "/" }),
     },
   ])("$name", async ({ error }) => {
