@@ -96,7 +96,7 @@ test.each([
     asked: ["addinterface", "removeinterface"],
   },
   {
-    what: "reports a NIC that is to stay",
+    what: "reports a failing NIC that the user chose to keep",
     dead: "tap",
     keeps: true,
     flags: "--check --keep",

@@ -40,12 +40,12 @@ test.each([
     want: ["a:main.ts", "b:index.ts", "b:one.ts"],
   },
   {
-    name: "also under an alias",
+    name: "an alias resolves in the same way",
     main: 'import { two as second } from "@patchbay/b";',
     want: ["a:main.ts", "b:index.ts", "b:two.ts"],
   },
   {
-    name: "and a namespace import",
+    name: "a namespace import loads the whole index file",
     main: 'import { words } from "@patchbay/b";',
     want: ["a:main.ts", "b:index.ts", "b:words.ts"],
   },

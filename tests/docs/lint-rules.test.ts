@@ -16,12 +16,12 @@ const CLIENT = "@kubernetes/client-node";
 const ROWS = [
   { name: "a default export", given: "export default 1;", want: ["patchbay(named-exports)"] },
   {
-    name: "an export of all names",
+    name: "a wildcard export",
     given: 'export * from "./rules.ts";',
     want: ["patchbay(named-exports)"],
   },
   {
-    name: "the names of a module as one name",
+    name: "a namespace export",
     given: 'export * as rules from "./rules.ts";',
     want: [],
   },
@@ -60,12 +60,12 @@ const ROWS = [
     'declare module "undici/lib/dispatcher/agent.js" {}',
     `export const MODELS = "../../node_modules/${CLIENT}/dist/gen/models/";`,
   ].map((given) => ({
-    name: `a module inside a library: ${given}`,
+    name: `an import of a library's internal module: ${given}`,
     given,
     want: ["patchbay(no-library-internals)"],
   })),
   {
-    name: "what libraries export, and modules of this repository",
+    name: "an import of a library's public module or of a module in this repository",
     given: [
       'export { Agent } from "undici";',
       'export { map } from "rxjs/operators";',
@@ -81,7 +81,7 @@ const ROWS = [
     want: ["regexp(no-super-linear-backtracking)"],
   },
   {
-    name: "a regular expression that restarts at each letter",
+    name: "a regular expression with quadratic backtracking",
     given: "export const anew = /a*b/;",
     want: ["regexp(no-super-linear-move)"],
   },

@@ -104,15 +104,23 @@ describe("finds a retired word", () => {
     { name: "at the end of a type", path: "a.ts", text: "type StepsOutcome = 1;" },
     { name: "in the name of a file", path: "src/address-wish.ts", text: "" },
     { name: "in a comment, over two lines", path: "a.ts", text: "// the node\n// agent\n" },
-    { name: "on a page", path: "a.md", text: "It is a penalty." },
+    { name: "in a documentation page", path: "a.md", text: "It is a penalty." },
   ])("$name", ({ path, text }) => {
     expect(finder.find(path, text)).toHaveLength(1);
   });
 
   test.each([
     { name: "a part of another word", path: "a.ts", text: "const isTrayOpen = returned;" },
-    { name: "a variable where types alone are meant", path: "a.ts", text: "const outcome = turn;" },
-    { name: "prose where names alone are meant", path: "a.md", text: "It rests at first sight." },
+    {
+      name: "a variable if the word is retired for types only",
+      path: "a.ts",
+      text: "const outcome = turn;",
+    },
+    {
+      name: "prose if the word is retired for names only",
+      path: "a.md",
+      text: "It rests at first sight.",
+    },
   ])("not $name", ({ path, text }) => {
     expect(finder.find(path, text)).toEqual([]);
   });

@@ -35,7 +35,7 @@ const LONG: readonly Story[] =
   process.env["FAULT_POINTS"] === "all"
     ? [
         {
-          name: "a guest migrates there and back",
+          name: "a guest migrates to another node and back",
           before: [ONE],
           act: async (cluster) => {
             await moveTo("node2", cluster);

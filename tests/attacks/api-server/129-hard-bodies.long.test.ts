@@ -117,7 +117,7 @@ const ROWS: readonly Row[] = [
     body: JSON.stringify({ metadata: ORDER }),
   },
   {
-    what: "10,000 ports of the node, which has 2,768",
+    what: "10,000 node ports, where 2,768 exist",
     path: `${CORE}/services`,
     type: JSON_TYPE,
     code: 422,

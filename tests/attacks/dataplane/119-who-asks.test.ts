@@ -30,7 +30,10 @@ function allows(spec: object): boolean {
 
 test.each([
   { name: "limits", spec: { containers: [{ resources: { limits: ALL, requests: ALL } }] } },
-  { name: "requests alone", spec: { containers: [{ resources: { requests: ALL } }] } },
+  {
+    name: "resource requests without limits",
+    spec: { containers: [{ resources: { requests: ALL } }] },
+  },
   { name: "the second container", spec: { containers: [{}, { resources: { limits: ALL } }] } },
   {
     name: "an init container",

@@ -129,8 +129,8 @@ test("attack 125: an unprivileged dataplane cannot read or change the directorie
 /** Requires a kernel that lets unprivileged users open file handles. */
 test.each([
   { name: "root's", owner: { uid: 0, gid: 0 } },
-  { name: "of a service's group", owner: { uid: 0, gid: 61_020 } },
-  { name: "a launcher's", owner: LAUNCHER },
+  { name: "owned by a service's group", owner: { uid: 0, gid: 61_020 } },
+  { name: "owned by a launcher", owner: LAUNCHER },
 ])(
   "attack 125: an unprivileged dataplane cannot offer another socket of the node, $name, as its own",
   async ({ owner }) => {

@@ -56,7 +56,7 @@ test("attack 69: an agent writes the status of its own node's objects", async ()
 
 test.each([
   { what: "the phase of another node's VMI", status: { phase: "Failed" } },
-  { what: "itself as the node of another node's VMI", status: { activePods: { "pod-a": "a" } } },
+  { what: "its own node name into another node's VMI", status: { activePods: { "pod-a": "a" } } },
   {
     what: "another node's NICs",
     status: { interfaces: [{ name: "x", mac: "02:00:00:00:00:01" }] },

@@ -85,8 +85,11 @@ const VM = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines/one";
 
 describe("a page of another site in the same browser", () => {
   test.each([
-    { name: "that has bound its own name to this address", headers: { host: "evil.test" } },
-    { name: "that has bound its name and port", headers: { host: "evil.test:8080" } },
+    { name: "with a DNS name that resolves to this address", headers: { host: "evil.test" } },
+    {
+      name: "with a DNS name and port that resolve to the panel",
+      headers: { host: "evil.test:8080" },
+    },
     { name: "of another origin", headers: { origin: "http://evil.test" } },
     { name: "of another port of this machine", headers: { origin: "http://127.0.0.1:1" } },
     { name: "in a sandbox", headers: { origin: "null" } },

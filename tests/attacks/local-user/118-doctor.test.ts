@@ -46,8 +46,8 @@ test.each([
   { name: "a VM of another namespace", path: doctorOf("kube-system", "one"), code: 403 },
   { name: "a missing VM", path: doctorOf("default", "one"), code: 404 },
   { name: "a path that leads to another VM", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
-  { name: "a change", path: doctorOf("default", "one"), code: 4, method: "PUT" },
-  { name: "no interface", path: doctorOf("default", "one", ""), code: 400 },
+  { name: "a modifying request", path: doctorOf("default", "one"), code: 4, method: "PUT" },
+  { name: "a missing interface", path: doctorOf("default", "one", ""), code: 400 },
   {
     name: "an unknown field",
     path: doctorOf("default", "one", "interface=a&link=eno1"),

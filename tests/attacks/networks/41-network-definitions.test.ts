@@ -77,7 +77,7 @@ const DEEP = `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`;
 
 test.each([
   { name: "10,000 levels", config: `{"cniVersion":"1.0.0","type":"nowhere","deep":${DEEP}}` },
-  { name: "only 10,000 levels", config: DEEP },
+  { name: "10,000 nested levels only", config: DEEP },
   { name: "a megabyte", config: `{"type":"nowhere","x":"${"x".repeat(1_000_000)}"}` },
   { name: "__proto__", config: '{"__proto__":{"type":"harmless"},"cniVersion":"1.0.0"}' },
   {

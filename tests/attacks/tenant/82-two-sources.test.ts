@@ -55,7 +55,7 @@ describe.each([
     at: "containers[0].env[0].valueFrom",
   },
   {
-    what: "variables of two objects",
+    what: "an envFrom entry with two sources",
     container: { envFrom: [{ configMapRef: { name: "c" }, secretRef: { name: "s" } }] },
     at: "containers[0].envFrom",
   },

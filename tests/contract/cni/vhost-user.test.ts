@@ -50,7 +50,7 @@ function configOf(more: object = {}): object {
 test.each([
   { name: "of the pod's uid", config: {} },
   {
-    name: "of its device, whatever the configuration says",
+    name: "of its device, even if the configuration names another",
     config: { x: [{ deviceID: "../.." }], y: 'a"b', deviceID: ID },
   },
 ])("ADD reports a socket in the directory $name, and DEL removes the report", ({ config }) => {

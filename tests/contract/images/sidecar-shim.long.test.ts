@@ -115,13 +115,13 @@ describe("a KubeVirt command line", () => {
       hookPoints: points("OnDefineDomain", "Shutdown"),
     },
     {
-      name: "in pflag's other form",
+      name: "with pflag's other syntax",
       args: ["--version=v1alpha2"],
       versions: ["v1alpha2"],
       hookPoints: points("OnDefineDomain"),
     },
     {
-      name: "of cmd/example-hook-sidecar/README.md, which has none",
+      name: "of cmd/example-hook-sidecar/README.md, without a version",
       args: [],
       versions: ["v1alpha3"],
       hookPoints: points("OnDefineDomain", "Shutdown"),

@@ -46,7 +46,7 @@ test.each([
     command: ["sh", "-c", 'printf "out\\033[2J\\n"; printf "err" >&2; exit 1'],
     want: [1, "out[2J\nerr"],
   },
-  { name: "a signal", command: ["sh", "-c", "kill -9 $$"], want: [1, ""] },
+  { name: "termination by a signal", command: ["sh", "-c", "kill -9 $$"], want: [1, ""] },
 ])("reports $name of a command in the guest", async ({ command, want }) => {
   expect(await probe(command)).toEqual(want);
 });

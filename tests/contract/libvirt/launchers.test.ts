@@ -158,7 +158,7 @@ describe("launchers", () => {
   });
 
   test.each<Arrangement>([
-    { name: "there is no socket yet", arrange: () => undefined },
+    { name: "its socket does not exist yet", arrange: () => undefined },
     {
       name: "the pod has no sandbox",
       arrange: async () => {

@@ -90,8 +90,8 @@ describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
 });
 
 test.each([
-  { name: "of the network's gateway", ips: ["10.55.0.1"] },
-  { name: "of another network", ips: ["192.0.2.7"] },
+  { name: "that is the network's gateway", ips: ["10.55.0.1"] },
+  { name: "outside the network", ips: ["192.0.2.7"] },
   { name: "of a family that the network does not have", ips: ["fd00::9"] },
 ])("ignores the preference for an address $name", async ({ ips }) => {
   const { name, ips: input } = await attach("plain", ips);

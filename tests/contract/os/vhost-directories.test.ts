@@ -85,7 +85,7 @@ test("an unprivileged dataplane's group can create files, which belong to that g
 
 test.each([
   {
-    name: "a link that leaves it",
+    name: "a symbolic link that leaves the directory",
     put: (path: string) => {
       symlinkSync(here("/outside"), path);
     },

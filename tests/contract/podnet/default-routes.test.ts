@@ -61,23 +61,23 @@ describe("restores a route with all its attributes", () => {
 
   test.each([
     {
-      name: "a metric, an MTU, a source",
+      name: "with metric, MTU and source address",
       family: "-4",
       words: "via 10.9.1.1 dev one metric 7 mtu 1400 src 10.9.1.2",
     },
     {
-      name: "a gateway that only its NIC knows",
+      name: "with a gateway that is only reachable through its NIC",
       family: "-4",
       words: "via 169.254.1.1 dev one onlink",
     },
-    { name: "no gateway", family: "-4", words: "dev one scope link" },
+    { name: "without a gateway", family: "-4", words: "dev one scope link" },
     {
-      name: "two NICs",
+      name: "over two NICs",
       family: "-4",
       words: "nexthop via 10.9.1.1 dev one nexthop via 10.9.2.1 dev two",
     },
     {
-      name: "a preference",
+      name: "with a router preference",
       family: "-6",
       words: "via fd09:1::1 dev one metric 9 pref high mtu 1400",
     },

@@ -158,7 +158,7 @@ describe("reports within a second when, for a wired NIC,", () => {
       },
     },
     {
-      name: "learning was switched on at the NIC, by the bridge's own tool",
+      name: "the bridge tool enabled learning at the NIC",
       link: nic,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "link", "set", "dev", nic, "learning", "on");
@@ -222,7 +222,7 @@ describe("reports within a second when, for a wired NIC,", () => {
       },
     },
     {
-      name: "the guest is expected behind the NIC",
+      name: "the forwarding entry for the guest points to the NIC",
       link: nic,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "fdb", "replace", mac, "dev", nic, "master", "static");

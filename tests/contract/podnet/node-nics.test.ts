@@ -178,7 +178,7 @@ describe("restores a NIC with all its settings", () => {
       words: "addr add 10.9.8.1/24 broadcast 10.9.8.255 noprefixroute dev card0",
     },
     {
-      name: "a lifetime",
+      name: "an address lifetime",
       words: "addr add fd09:8::1/64 valid_lft 9000 preferred_lft 8000 nodad dev card0",
     },
     {

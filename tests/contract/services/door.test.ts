@@ -185,7 +185,7 @@ test("a client of the same CA with another name gets 401", async () => {
 });
 
 test.each([
-  { name: "of another authority", of: () => issue(others, "virt-api", "client") },
+  { name: "of another CA", of: () => issue(others, "virt-api", "client") },
   { name: "of a server", of: () => issue(own, "virt-api", "server") },
 ])("rejects a certificate $name", async ({ of }) => {
   await expect(requestAs(await of(), own.certPem)).rejects.toMatchObject({
@@ -195,7 +195,7 @@ test.each([
 });
 
 test.each([
-  { name: "another authority's", caOf: () => others.certPem },
+  { name: "another CA's", caOf: () => others.certPem },
   { name: "nobody's", caOf: () => "" },
 ])("virt-api sends no request to a server without $name certificate", async ({ caOf }) => {
   const client = await issue(own, "virt-api", "client");
@@ -306,7 +306,7 @@ describe("a console", () => {
   });
 
   test.each([
-    { name: "of another authority", of: () => issue(others, "virt-api", "client") },
+    { name: "of another CA", of: () => issue(others, "virt-api", "client") },
     { name: "of a server", of: () => issue(own, "virt-api", "server") },
   ])("rejects a certificate $name", async ({ of }) => {
     await expect(openAs(await of(), own.certPem)).rejects.toMatchObject({

@@ -54,7 +54,7 @@ const REFUSED: readonly Refused[] = [
     says: [/base/],
   },
   {
-    name: "bad name",
+    name: "invalid name",
     path: `${ALPHA}/addinterface`,
     body: { name: "no good!", networkAttachmentDefinitionName: "blue" },
     status: 422,
@@ -75,14 +75,14 @@ const REFUSED: readonly Refused[] = [
     says: [/name/],
   },
   {
-    name: "the default network's NIC",
+    name: "NIC of the default network",
     path: `${ALPHA}/removeinterface`,
     body: { name: "default" },
     status: 422,
     says: [/name: .*default network/],
   },
   {
-    name: "the VMI is not running",
+    name: "VMI that is not running",
     path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 409,

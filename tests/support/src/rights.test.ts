@@ -18,24 +18,24 @@ function line(message: string, right: string, user = AGENT): string {
 const USED = line("right used", "get pods") + line("right used", "patch pods/status");
 
 test.each([
-  { name: "everything granted is used", log: USED, want: {} },
+  { name: "reports nothing if every granted right is used", log: USED, want: {} },
   {
-    name: "a right is never used",
+    name: "reports a right that is never used",
     log: line("right used", "get pods"),
     want: { unused: [`${AGENT} patch pods/status`] },
   },
   {
-    name: "a granted right belongs to another role",
+    name: "reports a granted right that another role uses",
     log: USED + line("right used", "create tokenreviews.authentication.k8s.io"),
     want: { foreign: [`${AGENT} create tokenreviews.authentication.k8s.io`] },
   },
   {
-    name: "a right is missing, twice",
+    name: "reports a missing right once",
     log: USED + line("right missing", "list secrets") + line("right missing", "list secrets"),
     want: { missing: [`${AGENT} list secrets`] },
   },
   {
-    name: "a user is denied, among other log lines",
+    name: "finds denied users in log lines",
     log: `${line("right missing", "list secrets", "jane")}not JSON\n${USED}`,
     want: {},
   },

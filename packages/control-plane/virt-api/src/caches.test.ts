@@ -40,7 +40,7 @@ function cachesOf(vms: readonly VirtualMachine[], vmis: readonly VirtualMachineI
 const UPPER = { bridge: {}, macAddress: MAC.toUpperCase() };
 
 test.each([
-  { name: "a VM, however it is written", vms: [vmWith(UPPER)], vmis: [], want: ["ns/vm"] },
+  { name: "a VM by its MAC in any notation", vms: [vmWith(UPPER)], vmis: [], want: ["ns/vm"] },
   { name: "a VMI without a VM", vms: [], vmis: [vmiWith("lone", UPPER)], want: ["ns/lone"] },
   {
     name: "the VM and not its VMI",
@@ -140,7 +140,7 @@ test.each<{ name: string; status?: VmiStatus }>([
     status: { phase: "Running", pciePorts: { total: 2, free: 1 }, interfaces: [PCI] },
   },
   {
-    name: "came by a migration, and may leave",
+    name: "migrated to this node and is being evacuated",
     status: {
       phase: "Running",
       nodeName: "b",

@@ -55,9 +55,17 @@ const AWAY = new AppError("KUBE_UNREACHABLE", { server: "s", message: "gone" });
 
 describe("areSupported", () => {
   test.each<{ name: string; given: Answer; want: boolean }>([
-    { name: "with the volume: supported", given: "kept", want: true },
-    { name: "without its image: not supported", given: "dropped", want: false },
-    { name: "that rejects the volume: not supported", given: NO_SOURCE, want: false },
+    { name: "a response with the image volume: supported", given: "kept", want: true },
+    {
+      name: "a response without the image of the volume: not supported",
+      given: "dropped",
+      want: false,
+    },
+    {
+      name: "a response that rejects the image volume: not supported",
+      given: NO_SOURCE,
+      want: false,
+    },
   ])("$name, and is cached", async ({ given, want }) => {
     answer = given;
     expect(await volumes.areSupported(podNamed("a"))).toBe(want);

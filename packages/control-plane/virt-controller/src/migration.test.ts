@@ -132,7 +132,7 @@ describe("a guest that stays", () => {
       act: async (scenario) => scenario.endPod(await scenario.target(), "Failed"),
       why: /^target pod \S+ has ended before the guest came$/,
     },
-    { name: "it is cancelled", act: (scenario) => scenario.cancel(), why: /canceled/ },
+    { name: "the migration is canceled", act: (scenario) => scenario.cancel(), why: /canceled/ },
   ])("before the guest migrates: $name", async ({ act, why }) => {
     const scenario = await Migrating.begin();
     await scenario.runTarget();

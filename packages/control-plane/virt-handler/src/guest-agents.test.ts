@@ -41,15 +41,19 @@ beforeEach(() => {
 
 describe("a guest's report", () => {
   test.each([
-    { name: "the same", told: [eth0("10.0.0.1")], isNew: false },
-    { name: "no answer", told: undefined, isNew: false },
+    { name: "an identical response", told: [eth0("10.0.0.1")], isNew: false },
+    { name: "a missing response", told: undefined, isNew: false },
     { name: "nothing", told: [], isNew: false },
     { name: "an answer without the addresses", told: [eth0()], isNew: false },
-    { name: "another name", told: [{ ...eth0("10.0.0.1"), name: "wan0" }], isNew: true },
-    { name: "another address", told: [eth0("10.0.0.2")], isNew: true },
-    { name: "one more address", told: [eth0("10.0.0.1", "10.0.0.2")], isNew: true },
     {
-      name: "a link of its own",
+      name: "a changed interface name",
+      told: [{ ...eth0("10.0.0.1"), name: "wan0" }],
+      isNew: true,
+    },
+    { name: "a changed address", told: [eth0("10.0.0.2")], isNew: true },
+    { name: "an additional address", told: [eth0("10.0.0.1", "10.0.0.2")], isNew: true },
+    {
+      name: "an additional interface of the guest",
       told: [eth0("10.0.0.1"), { name: "docker0", mac: "06:00:00:00:00:01", addresses: [] }],
       isNew: true,
     },
@@ -223,7 +227,7 @@ describe("an agent that has the channel open and does not answer", () => {
   test.each([
     { name: "it answers again", change: () => tell([eth0("10.0.0.1")]) },
     {
-      name: "it connects again",
+      name: "it reconnects",
       change: () => {
         guests.recordConnected(VMI, false);
       },

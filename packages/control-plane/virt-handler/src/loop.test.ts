@@ -154,8 +154,8 @@ describe("a running VM with its NIC", () => {
   });
 
   test.each([
-    { name: "its tap goes", link: tapName },
-    { name: "its bridge goes", link: bridgeName },
+    { name: "its tap is deleted", link: tapName },
+    { name: "its bridge is deleted", link: bridgeName },
   ])("is repaired at once when $name", async ({ link }) => {
     await rest();
     node.podNetwork.takeLink(NETNS, link);

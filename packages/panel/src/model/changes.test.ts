@@ -53,26 +53,30 @@ const vm: VirtualMachine = {
 describe("gathered changes", () => {
   test.each<{ name: string; given: readonly Change[]; want: readonly Change[] }>([
     {
-      name: "of one interface: network and link both count",
+      name: "network and link of one interface are both retained",
       given: [move, down],
       want: [move, down],
     },
-    { name: "of one interface: the last link counts", given: [down, move, up], want: [move, up] },
-    { name: "a pull takes the place of both", given: [move, down, pull], want: [pull] },
-    { name: "a move takes the place of a pull", given: [pull, move], want: [move] },
+    { name: "the last link of one interface wins", given: [down, move, up], want: [move, up] },
+    { name: "an unplug replaces both", given: [move, down, pull], want: [pull] },
+    { name: "a move replaces an unplug", given: [pull, move], want: [move] },
     {
-      name: "a link of what is only planned is plugged so",
+      name: "a planned plug includes the link state",
       given: [plug, down],
       want: [{ ...plug, link: "down" }],
     },
-    { name: "of interface and power: both count", given: [move, stop], want: [move, stop] },
-    { name: "a pull of what is only planned takes it back", given: [plug, pull], want: [] },
+    {
+      name: "changes of interface and power are both retained",
+      given: [move, stop],
+      want: [move, stop],
+    },
+    { name: "an unplug of a planned NIC cancels the plug", given: [plug, pull], want: [] },
     {
       name: "a move of a pending plug changes its network",
       given: [plug, move],
       want: [{ ...plug, network: "other/red" }],
     },
-    { name: "a new VM twice is one", given: [create, create], want: [create] },
+    { name: "a VM that is created twice is planned once", given: [create, create], want: [create] },
   ])("$name", ({ given, want }) => {
     expect(given.reduce<readonly Change[]>(addChange, [])).toEqual(want);
   });
@@ -224,14 +228,14 @@ describe("toRequests", () => {
   });
 
   test.each<{ name: string; part: Partial<NewVm>; want: readonly string[] }>([
-    { name: "nothing is wrong", part: {}, want: [] },
+    { name: "a valid input", part: {}, want: [] },
     {
-      name: "all is missing",
+      name: "an empty input",
       part: { name: "", namespace: "", image: " ", memory: "", cores: 0 },
       want: ["name", "namespace", "image", "memory", "cores"],
     },
     { name: "a name with a slash", part: { name: "a/b" }, want: ["name"] },
-    { name: "half a core", part: { cores: 0.5 }, want: ["cores"] },
+    { name: "a fractional number of cores", part: { cores: 0.5 }, want: ["cores"] },
     { name: "a disk of no size", part: { disk: "big" }, want: ["disk"] },
     { name: "a user without a password", part: { user: "me" }, want: ["password"] },
     { name: "a user with a slash", part: { user: "a/b", password: "x" }, want: ["user"] },
@@ -256,7 +260,7 @@ describe("printCommand and printYaml", () => {
       want: "kubectl delete virtualmachine a -n ns",
     },
     {
-      name: "pull of a VMI",
+      name: "unplug from a VMI",
       change: { ...pull, unit: { ...unit, kind: "virtualmachineinstances" } },
       want: "kubectl patchbay removeinterface a -n ns --vmi --name blue",
     },
@@ -303,9 +307,19 @@ describe("toVerdict", () => {
     warnings: [],
   };
   test.each([
-    { name: "at once", answer: accepted, isLive: true, want: "live" },
-    { name: "later, according to the server", answer: later, isLive: true, want: "start" },
-    { name: "later, since nothing runs", answer: accepted, isLive: false, want: "start" },
+    { name: "takes effect at once", answer: accepted, isLive: true, want: "live" },
+    {
+      name: "takes effect later according to the server's warning",
+      answer: later,
+      isLive: true,
+      want: "start",
+    },
+    {
+      name: "takes effect later because the VM is not running",
+      answer: accepted,
+      isLive: false,
+      want: "start",
+    },
     { name: "refused", answer: refused, isLive: true, want: "refused" },
   ])("$name", ({ answer, isLive, want }) => {
     expect(toVerdict(plug, [answer], isLive).kind).toBe(want);
@@ -331,33 +345,37 @@ describe("rights", () => {
   const right: Right = { verb: "update", group: "g", resource: "vms/add" };
   const rule = { verbs: ["update"], apiGroups: ["g"], resources: ["vms/add"] };
   test.each<{ name: string; rules: Rules; want: boolean }>([
-    { name: "by name", rules: { resourceRules: [rule] }, want: true },
+    { name: "are granted by name", rules: { resourceRules: [rule] }, want: true },
     {
-      name: "by stars",
+      name: "are granted by wildcards",
       rules: { resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }] },
       want: true,
     },
     {
-      name: "by the subresource of all",
+      name: "are granted by a wildcard with the subresource",
       rules: { resourceRules: [{ ...rule, resources: ["*/add"] }] },
       want: true,
     },
     {
-      name: "not by the resource alone",
+      name: "are not granted by the resource without its subresource",
       rules: { resourceRules: [{ ...rule, resources: ["vms"] }] },
       want: false,
     },
     {
-      name: "not by another verb",
+      name: "are not granted by another verb",
       rules: { resourceRules: [{ ...rule, verbs: ["get"] }] },
       want: false,
     },
     {
-      name: "not by another group",
+      name: "are not granted by another group",
       rules: { resourceRules: [{ ...rule, apiGroups: [""] }] },
       want: false,
     },
-    { name: "perhaps, where the server cannot tell all", rules: { incomplete: true }, want: true },
+    {
+      name: "are assumed if the server's list of rules is incomplete",
+      rules: { incomplete: true },
+      want: true,
+    },
   ])("$name", ({ rules, want }) => {
     expect(may(rules, right)).toBe(want);
   });

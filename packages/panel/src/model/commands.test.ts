@@ -46,15 +46,20 @@ const accepted = { status: 200, text: '{"kind":"VirtualMachine"}', warnings: [] 
 const full = "no free PCIe port";
 const refused = { ...accepted, status: 422, text: `{"kind":"Status","message":"${full}"}` };
 test.each([
-  { name: "nothing is wrong", answer: accepted, alone: [], want: undefined },
-  { name: "a refusal of all", answer: refused, alone: ["fine"], want: full },
+  { name: "accepted", answer: accepted, alone: [], want: undefined },
+  { name: "rejects the combined changes", answer: refused, alone: ["fine"], want: full },
   {
-    name: "a refusal that one change already has",
+    name: "ignores a rejection that a single change has too",
     answer: refused,
     alone: [full],
     want: undefined,
   },
-  { name: "a warning of all", answer: { ...accepted, warnings: [full] }, alone: [], want: full },
+  {
+    name: "warns of the combined changes",
+    answer: { ...accepted, warnings: [full] },
+    alone: [],
+    want: full,
+  },
 ])("combinedVerdict: $name", ({ answer, alone, want }) => {
   const text = want === undefined ? undefined : `together with the other changes: ${want}`;
   expect(combinedVerdict(answer, alone)?.text).toBe(text);

@@ -32,7 +32,11 @@ test("lists the newest event first, with its count", () => {
 });
 
 test.each([
-  { name: "its series", event: { series: { count: 7, lastObservedTime: NEW } }, want: [NEW, 7] },
+  {
+    name: "its series' lastObservedTime",
+    event: { series: { count: 7, lastObservedTime: NEW } },
+    want: [NEW, 7],
+  },
   { name: "its time", event: { eventTime: NEW, lastTimestamp: null }, want: [NEW, 1] },
   { name: "its object", event: {}, want: [OLD, 1] },
 ])("reads the time of an event from $name if other fields are unset", ({ event, want }) => {

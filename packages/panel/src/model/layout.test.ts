@@ -8,9 +8,9 @@ const units = (...sockets: readonly number[]) =>
   sockets.map((count, index) => ({ key: `u${String(index)}`, sockets: count }));
 
 test.each([
-  { name: "one row if there is room", width: 700, sockets: 4, rows: 1 },
-  { name: "a second row otherwise", width: 700, sockets: 5, rows: 2 },
-  { name: "one in a row where it is narrow", width: 50, sockets: 3, rows: 3 },
+  { name: "uses one row if the width allows it", width: 700, sockets: 4, rows: 1 },
+  { name: "uses a second row otherwise", width: 700, sockets: 5, rows: 2 },
+  { name: "places one element per row on a narrow screen", width: 50, sockets: 3, rows: 3 },
 ])("$name", ({ width, sockets, rows }) => {
   const { places, height } = computeLayout(units(sockets), width);
   expect(height).toBe(SIZE.head + rows * SIZE.plugHeight + (rows - 1) * SIZE.gap + SIZE.tray);

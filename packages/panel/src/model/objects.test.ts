@@ -15,17 +15,17 @@ describe("lines of the watch", () => {
   test.each<{ name: string; told: readonly Line[]; want: readonly string[] }>([
     { name: "a list", told: [listed], want: ["blue/a", "blue/b"] },
     {
-      name: "another list, which drops deleted objects",
+      name: "a second list drops deleted objects",
       told: [listed, { ...listed, objects: [vm("c")] }],
       want: ["blue/c"],
     },
     {
-      name: "one more",
+      name: "an applied line adds an object",
       told: [listed, { kind: "applied", of: "vms", object: vm("c") }],
       want: ["blue/a", "blue/b", "blue/c"],
     },
     {
-      name: "one less",
+      name: "a removed line deletes an object",
       told: [listed, { kind: "removed", of: "vms", object: vm("a") }],
       want: ["blue/b"],
     },
@@ -59,9 +59,13 @@ describe("lines of the watch", () => {
 describe("foreign text", () => {
   test.each([
     { name: "is unchanged", given: "br-blue ü", want: "br-blue ü" },
-    { name: "turns nothing around", given: "a\u202eb\u2066c", want: String.raw`a\u202eb\u2066c` },
-    { name: "has no ends of lines", given: "a\nb\u2028c", want: String.raw`a\u000ab\u2028c` },
-    { name: "is no markup, and stays what it is", given: "<b>&amp;", want: "<b>&amp;" },
+    {
+      name: "has its bidirectional marks escaped",
+      given: "a\u202eb\u2066c",
+      want: String.raw`a\u202eb\u2066c`,
+    },
+    { name: "has its line ends escaped", given: "a\nb\u2028c", want: String.raw`a\u000ab\u2028c` },
+    { name: "is not interpreted as markup", given: "<b>&amp;", want: "<b>&amp;" },
     { name: "may be missing", given: undefined, want: "" },
   ])("$name", ({ given, want }) => {
     expect(short(given)).toBe(want);

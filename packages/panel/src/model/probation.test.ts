@@ -67,9 +67,14 @@ describe("checkable", () => {
   });
 
   test.each([
-    { name: "as chosen", isUnplugReason: true, keeps: true, want: /as you chose/ },
     {
-      name: "for a fault outside the pod",
+      name: "the user chose to keep the NIC",
+      isUnplugReason: true,
+      keeps: true,
+      want: /as you chose/,
+    },
+    {
+      name: "the fault is outside the pod",
       isUnplugReason: false,
       keeps: false,
       want: /not in the/,

@@ -54,7 +54,7 @@ function plugNamed(unit: Unit, name: string) {
 
 describe("a plug", () => {
   test.each([
-    { name: "in use", status: nic({ phase: "Ready" }), want: ["ready", "in use"] },
+    { name: "that is in use", status: nic({ phase: "Ready" }), want: ["ready", "in use"] },
     {
       name: "with its link down",
       status: nic({ phase: "Ready" }, { linkState: "down" }),
@@ -65,20 +65,24 @@ describe("a plug", () => {
       status: nic(undefined, { infoSource: "domain" }),
       want: ["ready", "in use"],
     },
-    { name: "of which nothing is known yet", status: {}, want: ["moving", "requested"] },
-    { name: "in progress", status: nic({ phase: "Wiring" }), want: ["moving", "bridge and tap"] },
+    { name: "without a reported status", status: {}, want: ["moving", "requested"] },
+    {
+      name: "that is in progress",
+      status: nic({ phase: "Wiring" }),
+      want: ["moving", "bridge and tap"],
+    },
     {
       name: "that fails",
       status: nic({ phase: "PodAttaching", reason: "CniFailed", message: "no" }),
       want: ["failing", "CniFailed"],
     },
     {
-      name: "with a reason that is not known here",
+      name: "with an unknown reason",
       status: nic({ phase: "Pending", reason: "Other" }),
       want: ["failing", "Other"],
     },
     {
-      name: "that waits for what ends by itself",
+      name: "with a reason that clears without user action",
       status: nic({ phase: "Pending", reason: "WaitingForMigration" }),
       want: ["waiting", "WaitingForMigration"],
     },
@@ -177,10 +181,10 @@ describe("jacks", () => {
   test.each([
     { name: "of a plugin", config: '{"type":"bridge"}', want: "bridge" },
     { name: "of a list of plugins", config: '{"plugins":[{"type":"macvlan"}]}', want: "macvlan" },
-    { name: "of no JSON", config: "{", want: "" },
-    { name: "of something else", config: "[1]", want: "" },
+    { name: "of a network whose configuration is not JSON", config: "{", want: "" },
+    { name: "of a network with an unrelated configuration", config: "[1]", want: "" },
     { name: "of a hostile type", config: '{"type":{"a":1}}', want: "" },
-    { name: "of hostile plugins", config: '{"plugins":"x"}', want: "" },
+    { name: "of a network with a hostile plugin list", config: '{"plugins":"x"}', want: "" },
   ])("$name", ({ config, want }) => {
     expect(listJacks(new Map([["ns/blue", nad(config)]]), [unit])[1]).toMatchObject({
       type: want,
@@ -210,15 +214,15 @@ describe("a filter", () => {
   const units = [toUnit("ns/a", { vm: aVm(), vmi: failing }), toUnit("other/b", { vm: aVm() })];
 
   test.each<{ name: string; filter: Partial<Filter>; want: readonly string[] }>([
-    { name: "is empty", filter: {}, want: ["ns/a", "other/b"] },
-    { name: "for words of anything", filter: { text: "A one 02:00" }, want: ["ns/a"] },
-    { name: "for words that are nowhere", filter: { text: "a nowhere" }, want: [] },
-    { name: "for a namespace", filter: { namespace: "other" }, want: ["other/b"] },
-    { name: "for a node", filter: { node: "one" }, want: ["ns/a"] },
-    { name: "for a network", filter: { network: "pod" }, want: ["ns/a", "other/b"] },
-    { name: "for a reason", filter: { reason: "CniFailed" }, want: ["ns/a"] },
-    { name: "for another reason", filter: { reason: "Other" }, want: [] },
-    { name: "for whatever is wrong", filter: { reason: "any" }, want: ["ns/a"] },
+    { name: "that is empty matches all VMs", filter: {}, want: ["ns/a", "other/b"] },
+    { name: "matches words from any field", filter: { text: "A one 02:00" }, want: ["ns/a"] },
+    { name: "matches no VM if a word is not found", filter: { text: "a nowhere" }, want: [] },
+    { name: "matches a namespace", filter: { namespace: "other" }, want: ["other/b"] },
+    { name: "matches a node", filter: { node: "one" }, want: ["ns/a"] },
+    { name: "matches a network", filter: { network: "pod" }, want: ["ns/a", "other/b"] },
+    { name: "matches a reason", filter: { reason: "CniFailed" }, want: ["ns/a"] },
+    { name: "does not match another reason", filter: { reason: "Other" }, want: [] },
+    { name: "matches any failure", filter: { reason: "any" }, want: ["ns/a"] },
   ])("$name", ({ filter, want }) => {
     expect(filtered(units, { ...NO_FILTER, ...filter }).map(({ key }) => key)).toEqual(want);
   });

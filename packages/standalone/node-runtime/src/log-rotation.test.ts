@@ -22,15 +22,20 @@ import { createRuns, type Runs } from "./testing/runs.ts";
 const OLD = ["0.log", "0.log.1", "0.log.2", "0.log.3", "1.log", "1.log.9", "0.log.tmp"];
 
 test.each([
-  { name: "the first one", names: ["0.log"], time: "5", want: { to: "0.log.5", remove: [] } },
   {
-    name: "the oldest go",
+    name: "renames the first log",
+    names: ["0.log"],
+    time: "5",
+    want: { to: "0.log.5", remove: [] },
+  },
+  {
+    name: "removes the oldest logs",
     names: OLD,
     time: "5",
     want: { to: "0.log.5", remove: ["0.log.1", "0.log.2"] },
   },
   {
-    name: "a clock that went back",
+    name: "handles a clock that jumped back",
     names: OLD,
     time: "2",
     want: { to: "0.log.30", remove: ["0.log.1", "0.log.2"] },
@@ -54,13 +59,25 @@ test("selects only logs of removed runs", () => {
 
 test.each([
   {
-    name: "nothing was written",
+    name: "the log does not grow",
     growth: { bytes: 0, tookMs: 500, remainingBytes: 100 },
     want: 500,
   },
-  { name: "it will take long", growth: { bytes: 1, tookMs: 500, remainingBytes: 100 }, want: 500 },
-  { name: "it is full soon", growth: { bytes: 100, tookMs: 500, remainingBytes: 20 }, want: 100 },
-  { name: "it is a flood", growth: { bytes: 100, tookMs: 1, remainingBytes: 20 }, want: 20 },
+  {
+    name: "the log grows slowly",
+    growth: { bytes: 1, tookMs: 500, remainingBytes: 100 },
+    want: 500,
+  },
+  {
+    name: "the log is nearly full",
+    growth: { bytes: 100, tookMs: 500, remainingBytes: 20 },
+    want: 100,
+  },
+  {
+    name: "the log grows very fast",
+    growth: { bytes: 100, tookMs: 1, remainingBytes: 20 },
+    want: 20,
+  },
   { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, remainingBytes: 20 }, want: 500 },
 ])("the next check, where $name, is in $want ms", ({ growth, want }) => {
   expect(nextCheckMs(growth)).toBe(want);

@@ -68,14 +68,14 @@ test("lists processes by name, with running and responding state", async () => {
 });
 
 test.each([
-  { name: "none has run", state: undefined, want: { phase: "stopped", reason: "" } },
+  { name: "no supervisor has run", state: undefined, want: { phase: "stopped", reason: "" } },
   {
-    name: "it has ended and reported why",
+    name: "the supervisor ended and reported the reason",
     state: { startTime: "1", phase: "failed", reason: "no disk" },
     want: { phase: "stopped", reason: "no disk" },
   },
   {
-    name: "it runs and has failed",
+    name: "the supervisor runs and has failed",
     state: { phase: "failed", reason: "no disk" },
     want: { phase: "failed", reason: "no disk" },
   },

@@ -27,8 +27,8 @@ const ENDED = { startTime: "1" };
 const EARLIER_BOOT = { bootId: "boot-1" };
 
 test.each([
-  { name: "that runs", changes: {}, want: true },
-  { name: "whose PID another process has now", changes: ENDED, want: false },
+  { name: "that is running", changes: {}, want: true },
+  { name: "whose PID was reused", changes: ENDED, want: false },
   { name: "of an earlier boot", changes: EARLIER_BOOT, want: false },
   { name: "without a PID", changes: { pid: "1" }, want: false },
 ])("a recorded process $name: $want", async ({ changes, want }) => {
@@ -54,7 +54,7 @@ const shim = (socket: string) => ["/usr/bin/containerd-shim-runc-v2", "-address"
 test.each<{ name: string; arrange: () => Promise<void>; want: boolean }>([
   { name: "nothing", arrange: () => Promise.resolve(), want: false },
   {
-    name: "the files of components that ended, and one that runs",
+    name: "a running component among ended components",
     arrange: async () => {
       await record("net-agent.json", ENDED);
       await record("virt-api.json", EARLIER_BOOT);

@@ -16,7 +16,7 @@ afterEach(() => {
 
 test.each([
   { name: "that is missing", text: undefined, reason: "there is no such file" },
-  { name: "that is not one", text: "{}", reason: expect.any(String) as string },
+  { name: "that is not a valid backup", text: "{}", reason: expect.any(String) as string },
 ])("rejects a backup $name with its path", async ({ text, reason }) => {
   const file = join(directory, "backup.json");
   if (text !== undefined) writeFileSync(file, text);

@@ -21,9 +21,9 @@ test.each([
     log: 'start\n{"level":"error","reason":"no memory"}\n\n',
     want: "no memory",
   },
-  { name: "a line without one", log: '{"level":"error"}\n', want: '{"level":"error"}' },
+  { name: "a log line without a reason", log: '{"level":"error"}\n', want: '{"level":"error"}' },
   {
-    name: "plain text",
+    name: "a plain text log",
     log: '{"reason":"early"}\nSegmentation fault\n',
     want: "Segmentation fault",
   },

@@ -228,12 +228,12 @@ test.each([
     want: ["spec.service.port"],
   },
   {
-    name: "an authority although verification is skipped",
+    name: "a CA although verification is skipped",
     spec: { insecureSkipTLSVerify: true },
     want: ["spec.insecureSkipTLSVerify"],
   },
   {
-    name: "an authority although it is local",
+    name: "a CA although it is local",
     spec: { service: undefined },
     want: ["spec.caBundle"],
   },

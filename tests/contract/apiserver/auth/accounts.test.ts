@@ -172,9 +172,13 @@ describe("tokens", () => {
   });
 
   test.each([
-    { name: "too short", spec: { expirationSeconds: 599 }, want: [422, "spec.expirationSeconds"] },
     {
-      name: "bound to nothing",
+      name: "with a lifetime that is too short",
+      spec: { expirationSeconds: 599 },
+      want: [422, "spec.expirationSeconds"],
+    },
+    {
+      name: "bound to a missing object",
       spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "none" } },
       want: [404, 'pods "none" not found'],
     },
@@ -301,7 +305,7 @@ describe("access reviews", () => {
   test.each([
     { name: "an unknown user", spec: { user: "x", resourceAttributes: pods }, allowed: false },
     {
-      name: "a master",
+      name: "a member of system:masters",
       spec: { user: "x", groups: ["system:masters"], resourceAttributes: pods },
       allowed: true,
     },
@@ -330,7 +334,7 @@ describe("access reviews", () => {
     { name: "nothing", path: "subjectaccessreviews", spec: { user: "x" } },
     { name: "no resource of the user's own", path: "selfsubjectaccessreviews", spec: {} },
     {
-      name: "two resources",
+      name: "two kinds of attributes",
       path: "selfsubjectaccessreviews",
       spec: { resourceAttributes: pods, nonResourceAttributes: { path: "/", verb: "get" } },
     },

@@ -211,7 +211,7 @@ describe("roles and bindings", () => {
       want: ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"],
     },
     {
-      name: "a namespaced role has no paths",
+      name: "a namespaced role must not contain paths",
       path: `${LOCAL}/roles`,
       body: role("bad", { verbs: ["get"], nonResourceURLs: ["/x"] }),
       want: ["rules[0].nonResourceURLs"],

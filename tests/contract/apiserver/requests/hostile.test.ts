@@ -21,8 +21,11 @@ afterAll(async () => {
 });
 
 test.each([
-  { what: "deep lists", body: `{"data":${"[".repeat(100_000)}${"]".repeat(100_000)}}` },
-  { what: "deep objects", body: `{"data":${'{"a":'.repeat(50_000)}1${"}".repeat(50_001)}` },
+  { what: "deeply nested lists", body: `{"data":${"[".repeat(100_000)}${"]".repeat(100_000)}}` },
+  {
+    what: "deeply nested objects",
+    body: `{"data":${'{"a":'.repeat(50_000)}1${"}".repeat(50_001)}`,
+  },
   { what: "a byte order mark", body: '\u{feff}{"metadata":{"name":"bom"}}' },
   { what: "a number out of range", body: '{"metadata":{"name":"n","generation":1e400}}' },
   { what: "an invalid name", body: '{"metadata":{"name":5}}' },
@@ -32,8 +35,8 @@ test.each([
     body: '{"metadata":{"labels":{"__proto__":"x"},"name":"n"}}',
   },
   { what: "two objects", body: '{"a":1}{"b":2}' },
-  { what: "a zero byte", body: "\u0000" },
-  { what: "no object", body: "true" },
+  { what: "a NUL character", body: "\u0000" },
+  { what: "a value that is not an object", body: "true" },
 ])("rejects a body with $what", async ({ body }) => {
   const { code } = await api.ask("POST", MAPS, { body });
   expect([400, 422]).toContain(code);

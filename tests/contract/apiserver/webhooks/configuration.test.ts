@@ -64,7 +64,7 @@ test.each([
     want: ["admissionReviewVersions Invalid"],
   },
   {
-    name: "no side effects",
+    name: "missing side effects",
     webhook: { sideEffects: undefined },
     want: ["sideEffects Required"],
   },
@@ -76,7 +76,7 @@ test.each([
   { name: "a short name", webhook: { name: "a.b" }, want: ["name Invalid"] },
   { name: "no name", webhook: { name: "" }, want: ["name Required"] },
   {
-    name: "a long timeout",
+    name: "too long a timeout",
     webhook: { timeoutSeconds: 31 },
     want: ["timeoutSeconds Invalid"],
   },
@@ -106,7 +106,7 @@ test.each([
     want: ["clientConfig Required"],
   },
   {
-    name: "URL and Service",
+    name: "both a URL and a Service",
     webhook: { clientConfig: { ...URL_OF.clientConfig, ...service({}).clientConfig } },
     want: ["clientConfig Required"],
   },
@@ -161,28 +161,28 @@ test.each([
     want: ["rules[0].operations[0] NotSupported"],
   },
   {
-    name: "every operation and an explicit one",
+    name: "all operations and an explicit operation",
     webhook: rulesFor(["pods"], { operations: ["*", "CREATE"] }),
     want: ["rules[0].operations Invalid"],
   },
   {
-    name: "every group and an explicit one",
+    name: "all groups and an explicit group",
     webhook: rulesFor(["pods"], { apiGroups: ["*", "a"] }),
     want: ["rules[0].apiGroups Invalid"],
   },
   {
-    name: "every version and an explicit one",
+    name: "all versions and an explicit version",
     webhook: rulesFor(["pods"], { apiVersions: ["*", "v1"] }),
     want: ["rules[0].apiVersions Invalid"],
   },
   { name: "no resources", webhook: rulesFor([]), want: ["rules[0].resources Required"] },
   {
-    name: "every resource and an explicit one",
+    name: "all resources and an explicit resource",
     webhook: rulesFor(["*", "pods"]),
     want: ["rules[0].resources Invalid"],
   },
   {
-    name: "everything and an explicit resource",
+    name: "all resources with subresources and an explicit resource",
     webhook: rulesFor(["*/*", "pods"]),
     want: ["rules[0].resources Invalid"],
   },
@@ -197,7 +197,7 @@ test.each([
     want: ["rules[0].scope NotSupported"],
   },
   {
-    name: "a broken selector",
+    name: "an invalid selector",
     webhook: { objectSelector: { matchExpressions: [{ key: "k", operator: "Is" }] } },
     want: ["objectSelector.matchExpressions[0].operator Invalid"],
   },

@@ -109,8 +109,12 @@ test("prints an error with its exit code", async () => {
 });
 
 test.each([
-  { name: "ends before its reply", answer: "", code: 11 },
-  { name: "is cut off", answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", code: 11 },
+  { name: "closes the connection before its reply", answer: "", code: 11 },
+  {
+    name: "truncates its reply",
+    answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+    code: 11,
+  },
   { name: "omits the length of its reply", answer: "HTTP/1.1 200 OK\r\n\r\n{}", code: 11 },
   { name: "is another server", answer: http("404 Not Found", "<html>"), code: 999 },
   { name: "does not speak HTTP", answer: "hello\r\nContent-Length: 2\r\n\r\n{}", code: 999 },

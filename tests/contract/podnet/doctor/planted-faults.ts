@@ -276,7 +276,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: bridge("pod", "fdb", "del", MAC, "dev", "tap1", "master"),
   },
   {
-    name: "entry of the guest on the pod NIC",
+    name: "FDB entry of the guest on the pod NIC",
     hop: "podBridge",
     reason: "EntryMissing",
     plant: bridge("pod", "fdb", "replace", MAC, "dev", "pod1", "master", "permanent"),
@@ -300,7 +300,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: nft("pod", "bridge", [FORWARD, 'iifname "tap1" drop']),
   },
   {
-    name: "entry of the gateway on the tap",
+    name: "FDB entry of the gateway on the tap",
     hop: "podBridge",
     reason: "EntryElsewhere",
     plant: gatewayEntry("pod", "tap1"),
@@ -483,7 +483,7 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: nft("host", "bridge", [FORWARD, "ether type ip drop"]),
   },
   {
-    name: "loss of answers alone",
+    name: "loss of replies only",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, ({ peer }) => `oifname "${peer}" drop`]),
@@ -552,7 +552,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: link("host", "up1", "mtu", "1400"),
   },
   {
-    name: "gateway gone",
+    name: "gateway without an address",
     hop: "gateway",
     reason: "GatewaySilent",
     plant: ip("lan", "addr", "del", `${GATEWAY}/24`, "dev", "lan0"),
@@ -566,7 +566,7 @@ const BEYOND: readonly PlantedFault[] = [
     },
   },
   {
-    name: "gateway of the node that a host claims",
+    name: "node's gateway address claimed by a host",
     hop: "gateway",
     reason: "GatewayClaimed",
     plant: routed((scene) => {
@@ -630,7 +630,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: nft("lan", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
-    name: "another VLAN at the switch's port",
+    name: "wrong VLAN at the switch's port",
     hop: "gateway",
     reason: "GatewaySilent",
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),

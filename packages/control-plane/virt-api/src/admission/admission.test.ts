@@ -59,7 +59,7 @@ describe("mutation", () => {
       ],
     },
     {
-      name: "a completed iface is not changed again",
+      name: "a second mutation changes nothing",
       object: vmWith({ bridge: {}, macAddress: MAC }),
       want: [],
     },
@@ -174,13 +174,13 @@ describe("validation of a VM", () => {
 
   test.each([
     {
-      name: "a NIC for which the running VM has no port",
+      name: "a NIC without a free port on the running VM",
       iface: { bridge: {} },
       free: 0,
       want: `interface "nic1" waits until a port is free: 0 of 1 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up`,
     },
     {
-      name: "a NIC whose model works in no port",
+      name: "a NIC model without hotplug support",
       iface: { bridge: {}, model: "pcnet" },
       free: 1,
       want: `interface "nic1" waits: model pcnet needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped`,

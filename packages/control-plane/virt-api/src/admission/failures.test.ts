@@ -140,7 +140,11 @@ describe("a MAC that another VM uses", () => {
   test.each([
     { name: "two running VMs", given: {}, want: RUNS },
     { name: "a halted VM", given: { isHalted: true }, want: WAITS },
-    { name: "a VM beside a halted one", given: { isOtherHalted: true }, want: WAITS },
+    {
+      name: "a VM beside a halted VM with the same MAC",
+      given: { isOtherHalted: true },
+      want: WAITS,
+    },
     { name: "a start", given: { wasHalted: true, old: SPEC }, want: RUNS },
     {
       name: "a start beside a halted VM",
@@ -294,7 +298,7 @@ describe("the VM's VMI", () => {
       },
     },
     {
-      name: "is not the VM's",
+      name: "has no owner",
       vmi: { ...aVmi(), metadata: { ...aVmi().metadata, ownerReferences: [] } },
     },
   ])("that $name causes no warning about ports", async ({ vmi }) => {

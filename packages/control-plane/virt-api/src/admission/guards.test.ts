@@ -97,7 +97,7 @@ test.each([
   },
   { name: "two pods", user: byPod(["agent-x", "y"], ["x-uid"]), before: OLD, want: false },
   {
-    name: "the token's node, whatever its pod",
+    name: "a token whose node differs from the node of its pod",
     user: byPod(["agent-x"], ["x-uid"], ["b"]),
     before: OLD,
     want: false,
@@ -106,7 +106,12 @@ test.each([
   { name: "the target of a migration", user: agent("b"), before: MOVING, want: false },
   { name: "another node", user: agent("b"), before: OLD, want: false },
   { name: "a VMI without a node", user: agent("a"), before: {}, want: false },
-  { name: "a group and a token that disagree", user: IN_DISPUTE, before: OLD, want: false },
+  {
+    name: "a node in the group and another in the token",
+    user: IN_DISPUTE,
+    before: OLD,
+    want: false,
+  },
   {
     name: "credentials without a node",
     user: { name: AGENT, groups: [] },

@@ -56,19 +56,24 @@ function depsWith(vmi: VirtualMachineInstance) {
 const SPEC = { vmiName: "vm" };
 
 test.each<{ name: string; spec: unknown; old?: unknown; can: "True" | "False"; want?: string }>([
-  { name: "of one that cannot leave", spec: SPEC, can: "False", want: TOLD },
-  { name: "of one that can", spec: SPEC, can: "True" },
+  { name: "of a VMI that cannot migrate", spec: SPEC, can: "False", want: TOLD },
+  { name: "of a migratable VMI", spec: SPEC, can: "True" },
   {
-    name: "of none",
+    name: "of a missing VMI",
     spec: { vmiName: "other" },
     can: "True",
     want: 'the VMI "ns/other" does not exist',
   },
   { name: "without a name", spec: {}, can: "True", want: 'the VMI "ns/" does not exist' },
-  { name: "of no name", spec: { vmiName: 1 }, can: "True", want: 'the VMI "ns/" does not exist' },
-  { name: "that is not changed", spec: SPEC, old: SPEC, can: "False" },
   {
-    name: "that is to be another",
+    name: "with a number as VMI name",
+    spec: { vmiName: 1 },
+    can: "True",
+    want: 'the VMI "ns/" does not exist',
+  },
+  { name: "with an unchanged spec", spec: SPEC, old: SPEC, can: "False" },
+  {
+    name: "with a changed VMI name",
     spec: SPEC,
     old: { vmiName: "other" },
     can: "True",

@@ -55,10 +55,10 @@ describe("findSubject", () => {
     { name: "no object", object: undefined },
     { name: "text", object: "text" },
     { name: "no metadata", object: { spec: aVm().spec } },
-    { name: "metadata of another shape", object: { ...aVm(), metadata: [] } },
+    { name: "metadata that is not an object", object: { ...aVm(), metadata: [] } },
     { name: "no specification", object: { metadata: {} } },
     { name: "no template", object: { metadata: {}, spec: {} } },
-    { name: "a template of another shape", object: { metadata: {}, spec: { template: 1 } } },
+    { name: "a template that is not an object", object: { metadata: {}, spec: { template: 1 } } },
   ])("ignores $name", ({ object }) => {
     expect(findSubject(VM, object)).toBeUndefined();
   });

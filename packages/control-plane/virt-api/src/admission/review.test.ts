@@ -99,7 +99,7 @@ describe("printReview", () => {
       response: { allowed: true },
     },
     {
-      name: "carries the patch as base64 and the warnings",
+      name: "encodes the patch as base64 and includes the warnings",
       verdict: { allowed: true, patch: PATCH, warnings: ["w"] },
       response: {
         allowed: true,

@@ -20,7 +20,7 @@ function planOf(facts: Partial<CertificateFacts>) {
 }
 
 test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; days?: number }>([
-  { name: "nothing exists: creates only the CA", given: {}, steps: ["makeAuthority"] },
+  { name: "no certificates: creates only the CA", given: {}, steps: ["makeAuthority"] },
   {
     name: "a CA: is distributed before it signs the serving certificate",
     given: { authorityEndMs: 4650 * DAY, targets: [KNOWN, UNKNOWN] },
@@ -44,29 +44,29 @@ test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; day
     steps: ["issueServing"],
   },
   {
-    name: "a day more than a third: not yet",
+    name: "a third of the serving lifetime and a day remain: waits for a day",
     given: { authorityEndMs: 4650 * DAY, servingEndMs: 1031 * DAY },
     steps: [],
     days: 1,
   },
   {
-    name: "the authority ends in a year: another one, while the first is good",
+    name: "the CA expires in a year: creates a second CA",
     given: { authorityEndMs: 1365 * DAY, servingEndMs: 1090 * DAY },
     steps: ["makeAuthority"],
   },
   {
-    name: "the authority ends in a year and two days: looked at again in time",
+    name: "the CA expires in a year and two days: checks again in two days",
     given: { authorityEndMs: 1367 * DAY, servingEndMs: 1090 * DAY },
     steps: [],
     days: 2,
   },
   {
-    name: "virt-handlers have a place for theirs and nothing good in it",
+    name: "an empty Secret for virt-handler: issues its certificate",
     given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, handlers: {} },
     steps: ["issueHandlers"],
   },
   {
-    name: "theirs ends first: looked at again in time",
+    name: "the virt-handler certificate expires first: checks again in time",
     given: {
       authorityEndMs: 4650 * DAY,
       servingEndMs: 1090 * DAY,

@@ -205,7 +205,7 @@ describe("existing certificates", () => {
   });
 
   test.each([
-    { name: "no PEM", data: { "ca.crt": "eA==", "ca.key": "eA==" } },
+    { name: "text that is not PEM", data: { "ca.crt": "eA==", "ca.key": "eA==" } },
     { name: "nothing", data: {} },
   ])("count as missing if the content is $name", async ({ data }) => {
     store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata: { ...SECRET_KEY }, data });
@@ -235,9 +235,9 @@ describe("sources for TLS", () => {
 
   test.each([
     { name: "names", text: '["front-proxy-client"]', want: ["front-proxy-client"], ca: "PEM" },
-    { name: "no names", text: "[]", want: [], ca: "PEM" },
-    { name: "nothing about names", text: undefined, want: [], ca: "PEM" },
-    { name: "names that are no list", text: "{", want: [], ca: "" },
+    { name: "an empty list of names", text: "[]", want: [], ca: "PEM" },
+    { name: "a missing list of names", text: undefined, want: [], ca: "PEM" },
+    { name: "a list of names that is not JSON", text: "{", want: [], ca: "" },
   ])("parse the front proxy's ConfigMap: $name", async ({ text, want, ca }) => {
     const cache = createFakeCache<ConfigMap>();
     const source = createTrustSource(cache);

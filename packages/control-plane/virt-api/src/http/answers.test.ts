@@ -117,8 +117,12 @@ describe("toErrorAnswer", () => {
 
   test.each([
     { name: "no status", details: { message: "said" }, code: 404 },
-    { name: "a status that is no number", details: { status: "418", message: "said" }, code: 404 },
-    { name: "no words", details: { status: 418, message: 1 }, code: 418 },
+    {
+      name: "an HTTP status that is not a number",
+      details: { status: "418", message: "said" },
+      code: 404,
+    },
+    { name: "no message", details: { status: 418, message: 1 }, code: 418 },
   ])("uses the AppError's message for an API server error with $name", ({ details, code }) => {
     const error = new AppError("KUBE_NOT_FOUND", details);
     expect(toErrorAnswer(error)).toMatchObject({ code, body: { message: error.message } });

@@ -65,8 +65,8 @@ function writes(): readonly string[] {
 describe("authentication", () => {
   test.each([
     { name: "a client without a certificate", as: "anonymous" as const },
-    { name: "a certificate of another authority", as: "otherCa" as const },
-    { name: "a certificate of the same authority for something else", as: "webhooks" as const },
+    { name: "a client certificate of another CA", as: "otherCa" as const },
+    { name: "a certificate of the same CA for another purpose", as: "webhooks" as const },
     { name: "a server's certificate of the same authority and name", as: "server" as const },
   ])("responds with 401 to $name, whatever user the header names", async ({ as }) => {
     const answer = await bench.send("PUT", `${VM_PATH}/addinterface`, { as });
@@ -198,7 +198,7 @@ describe("bad requests", () => {
         fields: [NAD_FIELD],
       },
       {
-        name: "a bad name",
+        name: "an invalid interface name",
         path: add,
         body: { ...ADD_BLUE, name: "a.b" },
         code: 422,
@@ -277,7 +277,7 @@ describe("errors", () => {
   test.each([
     { name: "here", error: new TypeError("a fault"), code: 500, message: "internal error" },
     {
-      name: "at the API server",
+      name: "an API server error",
       error: new AppError("KUBE_REFUSED", { status: 418, message: "I am a teapot" }),
       code: 418,
       message: "I am a teapot",

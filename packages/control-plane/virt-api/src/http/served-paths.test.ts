@@ -299,19 +299,19 @@ describe("expansion of a VM", () => {
   });
 
   test.each([
-    { name: "a VM of its own", body: aVm(), code: 200 },
-    { name: "a VM with a missing instancetype", body: SIZED, code: 400 },
+    { name: "its own name and namespace", body: aVm(), code: 200 },
+    { name: "a missing instancetype", body: SIZED, code: 400 },
     {
-      name: "a VM of another namespace",
+      name: "another namespace",
       body: { ...aVm(), metadata: { name: "vm", namespace: "other" } },
       code: 400,
     },
     {
-      name: "a VM that is no valid one",
+      name: "an invalid spec",
       body: { ...SIZED, spec: { ...SIZED.spec, runStrategy: 1 } },
       code: 400,
     },
-    { name: "no VM", body: { kind: "Pod" }, code: 400 },
+    { name: "kind Pod", body: { kind: "Pod" }, code: 400 },
     { name: "nothing", body: undefined, code: 400 },
   ])("responds to a sent VM with $name: $code", async ({ body, code }) => {
     const text = body === undefined ? "" : JSON.stringify(body);

@@ -52,9 +52,9 @@ test.each<{
 );
 
 test.each([
-  { name: "no VM", kind: "vm", hasVm: false },
-  { name: "no guest", kind: "vm", hasVm: true },
-  { name: "no VMI", kind: "vmi", hasVm: true },
+  { name: "a missing VM", kind: "vm", hasVm: false },
+  { name: "a VM without a guest", kind: "vm", hasVm: true },
+  { name: "a missing VMI", kind: "vmi", hasVm: true },
 ] as const)("responds with 404 for $name", async ({ kind, hasVm }) => {
   if (hasVm) store.put(VIRTUAL_MACHINES, aVm());
   expect((await evacuateCancel(depsOn(store), kind)(aCall({}))).code).toBe(404);

@@ -53,8 +53,8 @@ test("forwards the node's response", async () => {
 });
 
 test.each([
-  { name: "in its words", body: { message: "the guest agent does not answer" }, want: /agent/ },
-  { name: "without words", body: {}, want: /no reason/ },
+  { name: "with a message", body: { message: "the guest agent does not answer" }, want: /agent/ },
+  { name: "without a message", body: {}, want: /no reason/ },
 ])("forwards the node's rejection, $name", async ({ body, want }) => {
   put(RUNNING);
   expect(await ask("userlist", false, { code: 503, body })).toMatchObject({

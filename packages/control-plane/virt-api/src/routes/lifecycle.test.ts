@@ -378,7 +378,7 @@ describe("run strategy and running", () => {
       want: { running: true, template },
     },
     {
-      name: "nothing, which is that it does not run",
+      name: "a missing run strategy",
       spec: { template },
       verb: "start",
       want: { runStrategy: "Always", template },

@@ -56,10 +56,10 @@ test("creates no migration in a dry run", async () => {
 });
 
 test.each<{ name: string; vmi?: VirtualMachineInstance; part?: object; code: number }>([
-  { name: "one that cannot leave", vmi: guest("False"), code: 400 },
+  { name: "a guest that cannot migrate", vmi: guest("False"), code: 400 },
   { name: "no running guest", code: 409 },
-  { name: "another VM", part: { name: "other" }, code: 404 },
-  { name: "a body that cannot be read", vmi: guest("True"), part: { body: [] }, code: 400 },
+  { name: "an unknown VM", part: { name: "other" }, code: 404 },
+  { name: "an invalid body", vmi: guest("True"), part: { body: [] }, code: 400 },
 ])("creates nothing for $name: $code", async ({ vmi, part, code }) => {
   if (vmi !== undefined) store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
   expect((await ask(part)).code).toBe(code);

@@ -109,8 +109,8 @@ test.each<{ name: string; user: User; says: string }>([
 });
 
 test.each([
-  { name: "no body", body: undefined },
-  { name: "no key", body: {} },
+  { name: "a missing body", body: undefined },
+  { name: "a missing key", body: {} },
   { name: "words", body: { publicKey: "words" } },
   { name: "a key on another curve", body: { publicKey: keysOn("P-384").publicKey } },
 ])("signs nothing for $name", async ({ body }) => {

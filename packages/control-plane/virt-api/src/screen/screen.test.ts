@@ -37,14 +37,22 @@ const ODD = Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 7]);
 test.each([
   { name: "another protocol", change: { version: Buffer.from("SSH-2.0-abcd") }, want: /RFB 3.8/ },
   { name: "a password", change: { security: Buffer.from([1, 2]) }, want: /password/ },
-  { name: "a refusal", change: { result: Buffer.from([0, 0, 0, 1]) }, want: /rejected/ },
-  { name: "no size", change: { start: startOf(0, 1) }, want: /size/ },
+  {
+    name: "a rejected connection",
+    change: { result: Buffer.from([0, 0, 0, 1]) },
+    want: /rejected/,
+  },
+  { name: "an empty screen", change: { start: startOf(0, 1) }, want: /size/ },
   { name: "a size above the limit", change: { start: startOf(65_535, 2) }, want: /size/ },
   { name: "a name above the limit", change: { start: startOf(2, 1, 2 ** 31) }, want: /too long/ },
   { name: "an unrequested color map", change: { before: Buffer.from([1]) }, want: /unexpected/ },
   { name: "a rectangle outside the screen", change: { update: PART }, want: /outside the screen/ },
   { name: "a rectangle in another encoding", change: { update: ODD }, want: /outside the screen/ },
-  { name: "half a picture", change: { update: SCREEN.update.subarray(0, 20) }, want: /closed/ },
+  {
+    name: "a truncated picture",
+    change: { update: SCREEN.update.subarray(0, 20) },
+    want: /closed/,
+  },
 ])("rejects $name", async ({ change, want }) => {
   await expect(takePicture(aScreen(change).stream)).rejects.toMatchObject({
     code: "API_SCREEN_UNREADABLE",

@@ -214,13 +214,13 @@ describe("the slice follows", () => {
       },
     },
     {
-      name: "a definition that gives other addresses",
+      name: "a NetworkAttachmentDefinition with other addresses",
       act: () => {
         world.nads.put(aDefinition("10.78.0.0/24"));
       },
     },
     {
-      name: "the cluster's settings",
+      name: "the cluster configuration",
       act: () => {
         world.kubevirts.put(aKubeVirt(["admins"]));
       },

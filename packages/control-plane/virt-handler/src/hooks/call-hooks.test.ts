@@ -103,29 +103,29 @@ test("a hook that only subscribes to the end changes nothing", async () => {
 describe("rejects an answer", () => {
   test.each<{ name: string; answer: (xml: string, count: number) => string; says: string }>([
     {
-      name: "without a NIC",
+      name: "that lacks a NIC",
       answer: (xml) => xml.replace(/<interface.*<\/interface>/s, ""),
       says: "/domain/devices/interface[ua-one]: a hook cannot take it away",
     },
     { name: "that is no XML", answer: () => "<domain", says: "Unclosed" },
-    { name: "that is nothing", answer: () => "", says: "expected" },
+    { name: "that is empty", answer: () => "", says: "expected" },
     {
-      name: "that is no domain",
+      name: "whose root element is not domain",
       answer: () => "<network/>",
       says: "its root element is network instead of domain",
     },
     {
-      name: "of a gigabyte, if it got so far",
+      name: "that exceeds the size limit",
       answer: () => `<domain>${"x".repeat(300_000)}</domain>`,
       says: "it is too long",
     },
     {
-      name: "that is another one each time",
+      name: "that differs between two calls for the same domain",
       answer: (xml, count) => xml.replace("<os>", `<title>${String(count)}</title><os>`),
       says: "it returned different answers for the same domain at /domain/title",
     },
     {
-      name: "with much that may not be, all of it counted",
+      name: "with many forbidden elements, and counts the unlisted ones",
       answer: (xml) => xml.replace("</devices>", `${"<disk/>".repeat(7)}</devices>`),
       says: "and 2 more",
     },

@@ -10,8 +10,8 @@ test("maps ports to channels and back", () => {
 
 test.each([
   { name: "nothing", told: undefined, want: {} },
-  { name: "what is behind none", told: { "40001": 7 }, want: {} },
-  { name: "what is no port", told: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
+  { name: "an unknown channel", told: { "40001": 7 }, want: {} },
+  { name: "a port or key out of range", told: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
 ])("has no port for $name", ({ told, want }) => {
   expect(parsePorts(told)).toEqual(want);
 });

@@ -41,17 +41,21 @@ test("reads the files each time", async () => {
 });
 
 test.each([
-  { name: "another node's", node: "node-2", groups: [names.RELAY_GROUP] },
-  { name: "one for another use", node: "node-1", groups: [] },
-  { name: "one of two groups", node: "node-1", groups: [names.RELAY_GROUP, "system:masters"] },
+  { name: "a certificate of another node", node: "node-2", groups: [names.RELAY_GROUP] },
+  { name: "a certificate for another usage", node: "node-1", groups: [] },
+  {
+    name: "a certificate with two groups",
+    node: "node-1",
+    groups: [names.RELAY_GROUP, "system:masters"],
+  },
 ])("does not present $name", async ({ node, groups }) => {
   await keep(node, groups);
   await expect(read()).rejects.toThrow("the certificate for migrations does not name node node-1");
 });
 
 test.each([
-  { name: "a key that is another's", file: "tls.key", want: "do not belong together" },
-  { name: "a certificate that is none", file: "tls.crt", want: "cannot be read" },
+  { name: "a key of another certificate", file: "tls.key", want: "do not belong together" },
+  { name: "an invalid certificate", file: "tls.crt", want: "cannot be read" },
 ])("reports $name", async ({ file, want }) => {
   await keep("node-1", [names.RELAY_GROUP]);
   const text = file === "tls.crt" ? "none" : authority.keyPem;

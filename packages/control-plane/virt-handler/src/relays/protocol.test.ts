@@ -56,7 +56,7 @@ test.each([
   { name: "another node", subject: { CN: "m", O: "patchbay.io:migration" }, want: false },
   { name: "a certificate for another use", subject: { CN: "n", O: "system:nodes" }, want: false },
   {
-    name: "one of several groups",
+    name: "a certificate with several groups",
     subject: { CN: "n", O: ["patchbay.io:migration", "system:masters"] },
     want: false,
   },

@@ -41,7 +41,12 @@ test("generates and signs a new key each time", async () => {
 });
 
 test.each([
-  { name: "another node's", node: "node-2", answer: whole, says: "does not name node node-1" },
+  {
+    name: "a certificate of another node",
+    node: "node-2",
+    answer: whole,
+    says: "does not name node node-1",
+  },
   { name: "none", node: "node-1", answer: () => ({}), says: "returned no certificate" },
 ])("rejects $name", async ({ node, answer, says }) => {
   await expect(virtApiOf(node, answer).read()).rejects.toThrow(says);

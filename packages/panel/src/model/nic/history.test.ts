@@ -22,7 +22,7 @@ function vmi(...operations: readonly IfaceOperation[]): VirtualMachineInstance {
 
 test.each<{ name: string; operation: IfaceOperation; want: object }>([
   {
-    name: "a plug that was tried more than once",
+    name: "a plug with several attempts",
     operation: {
       type: "Plug",
       networkName: "ns/blue",

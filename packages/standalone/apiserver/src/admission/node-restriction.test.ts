@@ -79,7 +79,7 @@ const cases: readonly {
     change: { ...STATUS, object: pod("n1", { a: "b" }) },
     refused: "cannot update labels",
   },
-  { name: "a pod itself", change: {}, refused: "not allowed to update pods" },
+  { name: "an update of a pod's main resource", change: {}, refused: "not allowed to update pods" },
   {
     name: "a pod of another node",
     change: { oldObject: pod("n2") },
@@ -109,13 +109,13 @@ const cases: readonly {
     refused: undefined,
   },
   {
-    name: "an eviction of a pod of its own, whose labels are not those of an eviction",
+    name: "an eviction of a pod on its own node, with pod labels missing in the Eviction",
     change: { ...CREATE, subresource: "eviction", oldObject: pod("n1", { a: "b" }) },
     refused: undefined,
   },
   { name: "itself", change: ITSELF, refused: undefined },
   {
-    name: "its own end",
+    name: "the deletion of its own node",
     change: { ...ITSELF, operation: "DELETE", object: undefined },
     refused: undefined,
   },
@@ -129,7 +129,7 @@ const cases: readonly {
     refused: undefined,
   },
   {
-    name: "its labels beside one of the cluster's, which stays",
+    name: "its own labels beside an unchanged reserved label",
     change: {
       ...ITSELF,
       object: node({ "kubernetes.io/role": "1", own: "2" }),
@@ -138,7 +138,7 @@ const cases: readonly {
     refused: undefined,
   },
   {
-    name: "itself without the field of its taints, of which it has none",
+    name: "its own node with an empty spec instead of missing taints",
     change: { ...ITSELF, object: { ...node(), spec: {} } },
     refused: undefined,
   },
@@ -153,12 +153,12 @@ const cases: readonly {
     refused: "modify node n2",
   },
   {
-    name: "itself as new, with taints",
+    name: "the creation of its own node with taints",
     change: { ...ITSELF, ...CREATE, object: node({ own: "1" }, [{ key: "a" }]) },
     refused: undefined,
   },
   {
-    name: "itself as new, with a reserved label",
+    name: "the creation of its own node with a reserved label",
     change: { ...ITSELF, ...CREATE, object: node({ "x.k8s.io/b": "1", "k8s.io/a": "1" }) },
     refused: "modify labels: k8s.io/a, x.k8s.io/b",
   },
@@ -168,7 +168,7 @@ const cases: readonly {
     refused: "modify labels: kubernetes.io/role",
   },
   {
-    name: "labels that only look reserved, and those of kubelets",
+    name: "kubelet labels and labels that only resemble reserved labels",
     change: {
       ...ITSELF,
       object: node({
@@ -188,7 +188,7 @@ const cases: readonly {
   },
   { name: "another node", change: { ...ITSELF, name: "n2" }, refused: "modify node n2" },
   {
-    name: "what it is",
+    name: "labels that kubelets may set",
     change: { ...ITSELF, object: node({ "kubernetes.io/arch": "amd64", own: "1" }) },
     refused: undefined,
   },
@@ -203,9 +203,9 @@ const cases: readonly {
     refused: "not allowed to modify taints",
   },
   { name: "its lease", change: A_LEASE, refused: undefined },
-  { name: "another's lease", change: { ...A_LEASE, name: "n2" }, refused: "same name" },
+  { name: "the lease of another node", change: { ...A_LEASE, name: "n2" }, refused: "same name" },
   {
-    name: "a lease elsewhere",
+    name: "a lease in another namespace",
     change: { ...A_LEASE, namespace: "ns" },
     refused: "can only access leases",
   },
@@ -219,7 +219,7 @@ const cases: readonly {
     refused: undefined,
   },
   {
-    name: "another's lease as new",
+    name: "the creation of another node's lease",
     change: {
       ...A_LEASE,
       name: "",
@@ -233,7 +233,7 @@ const cases: readonly {
     refused: undefined,
   },
   {
-    name: "a token's account, which is no token",
+    name: "an update of a service account in place of a token",
     change: { ...tokenFor(undefined), operation: "UPDATE" },
     refused: undefined,
   },
@@ -243,7 +243,7 @@ const cases: readonly {
     refused: "not bound to a pod",
   },
   {
-    name: "a token of a pod of its own",
+    name: "a token bound to a pod on its own node",
     change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "p", uid: "1" }),
     refused: undefined,
   },
@@ -253,7 +253,7 @@ const cases: readonly {
     refused: "bound to a pod scheduled on a different node",
   },
   {
-    name: "a token of a pod that is not there",
+    name: "a token bound to a missing pod",
     change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "x", uid: "1" }),
     refused: "bound to a pod scheduled on a different node",
   },
@@ -263,7 +263,7 @@ const cases: readonly {
     refused: "does not match the UID in record",
   },
   {
-    name: "a token of whichever pod has that name",
+    name: "a token bound to a pod without a uid",
     change: tokenFor({ apiVersion: "v1", kind: "Pod", name: "p" }),
     refused: "a pod binding without a uid",
   },

@@ -49,7 +49,11 @@ async function classOf(metadata: Fields, spec: Fields): Promise<unknown> {
 
 test.each<{ name: string; classes: readonly Class[]; want: string | undefined }>([
   { name: "none", classes: [], want: undefined },
-  { name: "none that is the default", classes: [{ name: "a", isDefault: false }], want: undefined },
+  {
+    name: "no class if no class is the default",
+    classes: [{ name: "a", isDefault: false }],
+    want: undefined,
+  },
   { name: "the default", classes: [{ name: "a", isDefault: false }, { name: "b" }], want: "b" },
   {
     name: "the newest of several defaults",
@@ -61,7 +65,7 @@ test.each<{ name: string; classes: readonly Class[]; want: string | undefined }>
     want: "b",
   },
   {
-    name: "the first by name of those made in the same second",
+    name: "the first name among defaults of the same second",
     classes: [{ name: "b" }, { name: "a" }, { name: "c" }],
     want: "a",
   },
@@ -72,9 +76,9 @@ test.each<{ name: string; classes: readonly Class[]; want: string | undefined }>
 
 test.each<{ name: string; metadata?: Fields; spec?: Fields; want: unknown }>([
   { name: "another class", spec: { storageClassName: "other" }, want: "other" },
-  { name: "no class at all", spec: { storageClassName: "" }, want: "" },
+  { name: "the empty class", spec: { storageClassName: "" }, want: "" },
   {
-    name: "one by the old annotation",
+    name: "a class in the deprecated annotation",
     metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "old" } },
     want: undefined,
   },
@@ -158,7 +162,7 @@ test.each([
     change: {},
   },
   {
-    name: "when it begins to wait later",
+    name: "that gets the upload annotation in an update",
     store: NO_CDI,
     change: { operation: "UPDATE", oldObject: claim() } as const,
   },

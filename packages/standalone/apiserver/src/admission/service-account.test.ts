@@ -30,9 +30,13 @@ function create(spec: Fields, namespace = "default"): Promise<Answer> {
 
 describe("the service account of a pod", () => {
   test.each([
-    { name: "the default one", spec: {}, want: "default" },
-    { name: "the one it names", spec: { serviceAccountName: "bot" }, want: "bot" },
-    { name: "the one it names by the old field", spec: { serviceAccount: "bot" }, want: "bot" },
+    { name: "the default service account", spec: {}, want: "default" },
+    { name: "the account in serviceAccountName", spec: { serviceAccountName: "bot" }, want: "bot" },
+    {
+      name: "the account in the deprecated field serviceAccount",
+      spec: { serviceAccount: "bot" },
+      want: "bot",
+    },
   ])("is $name", async ({ spec, want }) => {
     await putAccount("bot");
     expect(await create(spec)).toMatchObject({
@@ -154,12 +158,12 @@ test("all containers of a pod mount the token, the CA and the namespace", () => 
 
 test.each([
   {
-    name: "the pod wants none",
+    name: "the pod disables the token mount",
     spec: { automountServiceAccountToken: false },
     account: { automountServiceAccountToken: true },
   },
   {
-    name: "its account has none to give",
+    name: "its service account disables the token mount",
     spec: {},
     account: { automountServiceAccountToken: false },
   },

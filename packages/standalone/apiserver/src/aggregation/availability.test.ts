@@ -61,7 +61,7 @@ describe("availability", () => {
     want: Partial<Condition>;
   }>([
     {
-      name: "no Service",
+      name: "a missing Service",
       want: {
         status: "False",
         reason: "ServiceNotFound",
@@ -69,7 +69,7 @@ describe("availability", () => {
       },
     },
     {
-      name: "another port",
+      name: "a Service without the port",
       service: service({ ports: [{ port: 80 }] }),
       want: {
         status: "False",
@@ -78,7 +78,7 @@ describe("availability", () => {
       },
     },
     {
-      name: "no endpoints",
+      name: "missing endpoints",
       service: service(),
       want: {
         status: "False",
@@ -87,7 +87,7 @@ describe("availability", () => {
       },
     },
     {
-      name: "no addresses",
+      name: "endpoints without addresses",
       service: service(),
       endpoints: endpoints({ addresses: [{ ip: "9.9.9.9" }], ports: [{ name: "x", port: 1 }] }),
       want: {
@@ -125,7 +125,7 @@ describe("availability", () => {
       want: { status: "True", reason: "Passed", message: "all checks passed" },
     },
     {
-      name: "a name outside",
+      name: "an external name",
       service: service({ type: "ExternalName", externalName: "far.example" }),
       reached: { "far.example:443": discovery() },
       want: { status: "True", reason: "Passed" },

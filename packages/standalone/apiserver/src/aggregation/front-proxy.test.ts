@@ -11,17 +11,17 @@ test.each([
     want: { "X-Remote-User": "ann", "X-Remote-Group": ["a", "b"] },
   },
   {
-    name: "uid, and nothing for no groups",
+    name: "a uid, and no group header without groups",
     user: { name: "ann", groups: [], uid: "u" },
     want: { "X-Remote-User": "ann", "X-Remote-Uid": "u" },
   },
   {
-    name: "keys that no header can have, escaped",
+    name: "extra keys with escaped characters",
     user: { name: "ann", groups: [], extra: { "acme.com/a%b": ["1", "2"] } },
     want: { "X-Remote-User": "ann", "X-Remote-Extra-acme.com%2Fa%25b": ["1", "2"] },
   },
   {
-    name: "names beyond ASCII as UTF-8 bytes",
+    name: "non-ASCII names as UTF-8 bytes",
     user: { name: "jürgen", groups: [] },
     want: { "X-Remote-User": "j\u00c3\u00bcrgen" },
   },

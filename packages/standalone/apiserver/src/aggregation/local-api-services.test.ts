@@ -66,8 +66,12 @@ describe("the APIServices of a new server", () => {
   });
 
   test.each([
-    { name: "ours is corrected", labels: { [LABEL]: "onstart" }, want: 18_000 },
-    { name: "another's stays", labels: {}, want: 5 },
+    {
+      name: "a changed local APIService is restored",
+      labels: { [LABEL]: "onstart" },
+      want: 18_000,
+    },
+    { name: "a remote APIService is not changed", labels: {}, want: 5 },
   ])("$name", async ({ labels, want }) => {
     await using given = await startControllerTest();
     await given.server.put(SERVICES, {

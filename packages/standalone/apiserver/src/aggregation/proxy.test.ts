@@ -163,7 +163,7 @@ describe("a request for an aggregated server", () => {
     text: string;
   }>([
     {
-      name: "nobody is reached",
+      name: "no endpoint is reachable",
       reached: {},
       code: 503,
       text: `error trying to reach service: ${none}\n`,
@@ -183,13 +183,13 @@ describe("a request for an aggregated server", () => {
       text: "service unavailable\n",
     },
     {
-      name: "the answer is a redirection",
+      name: "the backend responds with a redirect",
       reached: { "10.0.0.1:8443": redirecting },
       code: 502,
       text: "the backend attempted to redirect this request, which is not permitted",
     },
     {
-      name: "the answer is no redirection",
+      name: "the backend responds with 304",
       reached: { "10.0.0.1:8443": unmoved },
       code: 304,
       text: "",
@@ -201,7 +201,7 @@ describe("a request for an aggregated server", () => {
       text: "error trying to reach service: EOF\n",
     },
     {
-      name: "the path is this server's",
+      name: "the path belongs to a local group",
       reached: {},
       path: "/apis/near.io/v1",
       code: 418,

@@ -44,7 +44,7 @@ describe("authentication of a request", () => {
   test.each([
     { name: "without credentials", header: undefined, want: "system:anonymous" },
     { name: "with another scheme", header: "Basic secret", want: "system:anonymous" },
-    { name: "with a scheme alone", header: "Bearer", want: "system:anonymous" },
+    { name: "with a scheme and no token", header: "Bearer", want: "system:anonymous" },
     { name: "with an empty token", header: "Bearer  ", want: "system:anonymous" },
     { name: "with a token", header: "Bearer secret", want: "root" },
     { name: "with blanks around its token", header: "  BEARER secret ", want: "root" },
@@ -80,7 +80,7 @@ describe("authentication of a request", () => {
       groups: ["system:authenticated"],
     },
     {
-      name: "lists in its certificate",
+      name: "a certificate with repeated fields",
       subject: { CN: ["first", "second"], O: ["a", "b"] },
       header: undefined,
       want: "first",
@@ -102,7 +102,7 @@ describe("authentication of a request", () => {
   });
 
   test.each([
-    { name: "an unknown authority", subject: { CN: "node" }, authorized: false },
+    { name: "an unknown CA", subject: { CN: "node" }, authorized: false },
     { name: "no name", subject: { O: "a" }, authorized: true },
   ])("rejects a certificate with $name", async ({ subject, authorized }) => {
     const { socket } = tlsSocket(subject, authorized);

@@ -37,7 +37,12 @@ function act(headers: Distinct, allows: (attributes: AccessAttributes) => boolea
 describe("the impersonated user", () => {
   test.each<{ name: string; headers: Distinct; want: User; asked: string[] }>([
     { name: "nobody", headers: { accept: ["x"] }, want: BOB, asked: [] },
-    { name: "an empty user", headers: { "impersonate-user": [""] }, want: BOB, asked: [] },
+    {
+      name: "unchanged for an empty user header",
+      headers: { "impersonate-user": [""] },
+      want: BOB,
+      asked: [],
+    },
     {
       name: "a user",
       headers: { "impersonate-user": ["eve"] },
@@ -70,7 +75,7 @@ describe("the impersonated user", () => {
       ],
     },
     {
-      name: "an account",
+      name: "a service account",
       headers: { "impersonate-user": ["system:serviceaccount:ns:sa"] },
       want: {
         name: "system:serviceaccount:ns:sa",
@@ -91,7 +96,7 @@ describe("the impersonated user", () => {
       asked: ["/users/ /system:anonymous"],
     },
     {
-      name: "a user whose groups are known",
+      name: "a user with an explicit system:authenticated group",
       headers: { "impersonate-user": ["eve"], "impersonate-group": ["system:authenticated"] },
       want: { name: "eve", groups: ["system:authenticated"] },
       asked: ["/users/ /eve", "/groups/ /system:authenticated"],

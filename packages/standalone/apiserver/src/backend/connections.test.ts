@@ -26,7 +26,11 @@ describe("a request to a peer", () => {
   });
 
   test.each<{ name: string; peer: Partial<Peer>; want: Readonly<Record<string, unknown>> }>([
-    { name: "its authority", peer: {}, want: { ca: "CA", rejectUnauthorized: true } },
+    {
+      name: "a certificate of the configured CA",
+      peer: {},
+      want: { ca: "CA", rejectUnauthorized: true },
+    },
     { name: "any certificate", peer: { insecure: true }, want: { rejectUnauthorized: false } },
   ])("accepts $name", ({ peer, want }) => {
     expect(agentOf({ ...PEER, ...peer }, new Connections()).options).toMatchObject(want);
@@ -38,7 +42,11 @@ describe("a request to a peer", () => {
   });
 
   test.each([
-    { name: "its own certificate", own: { certPem: "C", keyPem: "K" }, want: ["C", "K"] },
+    {
+      name: "the configured client certificate",
+      own: { certPem: "C", keyPem: "K" },
+      want: ["C", "K"],
+    },
     { name: "none", own: undefined, want: [undefined, undefined] },
   ])("presents $name", ({ own, want }) => {
     const { options } = agentOf(PEER, new Connections(own));

@@ -68,7 +68,7 @@ describe("a failure", () => {
     reached: Record<string, ConnectTarget>;
     want: string;
   }>([
-    { name: "there is no address", hosts: [], reached: {}, want: "no address" },
+    { name: "no address is known", hosts: [], reached: {}, want: "no address" },
     {
       name: "every address refuses",
       hosts: ["one", "two"],

@@ -6,12 +6,12 @@ import { forwardedHeaders, responseHeaders } from "./forward-request.ts";
 
 test.each<{ name: string; headers: IncomingHttpHeaders; want: IncomingHttpHeaders }>([
   {
-    name: "others are passed on",
+    name: "end-to-end headers are forwarded",
     headers: { accept: "a", te2: "b" },
     want: { accept: "a", te2: "b" },
   },
   {
-    name: "those of one connection are not",
+    name: "hop-by-hop headers are dropped",
     headers: {
       connection: "keep-alive",
       "keep-alive": "1",
@@ -25,7 +25,7 @@ test.each<{ name: string; headers: IncomingHttpHeaders; want: IncomingHttpHeader
     want: {},
   },
   {
-    name: "those that Connection names are not",
+    name: "headers listed in Connection are dropped",
     headers: { connection: " X-One ,x-two", "x-one": "1", "x-two": "2", "x-three": "3" },
     want: { "x-three": "3" },
   },
@@ -45,12 +45,12 @@ test.each<{ name: string; headers: IncomingHttpHeaders; want: IncomingHttpHeader
     want: {},
   },
   {
-    name: "those that only look like them are passed on",
+    name: "headers that only resemble user headers are forwarded",
     headers: { "x-authorization": "a", "x-remote-users": "b", "my-proxy-a": "c", "x-remote": "d" },
     want: { "x-authorization": "a", "x-remote-users": "b", "my-proxy-a": "c", "x-remote": "d" },
   },
   {
-    name: "a body of unknown length stays one",
+    name: "a body of unknown length remains chunked",
     headers: { "transfer-encoding": "gzip, chunked" },
     want: { "transfer-encoding": "chunked" },
   },

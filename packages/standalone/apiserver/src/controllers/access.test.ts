@@ -165,7 +165,7 @@ describe("default roles and bindings", () => {
         delete object["subjects"];
       },
     },
-    { name: "nothing, and are not written", change: () => undefined },
+    { name: "nothing and write nothing if unchanged", change: () => undefined },
   ])("restore $name", async ({ change }) => {
     const { before, after } = await kept(change);
     expect(after.map(visible)).toEqual(before.map(visible));
@@ -243,9 +243,9 @@ describe("a secret that requests a token", () => {
   });
 
   test.each([
-    { name: "there is no such account", annotations: { [NAME]: "gone" } },
+    { name: "its service account is missing", annotations: { [NAME]: "gone" } },
     {
-      name: "the account is another of its name",
+      name: "its service account was recreated",
       annotations: { [NAME]: "default", [UID]: "old" },
     },
   ])("is removed where $name", async ({ annotations }) => {

@@ -161,7 +161,7 @@ describe("the lifecycle of nodes", () => {
   }>([
     { name: "nothing", sign: undefined, want: "Unknown" },
     { name: "a renewed lease", sign: { bucket: LEASES, object: lease("2") }, want: "True" },
-    { name: "the same lease again", sign: { bucket: LEASES, object: lease("1") }, want: "Unknown" },
+    { name: "an unchanged lease", sign: { bucket: LEASES, object: lease("1") }, want: "Unknown" },
     {
       name: "a lease in another namespace",
       sign: { bucket: LEASES, object: lease("2", "default") },

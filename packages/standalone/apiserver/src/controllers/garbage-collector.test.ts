@@ -52,35 +52,39 @@ async function remove(server: TestServer, name: string, policy: string): Promise
 
 describe("at startup", () => {
   test.each<{ name: string; maps: KubeObject[]; want: string[] }>([
-    { name: "objects without owners stay", maps: [aMap("a")], want: ["a"] },
+    { name: "retains objects without owners", maps: [aMap("a")], want: ["a"] },
     {
-      name: "an object whose owner exists stays",
+      name: "retains an object with an existing owner",
       maps: [aMap("a"), aMap("b", [{ name: "a" }])],
       want: ["a", "b"],
     },
-    { name: "an object whose owner is gone goes", maps: [aMap("b", [{ name: "a" }])], want: [] },
     {
-      name: "an object whose owner was made anew goes",
+      name: "deletes an object with a deleted owner",
+      maps: [aMap("b", [{ name: "a" }])],
+      want: [],
+    },
+    {
+      name: "deletes an object whose owner was recreated",
       maps: [aMap("a"), aMap("b", [{ name: "a", uid: "old" }])],
       want: ["a"],
     },
     {
-      name: "what the object owned goes with it",
+      name: "deletes the dependents of a deleted object",
       maps: [aMap("b", [{ name: "a" }]), aMap("c", [{ name: "b" }]), aMap("d", [{ name: "c" }])],
       want: [],
     },
     {
-      name: "an object with an owner of an unknown kind stays",
+      name: "retains an object with an owner of an unknown kind",
       maps: [aMap("b", [{ name: "a" }, { name: "x", kind: "Nope" }])],
       want: ["b"],
     },
     {
-      name: "an object that waits for its dependents goes once they are gone",
+      name: "deletes an object in foreground after its dependents",
       maps: [aMap("a", [], { deletionTimestamp: NOW, finalizers: ["foregroundDeletion"] })],
       want: [],
     },
     {
-      name: "an object that orphans its dependents goes, and they stay",
+      name: "deletes an object that orphans its dependents and retains the dependents",
       maps: [
         aMap("a", [], { deletionTimestamp: NOW, finalizers: ["orphan"] }),
         aMap("b", [{ name: "a" }]),
@@ -88,7 +92,7 @@ describe("at startup", () => {
       want: ["b"],
     },
     {
-      name: "an object with a finalizer of others stays",
+      name: "retains an object with an unrelated finalizer",
       maps: [aMap("a", [], { deletionTimestamp: NOW, finalizers: ["test.io/x"] })],
       want: ["a"],
     },

@@ -94,9 +94,9 @@ describe("the transition time of a condition", () => {
   const type = "NamespaceContentRemaining";
 
   test.each([
-    { name: "is kept with its status", status: "False", time: BEFORE, want: BEFORE },
-    { name: "is new with a new status", status: "True", time: BEFORE, want: NOW },
-    { name: "is new where there was none", status: "False", time: undefined, want: NOW },
+    { name: "is retained if the status is unchanged", status: "False", time: BEFORE, want: BEFORE },
+    { name: "is now if the status changes", status: "True", time: BEFORE, want: NOW },
+    { name: "is now for a new condition", status: "False", time: undefined, want: NOW },
   ])("$name", ({ status, time, want }) => {
     const before = { type, status, ...(time === undefined ? {} : { lastTransitionTime: time }) };
     const namespace = withContentConditions(

@@ -48,7 +48,7 @@ test.each([
   },
   { what: "waiting", owner: { ...MAP, name: "going", uid: "u2" }, at: IN_A, want: "waiting" },
   {
-    what: "of the cluster",
+    what: "cluster-scoped",
     owner: { apiVersion: "v1", kind: "Node", name: "node", uid: "u3" },
     at: IN_A,
     want: "live",
@@ -66,7 +66,7 @@ test.each([
     want: "deleted",
   },
   {
-    what: "in a namespace, of something that is in none",
+    what: "namespaced, with a cluster-scoped dependent",
     owner: { ...MAP, name: "here", uid: "u1" },
     at: NOWHERE,
     want: "unresolved",

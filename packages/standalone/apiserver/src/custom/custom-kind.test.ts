@@ -88,7 +88,10 @@ test("each served version has a kind with the same storage version", () => {
 test.each([
   { name: "no condition", conditions: [] },
   { name: "another condition", conditions: [{ type: "NamesAccepted", status: "True" }] },
-  { name: "the condition that it is not", conditions: [{ type: "Established", status: "False" }] },
+  {
+    name: "condition Established set to False",
+    conditions: [{ type: "Established", status: "False" }],
+  },
 ])("serves nothing for a definition with $name", ({ conditions }) => {
   expect(toKinds({ ...widgetDefinition(), status: { conditions } }, 1)).toEqual([]);
 });

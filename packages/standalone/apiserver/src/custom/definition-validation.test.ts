@@ -24,9 +24,9 @@ interface Row {
 
 const SPECIFICATIONS: readonly Row[] = [
   { name: "all", given: {}, want: [] },
-  { name: "the scope of the cluster", given: { scope: "Cluster" }, want: [] },
+  { name: "cluster scope", given: { scope: "Cluster" }, want: [] },
   {
-    name: "names that do not fit",
+    name: "inconsistent names",
     given: { names: { plural: "gadgets" }, scope: "Galaxy" },
     want: [
       'metadata.name: Invalid value: "widgets.test.io": must be spec.names.plural+"."+spec.group',
@@ -42,7 +42,7 @@ const SPECIFICATIONS: readonly Row[] = [
     ],
   },
   {
-    name: "two versions that are stored, of one name",
+    name: "two storage versions of the same name",
     given: { versions: [version, version] },
     want: [
       'spec.versions: Invalid value: ["v1","v1"]: must have exactly one version marked as storage version',
@@ -50,18 +50,18 @@ const SPECIFICATIONS: readonly Row[] = [
     ],
   },
   {
-    name: "a version whose name is none",
+    name: "a version with an invalid name",
     given: { versions: [version, { ...version, storage: false, name: "2" }] },
     want: [
       expect.stringMatching(/^spec\.versions\[1\]\.name: Invalid value: "2": a DNS-1035/) as string,
     ],
   },
   {
-    name: "unknown fields for ever",
+    name: "preserveUnknownFields true",
     given: { preserveUnknownFields: true },
     want: ["spec.preserveUnknownFields: Invalid value: true: must be false"],
   },
-  { name: "no unknown fields", given: { preserveUnknownFields: false }, want: [] },
+  { name: "preserveUnknownFields false", given: { preserveUnknownFields: false }, want: [] },
   {
     name: "an unknown conversion",
     given: { conversion: { strategy: "Magic" } },
@@ -70,12 +70,12 @@ const SPECIFICATIONS: readonly Row[] = [
     ],
   },
   {
-    name: "conversion of one version",
+    name: "a conversion webhook for one version",
     given: { conversion: { strategy: "Webhook" } },
     want: [],
   },
   {
-    name: "conversion between versions",
+    name: "a conversion webhook for several versions",
     given: {
       conversion: { strategy: "Webhook" },
       versions: [version, { ...version, name: "v2", storage: false }],
@@ -102,7 +102,7 @@ const VERSIONS: readonly Row[] = [
     want: [`${SCHEMA_AT}.type: Required value: must not be empty at the root`],
   },
   {
-    name: "another type",
+    name: "a root type other than object",
     given: schema({ type: "string" }),
     want: [`${SCHEMA_AT}.type: Invalid value: "string": must be object at the root`],
   },
@@ -114,7 +114,7 @@ const VERSIONS: readonly Row[] = [
     ],
   },
   {
-    name: "defaults that do not keep to it",
+    name: "defaults that violate the schema",
     given: property({
       type: "object",
       properties: {
@@ -142,7 +142,7 @@ const VERSIONS: readonly Row[] = [
     want: [],
   },
   {
-    name: "columns without anything",
+    name: "columns without required fields",
     given: {
       additionalPrinterColumns: [
         { type: "string", name: "a" },
@@ -165,7 +165,7 @@ const VERSIONS: readonly Row[] = [
     want: [],
   },
   {
-    name: "a scale of other places",
+    name: "a scale with invalid paths",
     given: { subresources: { scale: { specReplicasPath: ".status.r" } } },
     want: [
       `${AT}.subresources.scale.specReplicasPath: Invalid value: ".status.r": should be a json path under .spec`,

@@ -15,14 +15,14 @@ const many = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${String(index)}`, RULES]));
 
 test.each<{ name: string; given: Fields; want: readonly string[] }>([
-  { name: "nothing that is missing here", given: { versions: [version] }, want: [] },
+  { name: "no unsupported features", given: { versions: [version] }, want: [] },
   {
-    name: "rules at the root, of the second version",
+    name: "validation rules at the root of the second version",
     given: { versions: [version, schema({ ...RULES, type: "object" })] },
     want: [ruleWarning(1, ".")],
   },
   {
-    name: "rules below",
+    name: "validation rules in nested schemas",
     given: {
       versions: [
         schema({
@@ -46,14 +46,14 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [ruleWarning(0, ".p0, .p1, .p2, .p3, .p4 and 2 more")],
   },
   {
-    name: "conversion of one version",
+    name: "a conversion webhook for one version",
     given: { versions: [version], conversion: { strategy: "Webhook" } },
     want: [
       "spec.conversion: this server does not call conversion webhooks; with one version none is needed",
     ],
   },
   {
-    name: "conversion of two versions, which is refused",
+    name: "a conversion webhook for two versions, which is rejected",
     given: { versions: [version, version], conversion: { strategy: "Webhook" } },
     want: [],
   },

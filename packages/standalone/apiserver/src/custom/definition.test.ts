@@ -110,9 +110,9 @@ test.each([
 });
 
 test.each([
-  { name: "of another group", other: otherDefinition({ kind: "Widget" }, { group: "x.io" }) },
+  { name: "in another group", other: otherDefinition({ kind: "Widget" }, { group: "x.io" }) },
   {
-    name: "of its own",
+    name: "of the same definition",
     other: objectOf(DEFINITION, { metadata, spec, status: { acceptedNames: names } }),
   },
   { name: "of kinds, for a resource", other: otherDefinition({ kind: "widgets" }) },

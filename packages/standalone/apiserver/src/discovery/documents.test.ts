@@ -168,7 +168,7 @@ describe("the list of groups", () => {
   test.each([
     { name: "is current while it answers", change: {}, resources: [fars], freshness: "Current" },
     {
-      name: "is stale when it cannot be reached",
+      name: "is stale if the server is unreachable",
       change: { isAvailable: false },
       resources: [fars],
       freshness: "Stale",

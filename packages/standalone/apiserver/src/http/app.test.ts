@@ -161,14 +161,14 @@ describe("resources", () => {
     },
     { name: "an unknown object", path: `${pods}/p2`, code: 404, message: 'pods "p2" not found' },
     {
-      name: "a method of no collection",
+      name: "a method that collections do not support",
       method: "PUT",
       path: pods,
       code: 405,
       message: "the server does not allow this method on the requested resource",
     },
     {
-      name: "a method of no object",
+      name: "a method that objects do not support",
       method: "POST",
       path: `${pods}/p1`,
       code: 405,
@@ -194,7 +194,7 @@ describe("resources", () => {
       message: "the server could not find the requested resource",
     },
     {
-      name: "a namespace around an object of the cluster",
+      name: "a cluster-scoped object in a namespace",
       path: "/api/v1/namespaces/default/nodes/n1",
       code: 404,
       message: "the server could not find the requested resource",
@@ -296,7 +296,7 @@ describe("resources", () => {
       message: expect.any(String) as string,
     },
     {
-      name: "protobuf of something else",
+      name: "protobuf of another message",
       method: "POST",
       path: pods,
       headers: { "content-type": "application/vnd.kubernetes.protobuf" },
@@ -305,7 +305,7 @@ describe("resources", () => {
       message: expect.stringContaining("protobuf") as string,
     },
     {
-      name: "a form that is not offered",
+      name: "an unsupported response type",
       path: pods,
       headers: { accept: "text/html" },
       code: 406,

@@ -144,8 +144,8 @@ describe("a reservation", () => {
 });
 
 test.each([
-  { name: "exactly what is left", spent: 6, amount: 4, want: ["at once"] },
-  { name: "more than is left", spent: 6, amount: 5, want: [] },
+  { name: "exactly the remaining memory", spent: 6, amount: 4, want: ["at once"] },
+  { name: "more than the remaining memory", spent: 6, amount: 5, want: [] },
   { name: "everything", spent: 0, amount: 11, want: ["at once"] },
 ])("a reservation of $name is granted at once or waits", async ({ spent, amount, want }) => {
   const budget = new Budget(10);

@@ -69,7 +69,7 @@ test.each([
   },
   { name: "two labels", selector: { matchLabels: { app: "a", tier: "b" } }, want: false },
   {
-    name: "not in",
+    name: "operator NotIn",
     selector: { matchExpressions: [{ key: "app", operator: "NotIn", values: ["a"] }] },
     want: false,
   },
@@ -87,7 +87,7 @@ test.each([
     want: false,
   },
   {
-    name: "does not exist",
+    name: "operator DoesNotExist",
     selector: { matchExpressions: [{ key: "none", operator: "DoesNotExist" }] },
     want: true,
   },

@@ -37,7 +37,7 @@ test.each<{ name: string; given: unknown; want: Fields }>([
     },
   },
   {
-    name: "fields that are not kept, or empty, or null",
+    name: "unknown, empty and null fields",
     given: {
       name: "n",
       other: 1,
@@ -103,12 +103,12 @@ const matching = (pattern: RegExp) => expect.stringMatching(pattern) as string;
 test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>([
   { name: "a name and a namespace", meta: {}, want: [] },
   {
-    name: "no name",
+    name: "an empty name",
     meta: { name: "" },
     want: ["metadata.name: Required value: name or generateName is required"],
   },
   {
-    name: "a name that is none",
+    name: "an invalid name",
     meta: { name: "A" },
     want: [matching(/^metadata\.name: Invalid value: "A": a lowercase RFC 1123 subdomain/)],
   },
@@ -119,27 +119,32 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
     meta: { name: "a/b" },
     want: [matching(/^metadata\.name: Invalid value: "a\/b": may not be/)],
   },
-  { name: "beginnings of names", meta: { generateName: "a-" }, want: [] },
-  { name: "beginnings of names with a dot", meta: { generateName: "a." }, want: [] },
+  { name: "generateName", meta: { generateName: "a-" }, want: [] },
+  { name: "generateName with a dot", meta: { generateName: "a." }, want: [] },
   {
-    name: "a beginning that is none",
+    name: "an invalid generateName",
     meta: { generateName: "a--A-" },
     want: [matching(/^metadata\.generateName: Invalid value: "a--A-": a lowercase/)],
   },
   {
-    name: "no namespace",
+    name: "an empty namespace",
     meta: { namespace: "" },
     want: [matching(/^metadata\.namespace: Invalid value: "": a lowercase RFC 1123 label/)],
   },
-  { name: "no namespace in the cluster", kind: NODE, meta: { namespace: undefined }, want: [] },
   {
-    name: "a namespace in the cluster",
+    name: "a cluster-scoped object without a namespace",
+    kind: NODE,
+    meta: { namespace: undefined },
+    want: [],
+  },
+  {
+    name: "a cluster-scoped object with a namespace",
     kind: NODE,
     meta: {},
     want: ["metadata.namespace: Forbidden: not allowed on this type"],
   },
   {
-    name: "labels that are none",
+    name: "invalid labels",
     meta: { labels: { "a b": "c d", e: "f" } },
     want: [
       matching(/^metadata\.labels: Invalid value: "a b": name part/),
@@ -147,12 +152,12 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
     ],
   },
   {
-    name: "annotations of any letter, under keys of any size",
+    name: "annotations with any characters and uppercase keys",
     meta: { annotations: { "X.io/A": " \n" } },
     want: [],
   },
   {
-    name: "an annotation whose key is none",
+    name: "an annotation with an invalid key",
     meta: { annotations: { "a b": "c d" } },
     want: [matching(/^metadata\.annotations: Invalid value: "a b": name part/)],
   },
@@ -162,12 +167,12 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
     want: [],
   },
   {
-    name: "longer annotations",
+    name: "annotations above 256 KiB",
     meta: { annotations: { ab: "x".repeat(KIB_256 - 3), c: "ä" } },
     want: ["metadata.annotations: Too long: must have at most 262144 bytes"],
   },
   {
-    name: "longer labels",
+    name: "labels above 256 KiB",
     meta: { labels: { a: "x".repeat(KIB_256) } },
     want: ["metadata.labels: Too long: must have at most 262144 bytes"],
   },
@@ -176,9 +181,14 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
     meta: { finalizers: ["orphan", "kubernetes", "x.io/a"] },
     want: [],
   },
-  { name: "finalizers of another group", kind: LEASE, meta: { finalizers: ["mine"] }, want: [] },
   {
-    name: "finalizers that are none",
+    name: "an unqualified finalizer outside the core group",
+    kind: LEASE,
+    meta: { finalizers: ["mine"] },
+    want: [],
+  },
+  {
+    name: "invalid finalizers",
     meta: { finalizers: ["foregroundDeletion", "mine", "a b"] },
     want: [
       'metadata.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
@@ -186,15 +196,15 @@ test.each<{ name: string; kind?: Kind; meta: Fields; want: readonly string[] }>(
     ],
   },
   {
-    name: "both ways of deletion",
+    name: "orphan and foreground deletion together",
     meta: { finalizers: ["orphan", "foregroundDeletion"] },
     want: [
       'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
     ],
   },
-  { name: "an owner", meta: { ownerReferences: [{ ...owner, controller: true }] }, want: [] },
+  { name: "a valid owner", meta: { ownerReferences: [{ ...owner, controller: true }] }, want: [] },
   {
-    name: "an owner without anything",
+    name: "an owner without required fields",
     meta: { ownerReferences: [{ name: "", uid: "u" }] },
     want: [
       'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',

@@ -18,8 +18,12 @@ test.each([
     text: `["\\\\",${"1,".repeat(40_000)}1]`,
     want: "many",
   },
-  { what: "a quote behind three", text: `["\\\\\\"${"1,".repeat(40_000)}"]`, want: undefined },
-  { what: "a string without an end", text: `"${"[".repeat(2000)}`, want: undefined },
+  {
+    what: "a quote after three backslashes",
+    text: `["\\\\\\"${"1,".repeat(40_000)}"]`,
+    want: undefined,
+  },
+  { what: "an unterminated string", text: `"${"[".repeat(2000)}`, want: undefined },
   { what: "nearly too many numbers", text: `[${"1,".repeat(32_766)}1]`, want: undefined },
   { what: "too many empty lists", text: `[${"[],".repeat(32_000)}1]`, want: "many" },
 ])("$what: $want", ({ text, want }) => {

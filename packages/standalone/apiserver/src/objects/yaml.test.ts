@@ -12,30 +12,30 @@ test.each([
     want: { a: 1, b: ["x", { c: true }] },
   },
   { what: "a number as a key", text: "1: x", want: { 1: "x" } },
-  { what: "a block of text", text: "a: |\n  b\n  c\n", want: { a: "b\nc\n" } },
+  { what: "a block scalar", text: "a: |\n  b\n  c\n", want: { a: "b\nc\n" } },
   { what: "an alias", text: "a: &x {b: 1}\nc: *x", want: { a: { b: 1 }, c: { b: 1 } } },
-  { what: "fifty levels", text: NESTED, want: JSON.parse(NESTED) as unknown },
+  { what: "50 levels", text: NESTED, want: JSON.parse(NESTED) as unknown },
   { what: "nothing", text: "", want: null },
 ])("reads $what", ({ text, want }) => {
   expect(parseYaml(text)).toEqual(want);
 });
 
 test.each([
-  { what: "no YAML", text: "a: [" },
+  { what: "invalid YAML", text: "a: [" },
   { what: "a key twice", text: "a: 1\na: 2" },
   { what: "two documents", text: "a: 1\n---\nb: 2" },
-  { what: "a key that is no text", text: "? [a]\n: 1" },
-  { what: "more levels in brackets", text: `${"[".repeat(200)}${"]".repeat(200)}` },
-  { what: "more levels by lines", text: "- ".repeat(200) },
-  { what: "keys of keys", text: "? ".repeat(200) },
-  { what: "eleven aliases of one anchor", text: `a: &x [b]\nc: [${"*x, ".repeat(11)}]` },
+  { what: "a key that is not a string", text: "? [a]\n: 1" },
+  { what: "too many levels of brackets", text: `${"[".repeat(200)}${"]".repeat(200)}` },
+  { what: "too many levels of indentation", text: "- ".repeat(200) },
+  { what: "nested complex keys", text: "? ".repeat(200) },
+  { what: "eleven aliases of the same anchor", text: `a: &x [b]\nc: [${"*x, ".repeat(11)}]` },
 ])("rejects $what", ({ text }) => {
   expect(() => parseYaml(text)).toThrow(Error);
 });
 
 test.each([
   { what: "a long text", text: "x".repeat(60_000), want: false },
-  { what: "a longer one", text: "x".repeat(70_000), want: true },
+  { what: "too long a text", text: "x".repeat(70_000), want: true },
   ...[
     "\n",
     "a: b\n",
@@ -65,8 +65,12 @@ test.each([
 
 test.each([
   { what: "a small object", json: '{"a":[1]}', want: "a:\n  - 1\n" },
-  { what: "a deep one", json: `${"[".repeat(300)}${"]".repeat(300)}`, want: "[".repeat(300) },
-  { what: "a long one", json: JSON.stringify("x".repeat(70_000)), want: '"xxx' },
+  {
+    what: "a deeply nested object",
+    json: `${"[".repeat(300)}${"]".repeat(300)}`,
+    want: "[".repeat(300),
+  },
+  { what: "a long object", json: JSON.stringify("x".repeat(70_000)), want: '"xxx' },
 ])("prints $what as YAML", ({ json, want }) => {
   expect(printYaml(json).startsWith(want)).toBe(true);
 });

@@ -37,7 +37,7 @@ test.each<{ name: string; schema: Fields; want: readonly number[] }>([
     want: schemaBytes(field(2, "f"), field(4, "d"), field(13, "p"), STRING),
   },
   {
-    name: "texts that are empty or none",
+    name: "empty and missing texts",
     schema: { format: "", description: 5 },
     want: schemaBytes(),
   },
@@ -47,7 +47,7 @@ test.each<{ name: string; schema: Fields; want: readonly number[] }>([
     want: schemaBytes(field(19, "a"), field(19, "b"), field(20, yaml('"x"')), field(20, yaml("1"))),
   },
   {
-    name: "schemas in it",
+    name: "nested schemas",
     schema: {
       additionalProperties: { type: "string" },
       items: { type: "string" },
@@ -60,7 +60,7 @@ test.each<{ name: string; schema: Fields; want: readonly number[] }>([
     ),
   },
   {
-    name: "any further properties",
+    name: "additional properties",
     schema: { additionalProperties: true, items: true, properties: [] },
     want: schemaBytes(),
   },

@@ -20,8 +20,8 @@ test.each([
     operations: [{ op: "copy", from: "/constructor", path: "/b" }],
   },
   { name: "a prototype as a path", operations: [{ ...add, path: "/a/prototype" }] },
-  { name: "a text", operations: ["add"] },
-  { name: "no operation", operations: [{ path: "/a" }] },
+  { name: "a string as operation", operations: ["add"] },
+  { name: "a missing op", operations: [{ path: "/a" }] },
 ])("rejects a patch with $name as invalid", ({ operations }) => {
   expect(() => parseOperations(operations, "")).toThrow("an operation has no known op");
 });
@@ -44,10 +44,16 @@ test.each([
 
 test.each([
   { name: "the whole", operations: [{ op: "add", path: "", value: 5 }] },
-  { name: "a copy of what is not there", operations: [{ op: "copy", from: "/x", path: "/b" }] },
-  { name: "a move of what is not there", operations: [{ op: "move", from: "/x", path: "/b" }] },
-  { name: "another value for none", operations: [{ op: "replace", path: "/x", value: 1 }] },
-  { name: "a place that no list has", operations: [{ op: "add", path: "/l/9", value: 1 }] },
+  { name: "a copy of a missing value", operations: [{ op: "copy", from: "/x", path: "/b" }] },
+  { name: "a move of a missing value", operations: [{ op: "move", from: "/x", path: "/b" }] },
+  {
+    name: "a replacement of a missing value",
+    operations: [{ op: "replace", path: "/x", value: 1 }],
+  },
+  {
+    name: "an index beyond the end of a list",
+    operations: [{ op: "add", path: "/l/9", value: 1 }],
+  },
 ])("rejects a patch of $name", ({ operations }) => {
   expect(() => patched({ a: 1, l: [] }, operations)).toThrow(/rejected our request/);
 });
@@ -158,22 +164,22 @@ test.each([
     want: { ...spec, volumes: [{ name: "a", emptyDir: {} }, { name: "b" }] },
   },
   {
-    name: "makes what is not there",
+    name: "creates missing fields",
     patch: { tolerations: [{ key: "k" }], securityContext: { runAsUser: 1 } },
     want: { ...spec, tolerations: [{ key: "k" }], securityContext: { runAsUser: 1 } },
   },
   {
-    name: "does not delete what it cannot find",
+    name: "does not delete missing items",
     patch: { volumes: [{ name: "z", $patch: "delete" }] },
     want: spec,
   },
   {
-    name: "leaves items that it does not order where they are",
+    name: "retains the position of unlisted items",
     patch: { "$setElementOrder/volumes": [{ name: "z" }, { name: "b" }] },
     want: spec,
   },
   {
-    name: "orders nothing where there is no list",
+    name: "orders nothing if the list is missing",
     patch: { "$setElementOrder/hostname": ["a"], "$setElementOrder/none": ["a"] },
     want: spec,
   },

@@ -13,9 +13,14 @@ test.each([
   { name: "sets", target: { a: 1 }, patch: { b: 2 }, want: { a: 1, b: 2 } },
   { name: "removes", target: { a: 1, b: 2 }, patch: { a: null }, want: { b: 2 } },
   { name: "replaces lists", target: { l: [1, 2] }, patch: { l: [3] }, want: { l: [3] } },
-  { name: "makes objects of values", target: { a: 1 }, patch: { a: { b: null } }, want: { a: {} } },
   {
-    name: "merges below",
+    name: "replaces scalars by objects",
+    target: { a: 1 },
+    patch: { a: { b: null } },
+    want: { a: {} },
+  },
+  {
+    name: "merges nested objects",
     target: { a: { b: 1 } },
     patch: { a: { c: 2 } },
     want: { a: { b: 1, c: 2 } },
@@ -63,11 +68,11 @@ test.each([
     operations: [{ op: "remove", path: "/toString" }],
   },
   {
-    name: "a place in the runtime's objects",
+    name: "a path into a JavaScript prototype",
     operations: [{ op: "add", path: "/toString/call", value: 2 }],
   },
   {
-    name: "a copy of what only the runtime's objects have",
+    name: "a copy of a key that only JavaScript prototypes have",
     operations: [{ op: "copy", from: "/valueOf", path: "/b" }],
   },
 ])("rejects a JSON patch with $name as a whole", ({ operations }) => {
@@ -148,7 +153,7 @@ test.each([
     want: ["b"],
   },
   {
-    name: "orders as it is told",
+    name: "orders items by an order directive",
     patch: { spec: { "$setElementOrder/containers": [{ name: "b" }, { name: "a" }] } },
     path: (result: typeof pod) => result.spec.containers.map(({ name }) => name),
     want: ["b", "a"],
@@ -166,13 +171,13 @@ test.each([
     want: [{ key: "l" }],
   },
   {
-    name: "joins sets",
+    name: "merges sets",
     patch: { metadata: { finalizers: ["x.io/b", "x.io/a"] } },
     path: (result: typeof pod) => result.metadata.finalizers,
     want: ["x.io/a", "x.io/b"],
   },
   {
-    name: "takes values out of sets",
+    name: "deletes values from sets",
     patch: { metadata: { "$deleteFromPrimitiveList/finalizers": ["x.io/a"] } },
     path: (result: typeof pod) => result.metadata.finalizers,
     want: [],

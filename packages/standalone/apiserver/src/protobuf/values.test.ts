@@ -31,49 +31,49 @@ const SECONDS = number(1, 0x80, 0xbc, 0xc8, 0xac, 6);
 test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>([
   { name: "no fields", kind: "Namespace", parts: [], want: {} },
   {
-    name: "texts, of which empty ones are none",
+    name: "texts, and drops empty texts",
     kind: "ConfigMap",
     parts: [meta(field(1, "n"), field(3, ""))],
     want: { metadata: { name: "n" } },
   },
   {
-    name: "numbers, of which 0 means none where Go writes it always",
+    name: "numbers, and retains 0 in fields that Go always writes",
     kind: "ConfigMap",
     parts: [meta(number(7, 0), number(10, 0))],
     want: { metadata: { deletionGracePeriodSeconds: 0 } },
   },
   {
-    name: "numbers of several bytes, and below 0",
+    name: "multi-byte and negative numbers",
     kind: "ConfigMap",
     parts: [meta(number(7, 0x96, 1), number(10, ...MINUS_ONE))],
     want: { metadata: { generation: 150, deletionGracePeriodSeconds: -1 } },
   },
   {
-    name: "truth values",
+    name: "a true boolean",
     kind: "ConfigMap",
     parts: [field(4, ""), number(4, 1)],
     want: { immutable: true },
   },
   {
-    name: "what is not true",
+    name: "a false boolean",
     kind: "ConfigMap",
     parts: [number(4, 0)],
     want: { immutable: false },
   },
   {
-    name: "flags, of which false means none",
+    name: "false flags, which are dropped",
     kind: "PriorityClass",
     parts: [number(3, 0), number(2, 5)],
     want: { value: 5 },
   },
   {
-    name: "flags that are set",
+    name: "true flags",
     kind: "PriorityClass",
     parts: [number(3, 1)],
     want: { globalDefault: true },
   },
   {
-    name: "times, of which an empty one is none",
+    name: "times, and drops empty times",
     kind: "ConfigMap",
     parts: [meta(field(8, SECONDS, number(2, 5)), field(9, ""))],
     want: { metadata: { creationTimestamp: "2024-01-01T02:05:52Z" } },
@@ -119,7 +119,7 @@ test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>(
     want: { spec: { hard: { cpu: "1500m" } } },
   },
   {
-    name: "managed fields, which the server sets itself, and fields of no table that are empty",
+    name: "managed fields and empty unknown fields, which are dropped",
     kind: "Namespace",
     parts: [meta(field(1, "n"), [0x8a, 1, 1, 0x61]), field(9)],
     want: { metadata: { name: "n" } },
@@ -173,7 +173,7 @@ test.each<{ name: string; kind: string; parts: readonly Part[]; want: object }>(
     want: {},
   },
   {
-    name: "a key that prototypes have",
+    name: "a key named like a prototype",
     kind: "ConfigMap",
     parts: [field(2, field(1, "__proto__"), field(2, "v"))],
     want: { data: JSON.parse('{"__proto__":"v"}') as object },
@@ -211,23 +211,23 @@ test.each([
 test.each<{ name: string; parts: readonly Part[] }>([
   { name: "a number", parts: [number(9, 1)] },
   { name: "a number 0, which a pointer may name,", parts: [number(9, 0)] },
-  { name: "a text", parts: [field(9, "x")] },
-  { name: "eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0, 0]] },
-  { name: "four bytes", parts: [[9 * 8 + 5, 0, 0, 0, 0]] },
+  { name: "a string", parts: [field(9, "x")] },
+  { name: "a 64-bit value", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0, 0]] },
+  { name: "a 32-bit value", parts: [[9 * 8 + 5, 0, 0, 0, 0]] },
 ])("does not silently drop $name in an unknown field", ({ parts }) => {
   expect(decodeProtobuf(body("Namespace", ...parts))).toBeUndefined();
 });
 
 test.each<{ name: string; parts: readonly Part[] }>([
-  { name: "seven of eight bytes", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0]] },
-  { name: "three of four bytes", parts: [[9 * 8 + 5, 0, 0, 0]] },
+  { name: "a truncated 64-bit value", parts: [[9 * 8 + 1, 0, 0, 0, 0, 0, 0, 0]] },
+  { name: "a truncated 32-bit value", parts: [[9 * 8 + 5, 0, 0, 0]] },
   { name: "an unknown kind of field", parts: [[9 * 8 + 3, 0]] },
-  { name: "a text that is longer than the body", parts: [[9 * 8 + 2, 5, 0x61]] },
+  { name: "a string longer than the body", parts: [[9 * 8 + 2, 5, 0x61]] },
   {
     name: "a number of eleven bytes",
     parts: [number(7, ...Array.from({ length: 11 }, () => 0x80), 0)],
   },
-  { name: "a number that does not end", parts: [number(7, 0x80)] },
+  { name: "an unterminated number", parts: [number(7, 0x80)] },
 ])("rejects $name as damaged", ({ parts }) => {
   expect(() => decodeProtobuf(body("Namespace", ...parts))).toThrow(SyntaxError);
 });

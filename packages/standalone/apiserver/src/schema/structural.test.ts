@@ -17,11 +17,11 @@ const NO_TYPE = "Required value: must not be empty for specified object fields";
 
 test.each<{ name: string; given: Fields; want: readonly string[] }>([
   { name: "anything", given: { [PRESERVE]: true }, want: [] },
-  { name: "a number or a text", given: { [INT_OR_STRING]: true }, want: [] },
+  { name: "int-or-string", given: { [INT_OR_STRING]: true }, want: [] },
   { name: "an empty type", given: { type: "" }, want: [`s.type: ${NO_TYPE}`] },
-  { name: "a type that is no text", given: { type: ["a"] }, want: [`s.type: ${NO_TYPE}`] },
+  { name: "a type that is not a string", given: { type: ["a"] }, want: [`s.type: ${NO_TYPE}`] },
   {
-    name: "keywords that are not for it",
+    name: "unsupported keywords",
     given: { type: "object", $ref: "x", id: "y", uniqueItems: true, [PRESERVE]: false },
     want: [
       "s.$ref: Forbidden: $ref is not supported",
@@ -31,39 +31,39 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "items that may be alike",
+    name: "uniqueItems false",
     given: { type: "array", items, uniqueItems: false },
     want: [],
   },
-  { name: "a set", given: { type: "array", items, [LIST_TYPE]: "set" }, want: [] },
-  { name: "no kind of list", given: { type: "object", [LIST_TYPE]: null }, want: [] },
+  { name: "list type set", given: { type: "array", items, [LIST_TYPE]: "set" }, want: [] },
+  { name: "list type null", given: { type: "object", [LIST_TYPE]: null }, want: [] },
   {
     name: "an unknown kind of list",
     given: { type: "array", items, [LIST_TYPE]: "heap" },
     want: [`s.${LIST_TYPE}: Unsupported value: "heap": supported values: "atomic", "map", "set"`],
   },
   {
-    name: "a set that is no list",
+    name: "a list type on an object",
     given: { type: "object", [LIST_TYPE]: "set" },
     want: [`s.type: Invalid value: "object": must be array if ${LIST_TYPE} is specified`],
   },
   {
-    name: "a map without keys",
+    name: "list type map without keys",
     given: { type: "array", items, [LIST_TYPE]: "map" },
     want: [`s.${LIST_KEYS}: Required value: must not be empty if ${LIST_TYPE} is map`],
   },
   {
-    name: "a map with keys",
+    name: "list type map with keys",
     given: { type: "array", items, [LIST_TYPE]: "map", [LIST_KEYS]: ["k"] },
     want: [],
   },
   {
-    name: "schemas below",
+    name: "nested schemas",
     given: { type: "array", items: { type: "object", additionalProperties: {} } },
     want: [`s.items.additionalProperties.type: ${NO_TYPE}`],
   },
   {
-    name: "metadata that is only named",
+    name: "metadata without a type",
     given: { type: "object", properties: { metadata: {}, spec: {} } },
     want: [`s.properties[spec].type: ${NO_TYPE}`],
   },
@@ -73,12 +73,12 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [`s.properties[metadata].type: ${NO_TYPE}`],
   },
   {
-    name: "no properties beside those",
+    name: "additionalProperties false",
     given: { type: "object", properties: {}, additionalProperties: false },
     want: [],
   },
   {
-    name: "any properties beside those",
+    name: "both properties and additionalProperties",
     given: { type: "object", properties: {}, additionalProperties: true },
     want: [
       "s.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
@@ -91,29 +91,29 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
 test.each<{ name: string; given: Fields; want: Fields }>([
   { name: "nothing", given: {}, want: {} },
   {
-    name: "what both know",
+    name: "common keywords",
     given: { type: "string", maxLength: 5, pattern: "a", format: "date", default: "b", other: 1 },
     want: { type: "string", maxLength: 5, pattern: "a", format: "date" },
   },
   { name: "null", given: { type: "string", nullable: true }, want: { type: ["string", "null"] } },
   {
-    name: "null in a list of values",
+    name: "a nullable enum",
     given: { type: "string", nullable: true, enum: ["a"] },
     want: { type: ["string", "null"], enum: ["a", null] },
   },
   { name: "values", given: { type: "string", enum: ["a"] }, want: { type: "string", enum: ["a"] } },
   {
-    name: "a number or a text",
+    name: "int-or-string",
     given: { [INT_OR_STRING]: true, anyOf: [{ type: "integer" }, { type: "string" }] },
     want: { type: ["integer", "string"] },
   },
   {
-    name: "a number, a text or null",
+    name: "nullable int-or-string",
     given: { [INT_OR_STRING]: true, nullable: true, allOf: [{ pattern: "a" }] },
     want: { type: ["integer", "string", "null"], allOf: [{ pattern: "a" }] },
   },
   {
-    name: "limits that are excluded",
+    name: "exclusive limits",
     given: { minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: true },
     want: { minimum: 1, exclusiveMinimum: 1, maximum: 5, exclusiveMaximum: 5 },
   },
@@ -123,7 +123,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     want: { minimum: 1 },
   },
   {
-    name: "schemas below",
+    name: "nested schemas",
     given: {
       properties: { a: { type: "string", default: "x" } },
       additionalProperties: { nullable: true, type: "integer" },
@@ -142,11 +142,11 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "an object in it",
+    name: "an embedded resource",
     given: { type: "object", [EMBEDDED]: true, required: ["kind", "spec"] },
     want: { type: "object", required: ["kind", "spec", "apiVersion", "metadata"] },
   },
-  { name: "any properties", given: { additionalProperties: true }, want: {} },
+  { name: "additionalProperties true", given: { additionalProperties: true }, want: {} },
 ])("JSON Schema of $name", ({ given, want }) => {
   expect(toJsonSchema(given)).toEqual(want);
 });
@@ -160,7 +160,7 @@ const map = {
 };
 
 test.each<{ name: string; schema: Fields; value: unknown; want: readonly string[] }>([
-  { name: "no set", schema: { items }, value: ["a", "a"], want: [] },
+  { name: "a list without a list type", schema: { items }, value: ["a", "a"], want: [] },
   {
     name: "an atomic list",
     schema: { ...set, [LIST_TYPE]: "atomic" },
@@ -180,40 +180,50 @@ test.each<{ name: string; schema: Fields; value: unknown; want: readonly string[
     want: ['[2]: Duplicate value: {"port":1,"protocol":"TCP"}'],
   },
   {
-    name: "sets below",
+    name: "nested sets",
     schema: { properties: { a: { properties: { l: map } } } },
     value: { a: { l: [{ port: 1, inner: ["x", "x"] }] }, other: ["y", "y"] },
     want: ['a.l[0].inner[1]: Duplicate value: "x"'],
   },
-  { name: "what is no list", schema: set, value: "a", want: [] },
+  { name: "a value that is not a list", schema: set, value: "a", want: [] },
 ])("rejects duplicates in lists: $name", ({ schema, value, want }) => {
   expect(printCauses(listCauses(value, schema, ""))).toEqual(want);
 });
 
 test.each<{ name: string; schema: Fields; given: Fields; want: readonly string[] }>([
-  { name: "of nothing", schema: {}, given: { kind: "K", metadata: {}, a: 1 }, want: ["a"] },
-  { name: "of anything", schema: { [PRESERVE]: true }, given: { a: 1 }, want: [] },
-  { name: "of any keys", schema: { additionalProperties: true }, given: { a: 1 }, want: [] },
+  { name: "without a schema", schema: {}, given: { kind: "K", metadata: {}, a: 1 }, want: ["a"] },
   {
-    name: "of keys with a schema",
+    name: "with preserved unknown fields",
+    schema: { [PRESERVE]: true },
+    given: { a: 1 },
+    want: [],
+  },
+  {
+    name: "with additionalProperties true",
+    schema: { additionalProperties: true },
+    given: { a: 1 },
+    want: [],
+  },
+  {
+    name: "with a schema for additionalProperties",
     schema: { additionalProperties: { properties: { b: {} } } },
     given: { a: { b: 1, c: 1 } },
     want: ["a.c"],
   },
   {
-    name: "of known keys below anything",
+    name: "below known fields of a schema that preserves unknown fields",
     schema: { [PRESERVE]: true, properties: { a: { type: "object" } } },
     given: { a: { b: 1 }, c: 1 },
     want: ["a.b"],
   },
   {
-    name: "of lists",
+    name: "in lists",
     schema: { properties: { l: { items: { items: {} } }, m: {} } },
     given: { l: [[{ a: 1 }], "x"], m: [{ a: 1 }] },
     want: ["l[0][0].a"],
   },
   {
-    name: "of objects in it",
+    name: "in embedded resources",
     schema: { properties: { e: { [EMBEDDED]: true }, f: {} } },
     given: { e: { kind: "K", metadata: {}, a: 1 }, f: { kind: "K" } },
     want: ["e.a", "f.kind"],
@@ -224,26 +234,26 @@ test.each<{ name: string; schema: Fields; given: Fields; want: readonly string[]
 
 test.each<{ name: string; schema: Fields; given: unknown; want: unknown }>([
   {
-    name: "items of lists",
+    name: "list items",
     schema: { items: { properties: { a: { default: 1 } } } },
     given: [{}, { a: 2 }, "x"],
     want: [{ a: 1 }, { a: 2 }, "x"],
   },
-  { name: "no lists of anything", schema: {}, given: [{ a: null }], want: [{ a: null }] },
+  { name: "no list without an item schema", schema: {}, given: [{ a: null }], want: [{ a: null }] },
   {
-    name: "fields of any name",
+    name: "additional properties",
     schema: { additionalProperties: { properties: { a: { default: 1 }, b: {} } } },
     given: { x: { b: null } },
     want: { x: { a: 1 } },
   },
   {
-    name: "nothing that is not known",
+    name: "no unknown field",
     schema: { properties: { a: "x" } },
     given: { b: null },
     want: { b: null },
   },
   {
-    name: "nothing of a text",
+    name: "no string",
     schema: { properties: { a: { default: 1 } } },
     given: "x",
     want: "x",

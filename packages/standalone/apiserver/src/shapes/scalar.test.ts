@@ -98,7 +98,7 @@ test.each([
 
 test.each([
   {
-    name: "nothing in lists and maps is an empty value",
+    name: "null in lists and maps is an empty value",
     type: "core.v1.PodSpec",
     given: {
       containers: [null, { command: ["a", null], resources: { limits: { cpu: null } } }],
@@ -112,7 +112,7 @@ test.each([
     unknown: [],
   },
   {
-    name: "keys of maps of objects are named, those of texts are not",
+    name: "keys appear in the paths of object maps only",
     type: "core.v1.Secret",
     given: { data: { a: "", b: "YQ==" }, other: 1 },
     want: { data: { a: "", b: "YQ==" } },

@@ -84,7 +84,7 @@ test("revisions increase, and those of a rolled-back mutation are reused", () =>
 test.each([
   { name: "a new object", length: 0, of: "b", remove: false, want: true },
   { name: "a status more", length: 4000, of: "a", remove: false, want: false },
-  { name: "much more", length: 4200, of: "a", remove: false, want: true },
+  { name: "a much larger object", length: 4200, of: "a", remove: false, want: true },
   { name: "a deletion", length: 9000, of: "a", remove: true, want: false },
 ])("counts $name as growth on a full disk: $want", ({ length, of, remove, want }) => {
   const batch = batchOver(object("a"));
@@ -217,19 +217,19 @@ test("a store restored from a backup has its objects, at unused revisions", asyn
 
 test.each([
   { name: "nothing", of: () => [], reason: /JSON/ },
-  { name: "something else", of: () => ['{"format":"x"}\n'], reason: /first line is not/ },
+  { name: "another file", of: () => ['{"format":"x"}\n'], reason: /first line is not/ },
   {
-    name: "one without its end",
+    name: "truncated",
     of: (lines: readonly string[]) => lines.slice(0, -1),
     reason: /last line is missing/,
   },
   {
-    name: "one that lacks an object",
+    name: "missing an object",
     of: (lines: readonly string[]) => [lines[0] ?? "", ...lines.slice(2)],
     reason: /last line is missing/,
   },
   {
-    name: "one with a line that has no object",
+    name: "damaged by a line without an object",
     of: (lines: readonly string[]) => [lines[0] ?? "", "{}\n", '{"objects":1}\n'],
     reason: /no object/,
   },

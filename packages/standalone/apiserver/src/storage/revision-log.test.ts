@@ -67,11 +67,23 @@ test.each([
 
 test.each<{ name: string; range: KeyRange; after: number; most?: object; want: number[] }>([
   { name: "all", range: ALL, after: 0, want: [2, 3, 4, 5] },
-  { name: "those after a revision", range: ALL, after: 3, want: [4, 5] },
-  { name: "those of a range, without its end", range: ["/b/a", "/b/c"], after: 0, want: [2, 4, 5] },
-  { name: "at most so many", range: ALL, after: 0, most: { limit: 2 }, want: [2, 3] },
-  { name: "so many characters", range: ALL, after: 0, most: { length: 7 }, want: [2, 3, 4] },
-  { name: "so many characters and one", range: ALL, after: 0, most: { length: 6 }, want: [2, 3] },
+  { name: "after a revision", range: ALL, after: 3, want: [4, 5] },
+  { name: "of a key range without its end", range: ["/b/a", "/b/c"], after: 0, want: [2, 4, 5] },
+  { name: "up to a limit of changes", range: ALL, after: 0, most: { limit: 2 }, want: [2, 3] },
+  {
+    name: "up to a limit of characters",
+    range: ALL,
+    after: 0,
+    most: { length: 7 },
+    want: [2, 3, 4],
+  },
+  {
+    name: "that exceed the limit of characters by one",
+    range: ALL,
+    after: 0,
+    most: { length: 6 },
+    want: [2, 3],
+  },
 ])("reads changes: $name", ({ range, after, most, want }) => {
   appendLife();
   const read = log.readChanges(range, after, { ...MANY, ...most });

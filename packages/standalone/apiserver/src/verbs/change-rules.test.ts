@@ -25,7 +25,7 @@ afterEach(async () => {
 describe("causes of a rejected change", () => {
   test.each([
     {
-      name: "metadata that is not allowed",
+      name: "forbidden metadata",
       path: `${MAPS}/m`,
       body: { metadata: { labels: { "a b": "c" } } },
       want: [{ field: "metadata.labels" }],

@@ -38,7 +38,7 @@ async function putWidget(metadata: Fields = {}): Promise<void> {
 describe("fields that a write may change", () => {
   test.each([
     {
-      name: "a main write leaves the status alone",
+      name: "a main write does not change the status",
       path: `${WIDGETS}/w`,
       want: { labels: { l: "1" }, spec: { size: 2, color: "red" }, status: { phase: "Old" } },
     },
@@ -136,19 +136,19 @@ describe("fields that a write may change", () => {
 describe("generation", () => {
   test.each([
     {
-      name: "a change of the specification counts",
+      name: "increases with a change of the spec",
       path: "",
       body: { spec: { size: 2 } },
       want: 4,
     },
     {
-      name: "a change of labels does not",
+      name: "does not increase with a change of labels",
       path: "",
       body: { metadata: { labels: { a: "b" } } },
       want: 3,
     },
     {
-      name: "a change of the status does not",
+      name: "does not increase with a change of the status",
       path: "/status",
       body: { status: { phase: "N" } },
       want: 3,
@@ -176,7 +176,7 @@ describe("a write without changes", () => {
   test.each([
     { name: "an equal patch", body: { data: { k: "1" } } },
     {
-      name: "another record of managers",
+      name: "a change of managed fields only",
       body: { metadata: { managedFields: [{ manager: "x" }] } },
     },
   ])("$name preserves the revision and writes nothing", async ({ body }) => {
@@ -307,8 +307,8 @@ describe("finalizers of an object that is being deleted", () => {
   });
 
   test.each([
-    { name: "grace that is not over", metadata: { ...DELETING, deletionGracePeriodSeconds: 5 } },
-    { name: "an object that nobody deletes", metadata: {} },
+    { name: "an unexpired grace period", metadata: { ...DELETING, deletionGracePeriodSeconds: 5 } },
+    { name: "a missing deletion timestamp", metadata: {} },
   ])("$name retains the object", async ({ metadata }) => {
     await putMap({ ...metadata, finalizers: ["t.io/a"] });
     const answer = await server.send("PATCH", `${MAPS}/m`, {

@@ -68,7 +68,7 @@ describe("a claim that waits for an upload", () => {
 
   test.each([
     {
-      name: "refused where the machine's own DataVolumes are served",
+      name: "rejected if Patchbay's own DataVolumes are served",
       owner: "patchbay",
       code: 422,
     },
@@ -158,7 +158,7 @@ describe("rejections", () => {
       },
     },
     {
-      name: "no name, with the causes of metadata and of the kind together",
+      name: "an empty name and a violation of the kind's rules",
       path: "/apis/coordination.k8s.io/v1/namespaces/default/leases",
       body: { metadata: {}, spec: { leaseDurationSeconds: 0 } },
       want: {
@@ -187,7 +187,7 @@ describe("rejections", () => {
       },
       want: { code: 422, body: { details: { causes: [{ field: "spec.size" }] } } },
     },
-    { name: "no body", path: MAPS, body: undefined, want: { code: 400 } },
+    { name: "an empty body", path: MAPS, body: undefined, want: { code: 400 } },
   ])("$name: $want.code", async ({ path, body, want }) => {
     const before = server.deps.store.revision();
     expect(await server.send("POST", path, { body })).toMatchObject(want);
@@ -269,7 +269,7 @@ describe("PUT to an unknown name", () => {
 
   test.each([
     {
-      name: "a user who may only update",
+      name: "a user with only the update verb",
       user: "updater",
       want: {
         code: 403,
@@ -280,7 +280,7 @@ describe("PUT to an unknown name", () => {
         },
       },
     },
-    { name: "a user who may create", user: "creator", want: { code: 201 } },
+    { name: "a user with the create verb", user: "creator", want: { code: 201 } },
   ])("$name: $want.code", async ({ user, want }) => {
     const body = { metadata: { name: `l-${user}` } };
     expect(

@@ -79,8 +79,8 @@ describe("metadata of a new object", () => {
   });
 
   test.each([
-    { name: "kinds that count changes begin at 1", path: RS, kind: "ReplicaSet", want: 1 },
-    { name: "others have none", path: MAPS, kind: "ConfigMap", want: undefined },
+    { name: "begins at 1 for kinds with a generation", path: RS, kind: "ReplicaSet", want: 1 },
+    { name: "is unset for other kinds", path: MAPS, kind: "ConfigMap", want: undefined },
   ])("generation: $name", async ({ path, kind, want }) => {
     const { body } = await server.send("POST", path, {
       body: {
@@ -143,13 +143,13 @@ describe("status of a new object", () => {
       want: undefined,
     },
     {
-      name: "nodes register with theirs",
+      name: "nodes register with a status",
       path: "/api/v1/nodes",
       body: { metadata: { name: "status" }, status: { phase: "Running" } },
       want: { phase: "Running" },
     },
     {
-      name: "kinds begin with their own",
+      name: "some kinds start with a default status",
       path: `${API}/pods`,
       body: {
         metadata: { name: "status" },

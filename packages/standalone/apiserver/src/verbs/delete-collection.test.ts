@@ -32,19 +32,19 @@ function left(): readonly string[] {
 const HELD = "default/held (deleting)";
 
 test.each([
-  { name: "all of a namespace", query: "", want: [HELD, "other/a"] },
+  { name: "deletes all objects of a namespace", query: "", want: [HELD, "other/a"] },
   {
-    name: "those that a selector matches",
+    name: "deletes objects that match a selector",
     query: "?labelSelector=first%3Dfalse",
     want: ["default/a", "default/held", "other/a"],
   },
   {
-    name: "one page",
+    name: "deletes one page",
     query: "?limit=2",
     want: ["default/c", "default/held", "other/a"],
   },
   {
-    name: "none in a dry run",
+    name: "deletes nothing in a dry run",
     query: "?dryRun=All",
     want: ["default/a", "default/b", "default/c", "default/held", "other/a"],
   },

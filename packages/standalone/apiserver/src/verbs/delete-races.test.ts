@@ -56,9 +56,9 @@ describe("admission", () => {
 
 describe("dry run", () => {
   test.each([
-    { name: "an object that would be removed", metadata: {}, kind: "Status" },
+    { name: "an object without finalizers", metadata: {}, kind: "Status" },
     {
-      name: "an object that would be marked",
+      name: "an object with finalizers",
       metadata: { finalizers: ["t.io/a"] },
       kind: "ConfigMap",
     },
@@ -77,13 +77,13 @@ describe("dry run", () => {
 describe("races", () => {
   test.each([
     {
-      name: "a change is seen, and the deletion made again",
+      name: "a concurrent change causes a retry",
       times: 2,
       code: 200,
       message: undefined,
     },
     {
-      name: "for ever: 409",
+      name: "continuous concurrent changes cause a 409",
       times: Infinity,
       code: 409,
       message:

@@ -139,10 +139,15 @@ describe("preconditions", () => {
 
 describe("grace period of a pod", () => {
   test.each([
-    { name: "the usual grace", spec: {}, query: "", want: 30 },
+    { name: "the default grace period", spec: {}, query: "", want: 30 },
     { name: "its own grace", spec: { terminationGracePeriodSeconds: 7 }, query: "", want: 7 },
     { name: "the requested grace", spec: {}, query: "?gracePeriodSeconds=90", want: 90 },
-    { name: "one second for less than none", spec: {}, query: "?gracePeriodSeconds=-3", want: 1 },
+    {
+      name: "one second for a negative grace period",
+      spec: {},
+      query: "?gracePeriodSeconds=-3",
+      want: 1,
+    },
   ])("on a node: $name", async ({ spec, query, want }) => {
     await server.put("pods", aPod("p", { spec, metadata: { generation: 4 } }));
     const { code, body } = await server.send("DELETE", `${POD}${query}`);
@@ -160,7 +165,12 @@ describe("grace period of a pod", () => {
   test.each([
     { name: "a pod without a node", spec: { nodeName: "" }, status: {}, query: "" },
     { name: "a pod that has ended", spec: {}, status: { phase: "Succeeded" }, query: "" },
-    { name: "a grace of 0", spec: {}, status: {}, query: "?gracePeriodSeconds=0" },
+    {
+      name: "a pod with a grace period of 0",
+      spec: {},
+      status: {},
+      query: "?gracePeriodSeconds=0",
+    },
   ])(
     "$name is removed, and watchers receive the deletion mark first",
     async ({ spec, status, query }) => {
@@ -176,18 +186,18 @@ describe("grace period of a pod", () => {
 
   test.each([
     {
-      name: "a longer one changes nothing",
+      name: "a longer grace period changes nothing",
       query: "?gracePeriodSeconds=60",
       changed: false,
       want: 30,
     },
     {
-      name: "an equal one changes nothing",
+      name: "an equal grace period changes nothing",
       query: "?gracePeriodSeconds=30",
       changed: false,
       want: 30,
     },
-    { name: "none changes nothing", query: "", changed: false, want: 30 },
+    { name: "a missing grace period changes nothing", query: "", changed: false, want: 30 },
     {
       name: "a shorter one counts from the first request",
       query: "?gracePeriodSeconds=10",
@@ -310,31 +320,31 @@ describe("propagation", () => {
       want: ["t.io/a", "orphan"],
     },
     {
-      name: "Background takes back Orphan",
+      name: "Background removes the orphan finalizer",
       held: ["t.io/a", "orphan"],
       body: { propagationPolicy: "Background" },
       want: ["t.io/a"],
     },
     {
-      name: "Foreground takes back Orphan",
+      name: "Foreground removes the orphan finalizer",
       held: ["orphan"],
       body: { propagationPolicy: "Foreground" },
       want: [FOREGROUND],
     },
     {
-      name: "Orphan takes back Foreground",
+      name: "Orphan removes the foreground finalizer",
       held: [FOREGROUND],
       body: { propagationPolicy: "Orphan" },
       want: ["orphan"],
     },
     {
-      name: "nothing keeps what the object has",
+      name: "no policy retains the finalizers of the object",
       held: ["orphan"],
       body: undefined,
       want: ["orphan"],
     },
     {
-      name: "an equal one keeps the order",
+      name: "the same policy retains the order of finalizers",
       held: ["orphan", "t.io/a"],
       body: { propagationPolicy: "Orphan" },
       want: ["orphan", "t.io/a"],
@@ -356,8 +366,12 @@ describe("propagation", () => {
   });
 
   test.each([
-    { name: "is accepted where others hold the object", finalizers: ["t.io/a"], want: 202 },
-    { name: "is done where nothing does", finalizers: [], want: 200 },
+    {
+      name: "is accepted if other finalizers block the deletion",
+      finalizers: ["t.io/a"],
+      want: 202,
+    },
+    { name: "deletes an object without finalizers", finalizers: [], want: 200 },
   ])("orphanDependents: false $name: $want", async ({ finalizers, want }) => {
     await putMap({ finalizers });
     const answer = await server.send("DELETE", MAP, { body: { orphanDependents: false } });

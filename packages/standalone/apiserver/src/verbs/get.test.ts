@@ -34,7 +34,7 @@ test.each([
     },
   },
   {
-    name: "a revision that is not reached yet",
+    name: "a future revision",
     path: `${MAPS}/a?resourceVersion=999999`,
     want: {
       code: 504,

@@ -43,10 +43,10 @@ describe("scope", () => {
       path: "/api/v1/namespaces/none/configmaps",
       want: [],
     },
-    { name: "objects of the cluster", path: "/api/v1/namespaces", want: ["default", "other"] },
-    { name: "one name", path: `${MAPS}?fieldSelector=metadata.name%3Db`, want: ["b"] },
+    { name: "cluster-scoped objects", path: "/api/v1/namespaces", want: ["default", "other"] },
+    { name: "an object by name", path: `${MAPS}?fieldSelector=metadata.name%3Db`, want: ["b"] },
     {
-      name: "one name in all namespaces",
+      name: "an object by name in all namespaces",
       path: `${ALL}?fieldSelector=metadata.name%3Da`,
       want: ["a", "a"],
     },
@@ -55,7 +55,11 @@ describe("scope", () => {
       path: `${ALL}?fieldSelector=metadata.namespace%3Dother`,
       want: ["a", "z"],
     },
-    { name: "another name", path: `${MAPS}?fieldSelector=metadata.name!%3Db`, want: ["a"] },
+    {
+      name: "a name that does not match",
+      path: `${MAPS}?fieldSelector=metadata.name!%3Db`,
+      want: ["a"],
+    },
   ])("$name", async ({ path, want }) => {
     const answer = await server.send("GET", path);
     expect([answer.code, namesOf(answer)]).toEqual([200, want]);
@@ -75,7 +79,7 @@ describe("scope", () => {
 describe("selectors", () => {
   test.each([
     { name: "a label", query: "labelSelector=odd", want: ["a", "c"] },
-    { name: "a label that is not there", query: "labelSelector=!odd", want: ["b", "d", "e"] },
+    { name: "a missing label", query: "labelSelector=!odd", want: ["b", "d", "e"] },
     {
       name: "labels and fields together",
       query: "labelSelector=odd%3Dyes&fieldSelector=metadata.name!%3Da",
@@ -210,22 +214,22 @@ describe("pages", () => {
 describe("versions", () => {
   test.each([
     {
-      name: "an exact one shows the past",
+      name: "an exact version returns the earlier state",
       query: (at: string) => `resourceVersion=${at}&resourceVersionMatch=Exact`,
       want: ["m"],
     },
     {
-      name: "a page of one shows the past",
+      name: "a page at an exact version returns the earlier state",
       query: (at: string) => `resourceVersion=${at}&limit=5`,
       want: ["m"],
     },
     {
-      name: "a whole list is not older",
+      name: "a list without a limit is at least as recent",
       query: (at: string) => `resourceVersion=${at}`,
       want: ["m", "n"],
     },
     {
-      name: "a page not older than one is of now",
+      name: "a page with NotOlderThan is current",
       query: (at: string) => `resourceVersion=${at}&resourceVersionMatch=NotOlderThan&limit=5`,
       want: ["m", "n"],
     },
@@ -260,7 +264,7 @@ describe("rejections", () => {
       message: FOREIGN,
     },
     {
-      name: "a token that is no object",
+      name: "a continue token that is not an object",
       query: `continue=${token(null)}`,
       code: 400,
       message: FOREIGN,
@@ -284,19 +288,19 @@ describe("rejections", () => {
       message: 'Invalid value: "new": strconv.ParseUint: parsing "new": invalid syntax',
     },
     {
-      name: "a version that is not reached yet",
+      name: "a future version",
       query: "resourceVersion=99999",
       code: 504,
       message: expect.stringContaining("Too large resource version: 99999") as string,
     },
     {
-      name: "a field that the kind does not offer",
+      name: "an unsupported field selector",
       query: "fieldSelector=data.k%3D1",
       code: 400,
       message: expect.stringContaining('"data.k" is not a known field selector') as string,
     },
     {
-      name: "a label selector that cannot be read",
+      name: "an invalid label selector",
       query: "labelSelector=a+in+(",
       code: 400,
       message: expect.any(String) as string,

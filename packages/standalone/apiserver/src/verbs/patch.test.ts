@@ -80,7 +80,7 @@ describe("types of patches", () => {
 describe("rejected patches", () => {
   test.each([
     {
-      name: "an unknown form",
+      name: "an unsupported content type",
       path: MAP,
       contentType: "text/plain",
       body: {},
@@ -187,7 +187,7 @@ describe("rejected patches", () => {
       ) as string,
     },
     {
-      name: "an unknown field, where fields are checked strictly",
+      name: "an unknown field with strict validation",
       path: `${MAP}?fieldValidation=Strict`,
       contentType: MERGE,
       body: { nope: 1 },

@@ -80,7 +80,7 @@ const GET_PODS = { verb: "get", resource: "pods", namespace: "default" };
 describe("permissions of a subject", () => {
   test.each([
     {
-      name: "what a role allows",
+      name: "a permission of a role",
       path: SAR,
       spec: { user: "jane", resourceAttributes: GET_PODS },
       allowed: true,
@@ -164,20 +164,20 @@ describe("permissions of a subject", () => {
       allowed: false,
     },
     {
-      name: "a master",
+      name: "a member of system:masters",
       path: SAR,
       spec: { groups: ["system:masters"], resourceAttributes: GET_PODS },
       allowed: true,
     },
     {
-      name: "in one namespace",
+      name: "a permission in one namespace",
       path: LOCAL,
       spec: { user: "jane", resourceAttributes: GET_PODS },
       allowed: true,
     },
     { name: "the caller", path: SELF, spec: { resourceAttributes: GET_PODS }, allowed: true },
     {
-      name: "the caller, elsewhere",
+      name: "the caller in another namespace",
       path: SELF,
       spec: { resourceAttributes: { ...GET_PODS, namespace: "blue" } },
       allowed: false,
@@ -273,7 +273,7 @@ describe("rejected reviews", () => {
       ],
     },
     {
-      name: "no subject",
+      name: "no user and no groups",
       path: SAR,
       body: { spec: { resourceAttributes: GET_PODS } },
       want: ['spec.user: Invalid value: "": at least one of user or group must be specified'],
@@ -294,7 +294,7 @@ describe("rejected reviews", () => {
       want: ['metadata: Invalid value: {"name":"a"}: must be empty except for namespace'],
     },
     {
-      name: "a namespace of a review of the cluster",
+      name: "a namespace in a cluster-scoped review",
       path: SAR,
       body: {
         metadata: { namespace: "default" },

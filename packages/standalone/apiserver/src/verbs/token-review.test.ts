@@ -38,12 +38,12 @@ describe("review of a token", () => {
 
   test.each([
     {
-      name: "one of its audiences",
+      name: "one of the token's audiences",
       audiences: ["b", "c"],
       want: { authenticated: true, audiences: ["b"] },
     },
     {
-      name: "another audience",
+      name: "an audience that the token lacks",
       audiences: ["c"],
       want: { user: {}, error: expect.any(String) as string },
     },

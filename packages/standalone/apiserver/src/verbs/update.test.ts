@@ -67,7 +67,7 @@ test.each([
     message: "the name of the object (other) does not match the name on the URL (m)",
   },
   {
-    name: "no name",
+    name: "an empty name",
     path: `${MAPS}/m`,
     metadata: {},
     code: 400,
@@ -104,7 +104,7 @@ test.each([
       'Operation cannot be fulfilled on configmaps "m": Precondition failed: UID in precondition: x, UID in object meta: u',
   },
   {
-    name: "an old version, although nothing changes",
+    name: "an old version without other changes",
     path: `${MAPS}/m`,
     metadata: { name: "m", resourceVersion: "1" },
     code: 409,

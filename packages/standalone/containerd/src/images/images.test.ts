@@ -117,7 +117,7 @@ describe("an import", () => {
 
   test.each([
     {
-      name: "none for this machine",
+      name: "an image without a manifest for this architecture",
       digests: [],
       want: "it contains no image for this machine's architecture",
     },
@@ -216,10 +216,18 @@ function listing(labels: string): string {
 }
 
 test.each([
-  { name: "one with the mark", labels: `patchbay.io/added=${DIGEST}`, want: ["reg/a:1"] },
-  { name: "among others", labels: `a=b,patchbay.io/added=${DIGEST},c=d`, want: ["reg/a:1"] },
-  { name: "not one without labels", labels: "-", want: [] },
-  { name: "not one that names something else now", labels: `patchbay.io/added=${OTHER}`, want: [] },
+  { name: "an image with the mark", labels: `patchbay.io/added=${DIGEST}`, want: ["reg/a:1"] },
+  {
+    name: "a mark among other labels",
+    labels: `a=b,patchbay.io/added=${DIGEST},c=d`,
+    want: ["reg/a:1"],
+  },
+  { name: "not an image without labels", labels: "-", want: [] },
+  {
+    name: "not a tag that moved to another digest",
+    labels: `patchbay.io/added=${OTHER}`,
+    want: [],
+  },
 ])("marks user-added images: $name", ({ labels, want }) => {
   expect(parseMarkedNames(listing(labels))).toEqual(want);
 });

@@ -14,17 +14,17 @@ function indexOf(...platforms: readonly (readonly [string, string])[]): string {
 describe("size of a manifest", () => {
   test.each([
     {
-      name: "of an image tells its size",
+      name: "of an image includes its config and layers",
       text: JSON.stringify({ config: { size: 5 }, layers: [{ size: 10 }, { size: 20 }] }),
       want: { kind: "image", bytes: 35 },
     },
     {
-      name: "of several machines tells which is ours",
+      name: "of several platforms selects this machine's manifest",
       text: indexOf(["arm64", "a"], ["amd64", "b"]),
       want: { kind: "index", manifestDigest: "b" },
     },
     {
-      name: "of others has none for ours",
+      name: "of other platforms selects no manifest",
       text: indexOf(["arm64", "a"]),
       want: { kind: "index", manifestDigest: undefined },
     },
@@ -33,7 +33,7 @@ describe("size of a manifest", () => {
       text: JSON.stringify({ manifests: [{ digest: "c" }] }),
       want: { kind: "index", manifestDigest: "c" },
     },
-    { name: "that is none is empty", text: "text", want: { kind: "image", bytes: 0 } },
+    { name: "that is invalid is 0", text: "text", want: { kind: "image", bytes: 0 } },
   ])("$name", ({ text, want }) => {
     expect(readManifest(text, "amd64")).toEqual(want);
   });

@@ -30,15 +30,15 @@ describe("names of an image", () => {
 
   test.each([
     { name: "a tag is known, its digest and id are not", given: [tag, pinned, id], want: [tag] },
-    { name: "a digest is known where there is no tag", given: [pinned, id], want: [pinned] },
-    { name: "an id alone is no name", given: [id], want: [] },
+    { name: "a digest is a name if no tag exists", given: [pinned, id], want: [pinned] },
+    { name: "an id is not a name", given: [id], want: [] },
   ])("$name", ({ given, want }) => {
     expect(namedRecords(given)).toEqual(want);
   });
 
   test.each([
     { name: "an id without a name is an orphan", given: [id], want: [B] },
-    { name: "an id beside a digest is none", given: [pinned, id], want: [] },
+    { name: "an id with a digest is not unnamed", given: [pinned, id], want: [] },
     {
       name: "an id beside another image's tag is one",
       given: [{ ...tag, digest: B }, id],
@@ -55,7 +55,7 @@ describe("names of an image", () => {
       want: [tag.name, pinned.name],
     },
     { name: "the digest stays with another tag", given: [tag, otherTag, pinned], want: [tag.name] },
-    { name: "what is not there is not removed", given: [otherTag], want: [] },
+    { name: "a missing tag is not removed", given: [otherTag], want: [] },
   ])("$name", ({ given, want }) => {
     expect(namesToRemove(given, tag.name)).toEqual(want);
   });

@@ -4,19 +4,19 @@ import { describeFailure } from "./run-on-source.ts";
 
 test.each([
   {
-    name: "a full disk, as tar says it",
+    name: "a full disk that prevents a write in tar",
     stderr:
       "tar: /data/layer.tar: Cannot write: No space left on device\ntar: Error is not recoverable: exiting now\n",
     want: /^tar: \/data\/layer\.tar: Cannot write: No space left on device; the file system is full: free space/,
   },
   {
-    name: "a full disk, as tar says it in the middle of a block",
+    name: "a full disk that truncates a block in tar",
     stderr:
       "tar: /data/layer.tar: Wrote only 4096 of 10240 bytes\ntar: Error is not recoverable: exiting now\n",
     want: /^tar: \/data\/layer\.tar: Wrote only 4096 of 10240 bytes; the file system is full/,
   },
   {
-    name: "files that nobody may read",
+    name: "unreadable files",
     stderr:
       "tar: ./a: Cannot open: Permission denied\ntar: ./b: Cannot open: Permission denied\ntar: Exiting with failure status due to previous errors\n",
     want: /^tar: \.\/a: Cannot open: Permission denied, and 1 more; it cannot be read: make it readable/,

@@ -27,7 +27,7 @@ test.each<{ name: string; labels: unknown; want: string | undefined }>([
     labels: { "containerd.io/snapshot/cri.image-ref": "reg.example/a:1" },
     want: "reg.example/a:1",
   },
-  { name: "that somebody else unpacks", labels: { other: "x" }, want: undefined },
+  { name: "that another client unpacks", labels: { other: "x" }, want: undefined },
   { name: "without labels", labels: null, want: undefined },
 ])("the image of a layer $name", ({ labels, want }) => {
   expect(parseLayerImage(JSON.stringify({ Name: KEY, Labels: labels }))).toBe(want);

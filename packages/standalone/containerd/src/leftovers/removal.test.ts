@@ -132,8 +132,8 @@ describe("leftovers of a containerd that has ended", () => {
   });
 
   test.each([
-    { name: "nothing else is in it", other: undefined, want: 1 },
-    { name: "another containerd has something in it", other: "/run/containerd/x", want: 0 },
+    { name: "it contains nothing else", other: undefined, want: 1 },
+    { name: "it contains sockets of another containerd", other: "/run/containerd/x", want: 0 },
   ])("removes the socket directory where $name", async ({ other, want }) => {
     await write("/run/containerd/s/another");
     if (other !== undefined) await write(other);

@@ -199,18 +199,18 @@ describe("the storage of a volume", () => {
   });
 
   test.each<{ name: string; volume?: PersistentVolume; claim?: PersistentVolumeClaim }>([
-    { name: "the volume is gone" },
+    { name: "the volume does not exist" },
     {
       name: "another volume has the name",
       volume: { ...released, metadata: { ...released.metadata, uid: "another" } },
     },
-    { name: "no claim is named", volume: withoutClaim(released) },
+    { name: "the volume has no claim reference", volume: withoutClaim(released) },
     {
-      name: "no particular claim is named",
+      name: "the claim reference has no uid",
       volume: aVolume("Released", { claimRef: { namespace: "ns", name: "data" } }),
     },
     {
-      name: "the volume is to be retained",
+      name: "the reclaim policy is Retain",
       volume: aVolume("Released", { persistentVolumeReclaimPolicy: "Retain" }),
     },
     { name: "the claim exists", volume: released, claim: aClaim() },

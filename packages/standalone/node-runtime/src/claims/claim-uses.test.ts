@@ -115,12 +115,12 @@ describe("a pod does not get", () => {
     want: string;
   }>([
     {
-      name: "a claim that is not bound",
+      name: "an unbound claim",
       claim: aClaim({ volumeName: HANDLE }),
       want: "claim data is not bound",
     },
     {
-      name: "a volume that only the claim says it has",
+      name: "a volume that is bound to another claim",
       volume: aVolume("Bound", { claimRef: { namespace: "ns", name: "data", uid: "other" } }),
       want: `claim data does not have volume ${HANDLE}`,
     },
@@ -130,7 +130,7 @@ describe("a pod does not get", () => {
       want: `volume ${HANDLE} is not a volume of this machine`,
     },
     {
-      name: "what is beside the claims",
+      name: "a volume whose path leaves the directory of claims",
       volume: aVolume("Bound", { csi: { driver: "patchbay.io/local", volumeHandle: "../pki" } }),
       want: `volume ${HANDLE} is not a volume of this machine`,
     },

@@ -365,7 +365,7 @@ describe("the error of a pass", () => {
 
   test.each([
     { name: "the API server refuses a write", phase: "Pending", error: conflict },
-    { name: "there is no storage to make", phase: "Bound", error: new Error("away") },
+    { name: "no storage can be created", phase: "Bound", error: new Error("away") },
   ] as const)("is not recorded for a claim when $name", async ({ phase, error }) => {
     const world = await binding((one) => {
       one.store.patch = () => Promise.reject(error);

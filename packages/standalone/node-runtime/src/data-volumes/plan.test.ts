@@ -91,39 +91,39 @@ describe("a DataVolume", () => {
       want: ["reportStatus", "createPod"],
     },
     {
-      name: "whose pod has succeeded is filled",
+      name: "completes when its pod succeeds",
       facts: { claim: aClaim(), pod: aPod({ phase: "Succeeded" }) },
       want: ["reportClaim", "note", "reportStatus"],
     },
     {
-      name: "that is filled needs no pod any more",
+      name: "deletes its pod after completion",
       facts: { claim: aClaim({ [PHASE]: "Succeeded" }), pod: aPod({ phase: "Succeeded" }) },
       want: ["reportStatus", "deletePod"],
     },
     {
-      name: "that is filled is not filled again",
+      name: "is not filled a second time",
       facts: { claim: aClaim({ [PHASE]: "Succeeded" }) },
       want: ["reportStatus"],
     },
     {
-      name: "whose claim is deleted ends its pod, which the claim waits for",
+      name: "deletes its pod when its claim is being deleted",
       facts: { claim: aClaim({}, { deletionTimestamp: NOW }), pod: aPod() },
       want: ["deletePod"],
     },
     {
-      name: "leaves another's claim alone, whose disk would be lost",
+      name: "does not overwrite an existing claim of another owner",
       facts: { claim: aClaim({}, { ownerReferences: [] }) },
       want: ["note", "reportStatus"],
     },
     {
-      name: "that is deleted is left to the garbage collector",
+      name: "that is being deleted needs no action",
       facts: {
         dataVolume: { ...aDataVolume(), metadata: { name: "root", deletionTimestamp: NOW } },
       },
       want: [],
     },
     {
-      name: "with a source that admission did not see says so",
+      name: "with an unsupported source reports the error",
       facts: { dataVolume: aDataVolume({ upload: {} }) },
       want: ["note", "reportStatus"],
     },
@@ -292,7 +292,7 @@ describe("the status of a DataVolume", () => {
 
   test.each<{ name: string; facts: Partial<DataVolumeFacts>; want: readonly unknown[] }>([
     {
-      name: "of a claim that is not bound",
+      name: "with an unbound claim",
       facts: { claim: unbound },
       want: [
         "ImportScheduled",
@@ -303,7 +303,7 @@ describe("the status of a DataVolume", () => {
       ],
     },
     {
-      name: "of a claim that is being filled",
+      name: "with a claim that is being filled",
       facts: { claim: aClaim(), pod: aPod(container({ state: { running: {} } })) },
       want: [
         "ImportInProgress",
@@ -314,7 +314,7 @@ describe("the status of a DataVolume", () => {
       ],
     },
     {
-      name: "of a claim that is being copied",
+      name: "with a claim that is being copied",
       facts: {
         dataVolume: aDataVolume(CLONE),
         claim: aClaim(),
@@ -329,7 +329,7 @@ describe("the status of a DataVolume", () => {
       ],
     },
     {
-      name: "of a claim whose fill failed",
+      name: "with a claim after a failed run",
       facts: { claim: aClaim(), pod: aPod(container({ state: FAILED_RUN })) },
       want: [
         "ImportInProgress",
@@ -340,7 +340,7 @@ describe("the status of a DataVolume", () => {
       ],
     },
     {
-      name: "of a claim that is filled",
+      name: "with a filled claim",
       facts: { claim: filled },
       want: [
         "Succeeded",
@@ -351,7 +351,7 @@ describe("the status of a DataVolume", () => {
       ],
     },
     {
-      name: "of what it may not have",
+      name: "with a claim of another owner",
       facts: { claim: aClaim({}, { ownerReferences: [] }) },
       want: ["Failed", "N/A", "Bound False Pending", "Running False Error", "Ready False Error"],
     },

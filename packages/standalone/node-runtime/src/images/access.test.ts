@@ -31,10 +31,10 @@ describe("a name was added on this machine", () => {
     marked?: readonly string[];
     want: boolean;
   }>([
-    { name: "that the image does not have", reference: "b", image: FETCHED, want: false },
-    { name: "that is an image's id", reference: "sha256:1", image: FETCHED, want: false },
+    { name: "not a tag of the image", reference: "b", image: FETCHED, want: false },
+    { name: "an image id", reference: "sha256:1", image: FETCHED, want: false },
     {
-      name: "of no registry at all",
+      name: "with a localhost reference",
       reference: "localhost/a:1",
       image: anImage(["localhost/a:1"], [`localhost/a@${DIGEST}`]),
       want: true,
@@ -46,28 +46,33 @@ describe("a name was added on this machine", () => {
       want: true,
     },
     {
-      name: "beside a digest of another repository",
+      name: "with a digest of another repository",
       reference: "reg.example/a:1",
       image: anImage(["reg.example/a:1"], [`reg.example/b@${DIGEST}`]),
       want: true,
     },
-    { name: "that a registry has", reference: "reg.example/a:1", image: FETCHED, want: false },
     {
-      name: "that a registry has, with a mark",
+      name: "with a digest of its repository",
+      reference: "reg.example/a:1",
+      image: FETCHED,
+      want: false,
+    },
+    {
+      name: "with a digest of its repository and a mark",
       reference: "reg.example/a:1",
       image: FETCHED,
       marked: ["reg.example/a:1"],
       want: true,
     },
     {
-      name: "that a registry has, while another one has a mark",
+      name: "with a digest of its repository and a mark on another tag",
       reference: "reg.example/a:1",
       image: FETCHED,
       marked: ["reg.example/a:2"],
       want: false,
     },
     {
-      name: "by its short form",
+      name: "in its short form",
       reference: "a",
       image: anImage(["docker.io/library/a:latest"]),
       want: true,

@@ -74,10 +74,18 @@ describe("the registry of an image", () => {
 describe("supported entries", () => {
   test.each([
     { name: "name and password", entry: ME, want: [ME] },
-    { name: "both in one", entry: { auth: base64("me:p:w") }, want: [{ ...ME, password: "p:w" }] },
-    { name: "a token", entry: { ...ME, identitytoken: "t" }, want: [{ identityToken: "t" }] },
+    {
+      name: "name and password in the field auth",
+      entry: { auth: base64("me:p:w") },
+      want: [{ ...ME, password: "p:w" }],
+    },
+    {
+      name: "an identity token",
+      entry: { ...ME, identitytoken: "t" },
+      want: [{ identityToken: "t" }],
+    },
     { name: "nothing", entry: {}, want: [] },
-    { name: "no text", entry: { username: 1, auth: [] }, want: [] },
+    { name: "fields that are not text", entry: { username: 1, auth: [] }, want: [] },
   ])("$name", ({ entry, want }) => {
     expect(credentialsFor("reg.example/x", [withAuths({ "reg.example": entry })])).toEqual(want);
   });

@@ -27,18 +27,27 @@ test.each<{
   want: readonly string[];
 }>([
   {
-    name: "while there is room",
+    name: "nothing while the disk has room",
     images: [anImage("a")],
     disk: { sizeBytes: 100, freeBytes: 15 },
     want: [],
   },
-  { name: "what nobody uses", images: [anImage("a")], want: ["id-a"] },
-  { name: "not what a container runs from", images: [anImage("a")], used: "id-a", want: [] },
-  { name: "not what a pod names", images: [anImage("a")], used: "reg/a:1", want: [] },
-  { name: "not what came by hand", images: [anImage("a", { digests: [] })], want: [] },
-  { name: "not what was added", images: [anImage("a")], added: ["reg/a:1"], want: [] },
+  { name: "an unused image", images: [anImage("a")], want: ["id-a"] },
+  { name: "not the image of a container", images: [anImage("a")], used: "id-a", want: [] },
   {
-    name: "not what was added, and fetched by another's name",
+    name: "not an image that a pod's spec names",
+    images: [anImage("a")],
+    used: "reg/a:1",
+    want: [],
+  },
+  {
+    name: "not an image without a registry digest",
+    images: [anImage("a", { digests: [] })],
+    want: [],
+  },
+  { name: "not a user-added image", images: [anImage("a")], added: ["reg/a:1"], want: [] },
+  {
+    name: "not a user-added image that was also pulled",
     images: [anImage("a", { tags: ["reg/a:1", "guest:1"] })],
     want: [],
   },

@@ -239,25 +239,25 @@ const FULL = "the node's disk is nearly full: 1.5Gi of 100Gi are left";
 
 test.each<Case>([
   {
-    name: "goes on up to a quarter of the disk",
+    name: "continues up to a quarter of the disk",
     disk: [8, 4],
     unpacked: { a: 2 },
     want: {},
   },
   {
-    name: "is stopped above it, and no other",
+    name: "alone stops if it exceeds a quarter of the disk",
     disk: [8, 4],
     unpacked: { a: 2.1, b: 1 },
     want: { a: "it unpacks to more than 2Gi, a quarter of the node's disk of 8Gi" },
   },
   {
-    name: "that is the largest is stopped while the disk gets full",
+    name: "with the largest image stops on a nearly full disk",
     disk: [100, 1.5],
     unpacked: { a: 1, b: 2, c: 0 },
     want: { b: FULL },
   },
   {
-    name: "is stopped with all others where nobody knows which is the largest",
+    name: "stops together with all others on a nearly full disk if no size is known",
     disk: [100, 1.5],
     unpacked: { a: 0, b: 0 },
     want: { a: FULL, b: FULL },

@@ -299,7 +299,7 @@ test("polls for programs at increasing intervals of at most 200 ms", async () =>
 
 test.each([
   { name: "at once", leavesMs: 0, waitMs: 900 },
-  { name: "near the end of its ten seconds", leavesMs: 9500, waitMs: 400 },
+  { name: "near the end of the total time", leavesMs: 9500, waitMs: 400 },
 ])(
   "waits a second for the program of a client that disconnects $name, ten seconds in total",
   async ({ leavesMs, waitMs }) => {

@@ -43,28 +43,33 @@ function known(
 }
 
 test.each([
-  { name: "what runs", given: known(RUNNING, "EXITED", "RUNNING"), previous: false, want: "run-1" },
   {
-    name: "what ran before",
+    name: "the running container",
+    given: known(RUNNING, "EXITED", "RUNNING"),
+    previous: false,
+    want: "run-1",
+  },
+  {
+    name: "the previous run",
     given: known(RUNNING, "EXITED", "RUNNING"),
     previous: true,
     want: "run-0",
   },
-  { name: "what has ended", given: known({}, "EXITED"), previous: false, want: "run-0" },
+  { name: "a terminated container", given: known({}, "EXITED"), previous: false, want: "run-0" },
   {
-    name: "what ended last, while it waits",
+    name: "the last run during a back-off",
     given: known(BACK_OFF, "EXITED", "EXITED"),
     previous: false,
     want: "run-1",
   },
   {
-    name: "the same as before, while it waits",
+    name: "the last run during a back-off, also with previous",
     given: known(BACK_OFF, "EXITED", "EXITED"),
     previous: true,
     want: "run-1",
   },
   {
-    name: "not what was never started",
+    name: "the last started run during a back-off",
     given: known(BACK_OFF, "EXITED", "CREATED"),
     previous: false,
     want: "run-0",
@@ -75,28 +80,28 @@ test.each([
 
 test.each([
   {
-    name: "no such pod",
+    name: "the pod is missing",
     given: undefined,
     of: OF,
     previous: false,
     want: [404, 'pod "p" does not exist'],
   },
   {
-    name: "no such container",
+    name: "the container is missing",
     given: known(RUNNING),
     of: { ...OF, container: "x" },
     previous: false,
     want: [404, 'container "x" not found in pod "p"'],
   },
   {
-    name: "no earlier run",
+    name: "the previous run is missing",
     given: known(RUNNING, "RUNNING"),
     of: OF,
     previous: true,
     want: [400, 'previous terminated container "c" in pod "p" not found'],
   },
   {
-    name: "an init container that waits",
+    name: "the init container is waiting",
     given: known(undefined),
     of: { ...OF, container: "i" },
     previous: false,
@@ -107,7 +112,7 @@ test.each([
     ["ErrImagePull", "image can't be pulled"],
     ["ImagePullBackOff", "trying and failing to pull image"],
   ].map(([reason = "", text = ""]) => ({
-    name: `nothing yet: ${reason}`,
+    name: `the container is waiting: ${reason}`,
     given: known({ waiting: { reason } }),
     of: OF,
     previous: false,

@@ -36,18 +36,18 @@ function countLines(log: string): number {
 
 describe("printing of a log", () => {
   test.each([
-    { name: "as it is", view: {}, want: "one\ntwerror\no\n\n\nlast\n" },
-    { name: "no line at all", view: { skipLines: 6 }, want: "" },
-    { name: "the last line", view: { skipLines: 5 }, want: "last\n" },
+    { name: "prints all lines", view: {}, want: "one\ntwerror\no\n\n\nlast\n" },
+    { name: "prints no line if all are skipped", view: { skipLines: 6 }, want: "" },
+    { name: "prints the last line", view: { skipLines: 5 }, want: "last\n" },
     {
-      name: "from a time on, in whatever zone it is written",
+      name: "prints lines since a time in any time zone",
       view: { sinceMs: Date.parse("2026-11-22T09:00:01Z") },
       want: "o\n\n\nlast\n",
     },
-    { name: "the first bytes", view: { limitBytes: 6 }, want: "one\ntw" },
-    { name: "nothing behind the last byte", view: { limitBytes: 4 }, want: "one\n" },
+    { name: "prints the first bytes", view: { limitBytes: 6 }, want: "one\ntw" },
+    { name: "stops at the byte limit", view: { limitBytes: 4 }, want: "one\n" },
     {
-      name: "with times, once for each line",
+      name: "prints timestamps once per line",
       view: { timestamps: true, skipLines: 1 },
       want:
         "2026-11-22T09:00:00.500000000Z tw2026-11-22T09:00:00.500000000Z error\n" +
@@ -95,8 +95,8 @@ describe("printing of a log", () => {
 describe("the number of lines", () => {
   test.each([
     { name: "nothing", log: "", want: 0 },
-    { name: "parts of a line are one", log: LOG, want: 6 },
-    { name: "a line that goes on counts", log: `${T0} stdout F a\n${T0} stdout P b\n`, want: 2 },
+    { name: "partial records count as one line", log: LOG, want: 6 },
+    { name: "an unfinished line counts", log: `${T0} stdout F a\n${T0} stdout P b\n`, want: 2 },
   ])("$name", ({ log, want }) => {
     expect(countLines(log)).toBe(want);
   });

@@ -208,8 +208,16 @@ describe("exec and attach", () => {
   });
 
   test.each([
-    { name: "a terminal has one output", tty: true, want: { tty: true, stderr: false } },
-    { name: "others have two", tty: false, want: { tty: false, stderr: true } },
+    {
+      name: "a terminal has a single output stream",
+      tty: true,
+      want: { tty: true, stderr: false },
+    },
+    {
+      name: "a container without a terminal has two output streams",
+      tty: false,
+      want: { tty: false, stderr: true },
+    },
   ])("attach with the container's own settings: $name", async ({ tty, want }) => {
     const id = await bench.run();
     const other = { name: "other", image: "i", tty: !tty };
@@ -229,35 +237,35 @@ describe("exec and attach", () => {
 
   test.each([
     {
-      name: "no upgrade is asked for",
+      name: "an exec request has no upgrade",
       path: EXEC,
       more: {},
       code: 400,
       text: "Upgrade request required\n",
     },
     {
-      name: "there is no such pod",
+      name: "the pod is missing",
       path: "/exec/ns/x/c?command=sh&output=1",
       more: UPGRADE,
       code: 404,
       text: "pod does not exist\n",
     },
     {
-      name: "nothing runs",
+      name: "the container is not running",
       path: EXEC,
       more: UPGRADE,
       code: 500,
       text: 'container not found ("c")\n',
     },
     {
-      name: "no upgrade is asked for to attach",
+      name: "an attach request has no upgrade",
       path: "/attach/ns/p/c?output=1",
       more: {},
       code: 400,
       text: "Upgrade request required\n",
     },
     {
-      name: "it is no program",
+      name: "the path is neither exec nor attach",
       path: LOGS,
       more: UPGRADE,
       code: 404,

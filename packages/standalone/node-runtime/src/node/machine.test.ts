@@ -22,7 +22,7 @@ const LOOPBACK = link("LOOPBACK", ["127.0.0.1", "host"], ["10.96.0.10", "global"
 
 test.each([
   {
-    name: "the first of a NIC, and none that a Service has",
+    name: "the first global address, except Service addresses",
     links: [
       LOOPBACK,
       link("BROADCAST", ["192.0.2.7", "global"]),
@@ -31,16 +31,20 @@ test.each([
     want: "192.0.2.7",
   },
   {
-    name: "none of a link alone",
+    name: "no link-local address",
     links: [link("BROADCAST", ["169.254.3.4", "link"]), link("BROADCAST", ["192.0.2.8", "global"])],
     want: "192.0.2.8",
   },
   {
-    name: "beside a link that has none",
+    name: "ignores a link without addresses",
     links: [{}, link("UP", ["192.0.2.9", "global"])],
     want: "192.0.2.9",
   },
-  { name: "without a NIC", links: [LOOPBACK, link("BROADCAST")], want: "127.0.0.1" },
+  {
+    name: "the loopback address without a NIC",
+    links: [LOOPBACK, link("BROADCAST")],
+    want: "127.0.0.1",
+  },
 ])("the machine's address: $name", ({ links, want }) => {
   expect(parseHostIp(JSON.stringify(links))).toBe(want);
 });
@@ -81,10 +85,10 @@ describe("a machine's identity", () => {
 
   test.each([
     { name: "no file", text: undefined, want: "Linux" },
-    { name: "no such line", text: "ID=x\n", want: "Linux" },
+    { name: "no PRETTY_NAME line", text: "ID=x\n", want: "Linux" },
     { name: "no quotation marks", text: "PRETTY_NAME=Alpine\nID=x\n", want: "Alpine" },
-    { name: "another name that ends so", text: 'OLD_PRETTY_NAME="a"', want: "Linux" },
-    { name: "words behind the quotation marks", text: 'PRETTY_NAME="a" b', want: "Linux" },
+    { name: "a key that only ends with PRETTY_NAME", text: 'OLD_PRETTY_NAME="a"', want: "Linux" },
+    { name: "text after the quotation marks", text: 'PRETTY_NAME="a" b', want: "Linux" },
   ])("contains its distribution, with $name", async ({ text, want }) => {
     const files = await filesWith({
       ...bootId,
@@ -130,24 +134,24 @@ describe("a machine's facts", () => {
     problem?: () => Promise<string | undefined>;
     want: object;
   }>([
-    { name: "as the kernel reports them", want: {} },
+    { name: "reports the kernel's values", want: {} },
     {
-      name: "with fewer process numbers than threads",
+      name: "reports a PID limit below the thread limit",
       texts: { "/proc/sys/kernel/pid_max": "4096" },
       want: { threadsMax: 4096 },
     },
     {
-      name: "with one processor that no line names",
+      name: "reports one CPU if cpuinfo lists none",
       texts: { "/proc/cpuinfo": "" },
       want: { cpus: 1 },
     },
     {
-      name: "without what the kernel does not report",
+      name: "omits values that the kernel does not report",
       texts: { "/proc/meminfo": "Cached: 1 kB\n" },
       want: { memoryKiB: 0, memoryAvailableKiB: 0 },
     },
     {
-      name: "with devices",
+      name: "reports devices",
       texts: { "/dev/kvm": "", "/dev/vhost-net": "" },
       want: {
         devices: [
@@ -158,12 +162,12 @@ describe("a machine's facts", () => {
       },
     },
     {
-      name: "with a runtime that is not ready",
+      name: "reports a runtime that is not ready",
       problem: () => Promise.resolve("no CNI"),
       want: { runtimeProblem: "no CNI" },
     },
     {
-      name: "with a runtime that does not answer",
+      name: "reports a runtime that does not respond",
       problem: away,
       want: { runtimeProblem: expect.stringContaining("it is gone") as unknown },
     },

@@ -63,7 +63,7 @@ test.each([
   { name: "no whole mebibytes", kib: 1025, want: "1025Ki" },
   { name: "mebibytes", kib: 3 * 1024, want: "3Mi" },
   { name: "gibibytes", kib: 2 * GI, want: "2Gi" },
-  { name: "more than the largest unit", kib: 2 ** 40, want: "1024Ti" },
+  { name: "an amount above the largest unit", kib: 2 ** 40, want: "1024Ti" },
 ])("prints an amount in the largest unit that keeps it an integer: $name", ({ kib, want }) => {
   expect(statusOf({ diskKiB: kib }).capacity?.["ephemeral-storage"]).toBe(want);
 });
@@ -170,24 +170,24 @@ describe("a previously reported condition", () => {
     want: Partial<NodeCondition>;
   }>([
     {
-      name: "stays under pressure for five minutes",
+      name: "remains under pressure for five minutes",
       before: pressed(299_999),
       want: { ...pressed(299_999), lastHeartbeatTime: NOW },
     },
     { name: "is relieved after them", before: pressed(300_000), want: relieved },
     {
-      name: "keeps the time of its transition under pressure, with news",
+      name: "retains its transition time under pressure with a new message",
       before: pressed(1000),
       machine: { diskFreeKiB: 1 },
       want: { message: "the machine is low on Disk", lastTransitionTime: ago(1000) },
     },
     {
-      name: "keeps it also without pressure",
+      name: "retains its transition time without pressure",
       before: { ...pressed(1000), status: "False" },
       want: { ...relieved, lastTransitionTime: ago(1000) },
     },
     {
-      name: "gets one where it has none",
+      name: "gets a transition time if it is missing",
       before: { type: "DiskPressure", status: "False" },
       want: relieved,
     },
@@ -212,7 +212,7 @@ describe("a previously reported condition", () => {
 });
 
 test.each<{ name: string; before: KubeNode; want: boolean }>([
-  { name: "the same", before: { ...aNode([]), status: statusOf() }, want: false },
+  { name: "an identical status", before: { ...aNode([]), status: statusOf() }, want: false },
   { name: "no conditions yet", before: aNode([]), want: true },
   {
     name: "no status yet",

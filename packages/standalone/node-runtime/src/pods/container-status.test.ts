@@ -88,19 +88,23 @@ describe("Ready and ContainersReady", () => {
 describe("Initialized", () => {
   const met = { type: "Initialized", status: "True", ...since(NOW) };
   test.each([
-    { name: "init containers are left", given: { isInitialized: false }, want: UNINITIALIZED },
     {
-      name: "the pod succeeded",
+      name: "is false while init containers remain",
+      given: { isInitialized: false },
+      want: UNINITIALIZED,
+    },
+    {
+      name: "is true if the pod succeeded",
       given: { isInitialized: false, isFinished: true },
       want: met,
     },
     {
-      name: "the pod failed before",
+      name: "is false if the pod failed during initialization",
       given: { isInitialized: false, isFinished: true, hasFailed: true },
       want: UNINITIALIZED,
     },
     {
-      name: "the pod failed afterwards",
+      name: "is true if the pod failed after initialization",
       given: { isInitialized: true, isFinished: true, hasFailed: true },
       want: met,
     },
@@ -116,7 +120,7 @@ describe("the last transition time", () => {
     want: string;
   }>([
     {
-      name: "stays while the status does",
+      name: "is unchanged if the status is unchanged",
       given: { status: "True", ...since(EARLIER) },
       want: EARLIER,
     },
@@ -159,8 +163,12 @@ test("conditions keep their order, and conditions of other owners stay unchanged
 
 test.each([
   { name: "none", types: [], want: false },
-  { name: "the node's own", types: ["Initialized", "Ready", "PodScheduled"], want: false },
-  { name: "one of another owner", types: ["Ready", "example.com/Gate"], want: true },
+  {
+    name: "conditions of the kubelet",
+    types: ["Initialized", "Ready", "PodScheduled"],
+    want: false,
+  },
+  { name: "a condition of another owner", types: ["Ready", "example.com/Gate"], want: true },
 ])("conditions of other owners among $name: $want", ({ types, want }) => {
   expect(hasForeignCondition(types.map((type) => ({ type, status: "True" })))).toBe(want);
 });
@@ -263,7 +271,7 @@ describe("a running container", () => {
 
 describe("a container that ended for good", () => {
   test.each([
-    { name: "reports how", change: {}, want: ENDED },
+    { name: "reports its exit code and times", change: {}, want: ENDED },
     { name: "without a reason: Error", change: { reason: "" }, want: ENDED },
     {
       name: "with a message",
@@ -271,7 +279,7 @@ describe("a container that ended for good", () => {
       want: { ...ENDED, reason: "OOMKilled", message: "out of memory" },
     },
     {
-      name: "before it started",
+      name: "reports a failed start",
       change: { startedAt: 0n, finishedAt: 0n },
       want: { exitCode: 3, reason: "Error", containerID: "fake://c0" },
     },
@@ -298,7 +306,7 @@ describe("a waiting container", () => {
     new Map(steps.map((step) => [step, { pauseMs: 1, summary: { ...FAILED, message: step } }]));
   test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([
     {
-      name: "for volumes before all else",
+      name: "reports a volume failure first",
       given: {
         pausedSteps: paused("container compute", "sandbox", "volumes"),
         images: failed("a"),
@@ -306,17 +314,17 @@ describe("a waiting container", () => {
       want: { ...FAILED, message: "volumes" },
     },
     {
-      name: "for its sandbox",
+      name: "reports a sandbox failure",
       given: { pausedSteps: paused("container compute", "sandbox") },
       want: { ...FAILED, message: "sandbox" },
     },
     {
-      name: "for its own start",
+      name: "reports its own start failure",
       given: { pausedSteps: paused("container other", "container compute") },
       want: { ...FAILED, message: "container compute" },
     },
     {
-      name: "for a mounted image before its own",
+      name: "reports the failure of a mounted image before its own",
       given: {
         spec: { volumes: [{ name: "e", emptyDir: {} }, mounts("kernel")] },
         images: failed("localhost/launcher:dev", "kernel"),
@@ -324,23 +332,23 @@ describe("a waiting container", () => {
       want: { ...FAILED, message: "kernel" },
     },
     {
-      name: "for its own image",
+      name: "reports the failure of its own image",
       given: { images: failed("localhost/launcher:dev", "kernel") },
       want: { ...FAILED, message: "localhost/launcher:dev" },
     },
     {
-      name: "for init containers",
+      name: "reports PodInitializing while init containers remain",
       given: { spec: { initContainers: [aContainer({ name: "first" }), INIT] } },
       want: { reason: "PodInitializing" },
     },
     {
-      name: "as an init container, for itself",
+      name: "reports ContainerCreating as an init container",
       given: { spec: { initContainers: [aContainer({ name: "first" }), INIT] } },
       want: { reason: "ContainerCreating" },
       of: INIT,
     },
     {
-      name: "for its start after all init containers are done",
+      name: "reports ContainerCreating after all init containers",
       given: {
         spec: { initContainers: [INIT] },
         sandboxes: [aSandbox()],
@@ -349,12 +357,12 @@ describe("a waiting container", () => {
       want: { reason: "ContainerCreating" },
     },
     {
-      name: "for its start once it is made",
+      name: "reports ContainerCreating once it is created",
       given: { containers: [aRun({ state: "CREATED" })] },
       want: { reason: "ContainerCreating" },
     },
     {
-      name: "while its state is unknown",
+      name: "reports ContainerCreating while its state is unknown",
       given: { containers: [aRun({ state: "UNKNOWN" })] },
       want: { reason: "ContainerCreating" },
     },
@@ -410,7 +418,7 @@ describe("a container that is restarted", () => {
       want: { state: { waiting: backOff }, lastState: terminated },
     },
     {
-      name: "shows what holds it up",
+      name: "reports the failure that blocks its start",
       given: {
         spec,
         containers: [ended(late)],
@@ -419,17 +427,17 @@ describe("a container that is restarted", () => {
       want: { state: { waiting: FAILED }, lastState: terminated },
     },
     {
-      name: "has ended while its start is due at once",
+      name: "is terminated if its start is due at once",
       given: { spec, containers: [ended()] },
       want: { state: terminated },
     },
     {
-      name: "has ended where it is never started again",
+      name: "is terminated if it is never restarted",
       given: { containers: [ended(late)] },
       want: { state: terminated },
     },
     {
-      name: "has ended where its pod is deleted",
+      name: "is terminated if its pod is being deleted",
       given: {
         spec,
         containers: [ended(late)],
@@ -438,7 +446,7 @@ describe("a container that is restarted", () => {
       want: { state: terminated },
     },
     {
-      name: "has ended as an init container that succeeded",
+      name: "is terminated as a succeeded init container",
       given: {
         spec: { restartPolicy: "Always", initContainers: [aContainer({ name: "first" }), INIT] },
         containers: [ended({ ...late, name: "init", exitCode: 0 })],
@@ -447,7 +455,7 @@ describe("a container that is restarted", () => {
       of: INIT,
     },
     {
-      name: "waits also after success where it is always started",
+      name: "waits even after success under policy Always",
       given: {
         spec: { restartPolicy: "Always", initContainers: [INIT] },
         containers: [ended({ ...late, exitCode: 0 })],
@@ -477,7 +485,7 @@ describe("the last state of a container", () => {
       want: { terminated: ENDED },
     },
     {
-      name: "is the reported end of the run before",
+      name: "is the reported termination of the previous run",
       given: {
         containers: [running, ended({ name: "other" })],
         told: told({ containerID: "fake://c0", state: earlier, lastState: before }),
@@ -485,7 +493,7 @@ describe("the last state of a container", () => {
       want: earlier,
     },
     {
-      name: "stays while the same run is reported",
+      name: "is unchanged while the same run is reported",
       given: {
         containers: [running],
         told: told({ containerID: "fake://c1", state: earlier, lastState: before }),
@@ -493,7 +501,7 @@ describe("the last state of a container", () => {
       want: before,
     },
     {
-      name: "stays where the run before was not reported to end",
+      name: "is unchanged if no termination of the previous run was reported",
       given: {
         containers: [running],
         told: told({ containerID: "fake://c0", state: { running: {} }, lastState: before }),
@@ -501,12 +509,12 @@ describe("the last state of a container", () => {
       want: before,
     },
     {
-      name: "stays when the container is gone",
+      name: "is unchanged if the container was removed",
       given: { told: told({ state: earlier, lastState: before }) },
       want: before,
     },
     {
-      name: "is none of a first run",
+      name: "is unset in the first run",
       given: {
         containers: [aRun()],
         told: told({ containerID: "fake://old", state: earlier }),
@@ -514,7 +522,7 @@ describe("the last state of a container", () => {
       want: undefined,
     },
     {
-      name: "is none where nothing was reported",
+      name: "is unset without a reported status",
       given: { containers: [running] },
       want: undefined,
     },
@@ -525,14 +533,18 @@ describe("the last state of a container", () => {
 
 describe("restarts", () => {
   test.each<{ name: string; given: Given; want: number }>([
-    { name: "are the newest run's number", given: { containers: [aRun({ attempt: 3 })] }, want: 3 },
     {
-      name: "are those reported where the runtime has none",
+      name: "equal the attempt of the newest run",
+      given: { containers: [aRun({ attempt: 3 })] },
+      want: 3,
+    },
+    {
+      name: "equal the reported count if the runtime has no container",
       given: { told: told({ containerID: "fake://c0", restartCount: 4 }) },
       want: 4,
     },
     {
-      name: "are none where it was never made",
+      name: "are 0 if the container was never created",
       given: { told: told({ restartCount: 4 }) },
       want: 0,
     },

@@ -85,23 +85,23 @@ test("a paused step is reported until the pod's spec changes", async () => {
 });
 
 test.each<{ name: string; pod: Pod; want: boolean }>([
-  { name: "asks for what it may not have", pod: aPod({ hostPID: true }), want: true },
+  { name: "requests a forbidden field", pod: aPod({ hostPID: true }), want: true },
   {
-    name: "is over",
+    name: "requests a forbidden field and has failed",
     pod: { ...aPod({ hostPID: true }), status: { phase: "Failed" } },
     want: false,
   },
   {
-    name: "is being deleted",
+    name: "requests a forbidden field and is being deleted",
     pod: aPod({ hostPID: true }, { deletionTimestamp: "2026-11-28T10:00:00Z" }),
     want: false,
   },
   {
-    name: "asks for more than there is",
+    name: "requests more than the node has",
     pod: aPod({ containers: [aContainer({ resources: { requests: { memory: "200Gi" } } })] }),
     want: true,
   },
-  { name: "asks for nothing special", pod: aPod(), want: false },
+  { name: "requests no special fields", pod: aPod(), want: false },
 ])("rejects a pod that $name: $want", async ({ pod, want }) => {
   const world = await aWorld(pod);
   expect((await observe(UID, world.deps)).rejection !== undefined).toBe(want);
@@ -117,9 +117,9 @@ test("admits a pod with a sandbox regardless of resources", async () => {
 const IMAGES = [{ name: "k", image: { reference: IMAGE.tags[0] ?? "" } }];
 
 test.each<{ name: string; pod: Pod; want: number }>([
-  { name: "to begin", pod: aPod(), want: 1 },
-  { name: "to end", pod: aPod({}, { deletionTimestamp: "2026-11-28T10:00:00Z" }), want: 0 },
-  { name: "and is over", pod: { ...aPod(), status: { phase: "Succeeded" } }, want: 0 },
+  { name: "not started", pod: aPod(), want: 1 },
+  { name: "being deleted", pod: aPod({}, { deletionTimestamp: "2026-11-28T10:00:00Z" }), want: 0 },
+  { name: "finished", pod: { ...aPod(), status: { phase: "Succeeded" } }, want: 0 },
 ])("looks up images if a pod is $name", async ({ pod, want }) => {
   const world = await aWorld(pod);
   expect((await observe(UID, world.deps)).images.size).toBe(want);
@@ -194,11 +194,11 @@ describe("a container that has ended", () => {
   };
 
   test.each([
-    { name: "with an error says them", change: {}, want: "no such file" },
-    { name: "well says nothing", change: { exitCode: 0 }, want: "" },
-    { name: "with a message of the runtime's keeps that", change: { message: "m" }, want: "m" },
-    { name: "is asked for nothing while it runs", change: { state: "RUNNING" as const }, want: "" },
-    { name: "without a log says nothing", change: { logPath: "/nowhere/0.log" }, want: "" },
+    { name: "reports its log tail after an error", change: {}, want: "no such file" },
+    { name: "reports no log tail after success", change: { exitCode: 0 }, want: "" },
+    { name: "retains a message of the runtime", change: { message: "m" }, want: "m" },
+    { name: "reports no log tail while it runs", change: { state: "RUNNING" as const }, want: "" },
+    { name: "reports no log tail without a log", change: { logPath: "/nowhere/0.log" }, want: "" },
   ])("$name", async ({ change, want }) => {
     expect(await withMessages("FallbackToLogsOnError", change)).toBe(want);
   });

@@ -28,32 +28,32 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["runSandbox", "prepareVolumes", "startContainer"],
   },
   {
-    name: "a sandbox that is there is used",
+    name: "an existing sandbox is used",
     facts: podFacts({ sandboxes: [aSandbox()] }),
     want: ["prepareVolumes", "startContainer"],
   },
   {
-    name: "a running pod is left alone",
+    name: "a running pod needs no action",
     facts: podFacts({ sandboxes: [aSandbox()], containers: [aRun()] }),
     want: [],
   },
   {
-    name: "a container that was made and not started is started",
+    name: "a created container is started",
     facts: podFacts({ sandboxes: [aSandbox()], containers: [aRun({ state: "CREATED" })] }),
     want: ["prepareVolumes", "startContainer"],
   },
   {
-    name: "one of which the runtime knows nothing is ended",
+    name: "a container in unknown state is stopped",
     facts: podFacts({ sandboxes: [aSandbox()], containers: [aRun({ state: "UNKNOWN" })] }),
     want: ["stopContainer"],
   },
   {
-    name: "a pod that is over gives its network back, once",
+    name: "a finished pod releases its network once",
     facts: podFacts({ sandboxes: [aSandbox()], containers: [aRun({ state: "EXITED" })] }),
     want: ["stopSandbox"],
   },
   {
-    name: "and is left alone then",
+    name: "a finished pod with a released network needs no action",
     facts: podFacts({
       sandboxes: [aSandbox()],
       containers: [aRun({ state: "EXITED" })],
@@ -62,7 +62,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: [],
   },
   {
-    name: "a start that was cut off is made again, whatever is done of ends",
+    name: "a canceled start is repeated even under policy Never",
     facts: podFacts({
       sandboxes: [aSandbox()],
       containers: [
@@ -72,7 +72,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["prepareVolumes", "startContainer"],
   },
   {
-    name: "a start that was cut off while the shim's program began is made again",
+    name: "a start whose shim was killed is repeated",
     facts: podFacts({
       sandboxes: [aSandbox()],
       containers: [
@@ -86,7 +86,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["prepareVolumes", "startContainer"],
   },
   {
-    name: "one that cannot be is not",
+    name: "a start that failed for good is not repeated",
     facts: podFacts({
       sandboxes: [aSandbox()],
       containers: [aRun({ ...INTERRUPTED_START, message: "exec: no such file" })],
@@ -94,7 +94,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["stopSandbox"],
   },
   {
-    name: "a dead sandbox goes before the next one comes",
+    name: "a dead sandbox is removed before a new sandbox starts",
     facts: podFacts({
       pod: always,
       sandboxes: [aSandbox({ state: "NOTREADY" })],
@@ -103,7 +103,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["stopSandbox", "removeSandbox", "runSandbox", "prepareVolumes", "startContainer"],
   },
   {
-    name: "what the object says has run is not run again, though the runtime has forgotten it",
+    name: "a container that the status reports as started is not started again, even if the runtime lost it",
     facts: podFacts({
       pod: {
         ...aPod(),
@@ -126,7 +126,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: [],
   },
   {
-    name: "an image that is not there is fetched, in the sandbox's time",
+    name: "a missing image is pulled while the sandbox starts",
     facts: podFacts({ images: new Map([["localhost/launcher:dev", { kind: "absent" }]]) }),
     want: ["runSandbox", "prepareVolumes", "pullImage"],
   },
@@ -139,12 +139,12 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["wait"],
   },
   {
-    name: "a deleted pod is asked to end and waited for",
+    name: "a deleted pod is stopped gracefully",
     facts: podFacts({ pod: deleted, sandboxes: [aSandbox()], containers: [aRun()] }),
     want: ["stopContainer", "wait"],
   },
   {
-    name: "and goes when it has ended",
+    name: "a deleted pod is removed after its containers ended",
     facts: podFacts({
       pod: deleted,
       sandboxes: [aSandbox()],
@@ -154,18 +154,22 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     want: ["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"],
   },
   {
-    name: "of one that never was only the object goes",
+    name: "a deleted pod that never started is removed from the API server",
     facts: podFacts({ pod: deleted }),
     want: ["deleteObject"],
   },
   {
-    name: "what is left of a pod whose object is gone is removed",
+    name: "leftovers of a pod without an object are removed",
     facts: podFacts({ pod: undefined, sandboxes: [aSandbox()], containers: [aRun()] }),
     want: ["stopSandbox", "removeSandbox", "removeRemains"],
   },
-  { name: "nothing is left to do", facts: podFacts({ pod: undefined }), want: [] },
   {
-    name: "a pod that may not run is left alone",
+    name: "a pod without object and leftovers needs no action",
+    facts: podFacts({ pod: undefined }),
+    want: [],
+  },
+  {
+    name: "a rejected pod needs no action",
     facts: podFacts({ pod: aPod({ hostPID: true }), rejection: { reason: "r", message: "m" } }),
     want: [],
   },
@@ -229,11 +233,11 @@ describe("delay of a restart", () => {
   const second = 1_000_000_000n;
 
   test.each([
-    { name: "not the first time", before: undefined, ran: 1n, want: 0 },
-    { name: "ten seconds then", before: 0, ran: 1n, want: 10 },
-    { name: "twice as long each time", before: 40, ran: 1n, want: 80 },
-    { name: "five minutes at most", before: 300, ran: 1n, want: 300 },
-    { name: "not any more once it ran for ten minutes", before: 300, ran: 600n, want: 0 },
+    { name: "is zero at first", before: undefined, ran: 1n, want: 0 },
+    { name: "is ten seconds at the second start", before: 0, ran: 1n, want: 10 },
+    { name: "doubles each time", before: 40, ran: 1n, want: 80 },
+    { name: "is limited to five minutes", before: 300, ran: 1n, want: 300 },
+    { name: "is reset after a run of ten minutes", before: 300, ran: 600n, want: 0 },
   ])("$name", ({ before, ran, want }) => {
     const annotations =
       before === undefined ? {} : { "patchbay.io/restart-delay-seconds": String(before) };
@@ -262,12 +266,12 @@ describe("a plan", () => {
 
   test.each<{ name: string; facts: Partial<PodFacts>; want: readonly object[] }>([
     {
-      name: "starts a container that was made, and makes none beside it",
+      name: "starts a created container instead of a new one",
       facts: { sandboxes: [aSandbox()], containers: [aRun({ state: "CREATED", attempt: 3 })] },
       want: [{ kind: "prepareVolumes" }, start({ attempt: 3, createdId: "c0" })],
     },
     {
-      name: "waits with a start that was made and failed",
+      name: "waits after a failed start of a created container",
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun({ state: "CREATED" })],
@@ -284,7 +288,7 @@ describe("a plan", () => {
       want: [wait(6)],
     },
     {
-      name: "waits with volumes that failed before the sandbox is made",
+      name: "waits after failed volumes before it creates a sandbox",
       facts: { pausedSteps: new Map([["volumes", { summary: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
@@ -294,7 +298,7 @@ describe("a plan", () => {
       want: [wait(6)],
     },
     {
-      name: "leaves a container alone that is well",
+      name: "does not stop a healthy container",
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun()],
@@ -303,7 +307,7 @@ describe("a plan", () => {
       want: [],
     },
     {
-      name: "ends an unhealthy container in thirty seconds",
+      name: "stops an unhealthy container with a grace period of 30 s",
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun()],
@@ -312,7 +316,7 @@ describe("a plan", () => {
       want: [stop("c0", 30)],
     },
     {
-      name: "ends an unhealthy container in the pod's grace",
+      name: "stops an unhealthy container with the pod's grace period",
       facts: {
         pod: aPod({ terminationGracePeriodSeconds: 5 }),
         sandboxes: [aSandbox()],
@@ -322,7 +326,7 @@ describe("a plan", () => {
       want: [stop("c0", 5)],
     },
     {
-      name: "ends an unhealthy container in its probe's grace",
+      name: "stops an unhealthy container with its probe's grace period",
       facts: {
         pod: aPod({
           terminationGracePeriodSeconds: 5,
@@ -335,22 +339,22 @@ describe("a plan", () => {
       want: [stop("c0", 2)],
     },
     {
-      name: "ends at once what the runtime knows nothing of",
+      name: "kills a container in unknown state at once",
       facts: { sandboxes: [aSandbox()], containers: [aRun({ state: "UNKNOWN" })] },
       want: [stop("c0", 0)],
     },
     {
-      name: "starts again what ended, with the delay of the next time",
+      name: "restarts a terminated container and records the next delay",
       facts: { pod: always, sandboxes: [aSandbox()], containers: [ended()] },
       want: [{ kind: "prepareVolumes" }, start({ attempt: 3, delaySeconds: 0 })],
     },
     {
-      name: "waits with the start of what ends again and again",
+      name: "delays the restart of a crashing container",
       facts: { pod: always, sandboxes: [aSandbox()], containers: [ended(delayed)] },
       want: [wait(10_000)],
     },
     {
-      name: "starts in a new sandbox what ended in the one before, when it is time",
+      name: "delays the restart in a new sandbox",
       facts: {
         pod: always,
         sandboxes: [aSandbox()],
@@ -359,7 +363,7 @@ describe("a plan", () => {
       want: [wait(10_000)],
     },
     {
-      name: "leaves what runs in another sandbox to its end",
+      name: "waits for a container that runs in another sandbox",
       facts: {
         pod: always,
         sandboxes: [aSandbox()],
@@ -368,7 +372,7 @@ describe("a plan", () => {
       want: [],
     },
     {
-      name: "makes an init container anew in a new sandbox, without delay",
+      name: "restarts an init container in a new sandbox without delay",
       facts: {
         pod: aPod({ restartPolicy: "Always", initContainers: [aContainer({ name: "one" })] }),
         sandboxes: [aSandbox()],
@@ -377,7 +381,7 @@ describe("a plan", () => {
       want: [{ kind: "prepareVolumes" }, { kind: "startContainer", container: "one", attempt: 3 }],
     },
     {
-      name: "makes in a new sandbox what was made in the one before",
+      name: "recreates a created container in a new sandbox",
       facts: {
         pod: always,
         sandboxes: [aSandbox()],
@@ -394,7 +398,7 @@ describe("a plan", () => {
       want: [],
     },
     {
-      name: "waits with an image that failed",
+      name: "waits after a failed pull",
       facts: {
         sandboxes: [aSandbox()],
         images: new Map([["localhost/launcher:dev", failed]]),
@@ -402,7 +406,7 @@ describe("a plan", () => {
       want: [wait(7)],
     },
     {
-      name: "fetches an image that is mounted before it makes a sandbox",
+      name: "pulls a mounted image before it creates the sandbox",
       facts: { pod: mounted, images: new Map([...present, ["guest", { kind: "absent" }]]) },
       want: [{ kind: "pullImage", reference: "guest" }],
     },
@@ -412,7 +416,7 @@ describe("a plan", () => {
       want: [],
     },
     {
-      name: "makes a sandbox when the image that is mounted is there",
+      name: "creates the sandbox when the mounted image is present",
       facts: {
         pod: mounted,
         images: new Map([...present, ["guest", present.get("localhost/launcher:dev") ?? failed]]),
@@ -420,7 +424,7 @@ describe("a plan", () => {
       want: [{ kind: "runSandbox", attempt: 0 }, { kind: "prepareVolumes" }, start({ attempt: 0 })],
     },
     {
-      name: "makes a sandbox with the next number in the place of dead ones",
+      name: "replaces dead sandboxes by a sandbox with the next attempt number",
       facts: {
         pod: always,
         sandboxes: [
@@ -443,7 +447,7 @@ describe("a plan", () => {
       ],
     },
     {
-      name: "leaves alone what was stopped already of a pod that is over",
+      name: "does not stop a sandbox of a finished pod twice",
       facts: {
         sandboxes: [aSandbox({ id: "s1" }), aSandbox()],
         containers: [aRun({ state: "EXITED" })],
@@ -452,12 +456,12 @@ describe("a plan", () => {
       want: [{ kind: "stopSandbox", id: "s0" }],
     },
     {
-      name: "removes a directory that is all that is left",
+      name: "removes a leftover directory",
       facts: { pod: undefined, hasLeftovers: true },
       want: [{ kind: "removeRemains" }],
     },
     {
-      name: "gives a deleted pod a second at least",
+      name: "grants a deleted pod at least one second",
       facts: {
         pod: aPod({}, { deletionTimestamp: new Date(NOW_MS + 200).toISOString() }),
         sandboxes: [aSandbox()],
@@ -466,7 +470,7 @@ describe("a plan", () => {
       want: [stop("c0", 1), wait(200)],
     },
     {
-      name: "ends a deleted pod at its deadline",
+      name: "removes a deleted pod at its deadline",
       facts: {
         pod: aPod({}, { deletionTimestamp: new Date(NOW_MS).toISOString() }),
         containers: [aRun()],
@@ -474,7 +478,7 @@ describe("a plan", () => {
       want: [{ kind: "deleteObject" }],
     },
     {
-      name: "asks of a deleted pod only what runs, known or not",
+      name: "stops only running and unknown containers of a deleted pod",
       facts: {
         pod: deleted,
         containers: [

@@ -42,23 +42,23 @@ describe("its addresses are", () => {
   const status = { podIP: "10.0.0.9", podIPs: [{ ip: "10.0.0.9" }] };
   test.each<{ name: string; given: Given; want: readonly string[] | undefined }>([
     {
-      name: "those of its sandbox",
+      name: "the addresses of its sandbox",
       given: { status, sandboxes: [aSandbox({ ips: ["10.0.0.2", "fd00::2"] })] },
       want: ["10.0.0.2", "fd00::2"],
     },
     {
-      name: "those reported, while its sandbox has none",
+      name: "the reported addresses while its sandbox has no address",
       given: { status, sandboxes: [aSandbox({ ips: [] })] },
       want: ["10.0.0.9"],
     },
-    { name: "those reported, without a sandbox", given: { status }, want: ["10.0.0.9"] },
+    { name: "the reported addresses without a sandbox", given: { status }, want: ["10.0.0.9"] },
     {
       name: "the node's, in its network",
       given: { spec: { hostNetwork: true }, sandboxes: [aSandbox()] },
       want: ["192.0.2.1"],
     },
     {
-      name: "none in the node's network before it has a sandbox",
+      name: "unset in the host network before the sandbox exists",
       given: { spec: { hostNetwork: true } },
       want: undefined,
     },

@@ -248,8 +248,8 @@ test("pulls an image, then starts the pod", async () => {
 });
 
 test.each([
-  { name: "by one of the pod's secrets", secrets: ["none", "wrong", "right"], state: "RUNNING" },
-  { name: "by no other secret", secrets: ["wrong"], state: "absent" },
+  { name: "with one of the pod's secrets", secrets: ["none", "wrong", "right"], state: "RUNNING" },
+  { name: "with no other secret", secrets: ["wrong"], state: "absent" },
 ])("pulls a private image $name", async ({ secrets, state }) => {
   const world = new PodWorld();
   for (const [name, password] of [["wrong", "guess"] as const, ["right", "pw"] as const]) {

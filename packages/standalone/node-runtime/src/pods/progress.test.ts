@@ -30,15 +30,15 @@ function aStatus(name: string, state: object, containerID = "fake://c0") {
 
 describe("the end of a container", () => {
   test.each<{ name: string; pod?: Pod; containers?: PodFacts["containers"]; want: unknown }>([
-    { name: "is none before it was made", want: undefined },
-    { name: "is none while it runs", containers: [aRun()], want: undefined },
+    { name: "is unset before the container is created", want: undefined },
+    { name: "is unset while the container runs", containers: [aRun()], want: undefined },
     {
-      name: "is what the runtime has",
+      name: "is the runtime's exit code",
       containers: [aRun({ state: "EXITED", exitCode: 3 })],
       want: { exitCode: 3 },
     },
     {
-      name: "is what the status reports where the runtime has forgotten it",
+      name: "is the reported exit code if the runtime lost the container",
       pod: {
         ...aPod(),
         status: { containerStatuses: [aStatus("compute", { terminated: { exitCode: 5 } })] },
@@ -46,7 +46,7 @@ describe("the end of a container", () => {
       want: { exitCode: 5 },
     },
     {
-      name: "is unknown where nobody saw it",
+      name: "is 137 if no exit code was observed",
       pod: { ...aPod(), status: { containerStatuses: [aStatus("compute", { running: {} })] } },
       want: { exitCode: 137 },
     },
@@ -63,14 +63,14 @@ describe("the next init container", () => {
   });
   test.each<{ name: string; facts: LivePodFacts; want: string | undefined }>([
     { name: "is the first", facts: live(WITH_INIT), want: "init" },
-    { name: "is none where there are none", facts: live(aPod()), want: undefined },
+    { name: "is unset without init containers", facts: live(aPod()), want: undefined },
     {
-      name: "stays the same while it runs",
+      name: "is unchanged while it runs",
       facts: live(WITH_INIT, { containers: [aRun({ name: "init" })] }),
       want: "init",
     },
     {
-      name: "stays the same when it failed",
+      name: "is unchanged after its failure",
       facts: live(WITH_INIT, { containers: [aRun({ name: "init", ...DONE, exitCode: 1 })] }),
       want: "init",
     },
@@ -92,7 +92,7 @@ describe("the next init container", () => {
       want: undefined,
     },
     {
-      name: "is the first where the containers proper are of another sandbox",
+      name: "is the first if the main containers belong to another sandbox",
       facts: live(WITH_INIT, {
         containers: [aRun({ sandboxId: "before" }), aRun({ name: "init", ...OLD })],
       }),
@@ -107,17 +107,17 @@ describe("the next init container", () => {
       want: "init",
     },
     {
-      name: "is past those that the runtime has forgotten once a container proper was made",
+      name: "skips lost init containers that succeeded once a main container exists",
       facts: live(reported(0), { containers: [aRun()] }),
       want: "second",
     },
     {
-      name: "is not past one that the runtime has forgotten and that failed",
+      name: "does not skip a lost init container that failed",
       facts: live(reported(1), { containers: [aRun()] }),
       want: "init",
     },
     {
-      name: "is not past one that was forgotten before any container proper was made",
+      name: "does not skip a lost init container before any main container exists",
       facts: live(reported(0)),
       want: "init",
     },
@@ -138,17 +138,17 @@ describe("phase of a pod", () => {
       want: [undefined, "Pending"],
     },
     {
-      name: "runs when one of its containers does",
+      name: "is running if one of its containers is running",
       facts: live(two, { containers: [aRun()] }),
       want: [undefined, "Running"],
     },
     {
-      name: "runs when one of its containers has ended",
+      name: "is running if only one of its containers has ended",
       facts: live(two, { containers: [aRun(DONE)] }),
       want: [undefined, "Running"],
     },
     {
-      name: "that ran before runs",
+      name: "remains running between container runs",
       facts: live({ ...always, status: { phase: "Running" } }),
       want: [undefined, "Running"],
     },
@@ -163,14 +163,14 @@ describe("phase of a pod", () => {
       want: ["Succeeded", "Succeeded"],
     },
     {
-      name: "has failed when one has",
+      name: "has failed if one container failed",
       facts: live(two, {
         containers: [aRun(DONE), aRun({ name: "other", ...DONE, exitCode: 1 })],
       }),
       want: ["Failed", "Failed"],
     },
     {
-      name: "goes on when its containers are to run again",
+      name: "is running while its containers are to be restarted",
       facts: live(always, { containers: [aRun(DONE)] }),
       want: [undefined, "Running"],
     },
@@ -180,44 +180,44 @@ describe("phase of a pod", () => {
       want: ["Failed", "Failed"],
     },
     {
-      name: "has not failed with an init container that is to run again",
+      name: "is pending if a failed init container is to be restarted",
       facts: live(aPod({ restartPolicy: "OnFailure", initContainers: [INIT] }), {
         containers: [aRun({ name: "init", ...DONE, exitCode: 1 })],
       }),
       want: [undefined, "Pending"],
     },
     {
-      name: "that may not begin has failed",
+      name: "has failed if it is rejected before its start",
       facts: live(aPod(), { sandboxes: [], rejection: { reason: "r", message: "m" } }),
       want: ["Failed", "Failed"],
     },
     {
-      name: "that has begun may go on",
+      name: "is pending if it is rejected after its start",
       facts: live(aPod(), { rejection: { reason: "r", message: "m" } }),
       want: [undefined, "Pending"],
     },
     {
-      name: "that is never restarted has failed with its sandbox",
+      name: "has failed if its sandbox died under policy Never",
       facts: live(aPod(), { ...dead, containers: [aRun({ state: "UNKNOWN" })] }),
       want: ["Failed", "Failed"],
     },
     {
-      name: "that is never restarted has failed with an init container's sandbox",
+      name: "has failed if its sandbox died during an init container under policy Never",
       facts: live(WITH_INIT, { ...dead, containers: [aRun({ name: "init", state: "UNKNOWN" })] }),
       want: ["Failed", "Failed"],
     },
     {
-      name: "is not broken before anything was made in its sandbox",
+      name: "is pending if its sandbox died before any container was created",
       facts: live(aPod(), dead),
       want: [undefined, "Pending"],
     },
     {
-      name: "that is restarted is not broken",
+      name: "is pending if its sandbox died under policy Always",
       facts: live(always, { ...dead, containers: [aRun({ state: "UNKNOWN" })] }),
       want: [undefined, "Pending"],
     },
     ...(["Succeeded", "Failed"] as const).map((phase) => ({
-      name: `that was reported ${phase} stays so`,
+      name: `remains ${phase} once reported`,
       facts: live({ ...aPod(), status: { phase } }, { containers: [aRun()] }),
       want: [phase, phase] as [string, string],
     })),
@@ -264,8 +264,12 @@ describe("a container that is never restarted runs again after", () => {
       change: { message: "failed to start shim: EPERM" },
       want: false,
     },
-    { name: "nothing that has run", change: { message, startedAt: 1n }, want: false },
-    { name: "nothing that ended otherwise", change: { message, reason: "Error" }, want: false },
+    { name: "no container that has run", change: { message, startedAt: 1n }, want: false },
+    {
+      name: "no container that ended for another reason",
+      change: { message, reason: "Error" },
+      want: false,
+    },
   ])("$name", ({ change, want }) => {
     const container = aRun({ ...cut, ...change });
     expect(shouldRestart(aPod(), { exitCode: 128, container }, false)).toBe(want);
@@ -278,14 +282,29 @@ test("truncates nanoseconds to milliseconds", () => {
 
 describe("delay of the next start", () => {
   test.each([
-    { name: "not for a container of before", annotations: {}, ran: 1n, want: 0 },
-    { name: "not by what is no number", annotations: { [KEY]: "x" }, ran: 1n, want: 0 },
-    { name: "not by what is no end", annotations: { [KEY]: "Infinity" }, ran: 1n, want: 0 },
-    { name: "ten seconds at first", annotations: { [KEY]: "0" }, ran: 1n, want: 10 },
-    { name: "ten seconds at least", annotations: { [KEY]: "4" }, ran: 1n, want: 10 },
-    { name: "twice as long as before", annotations: { [KEY]: "20" }, ran: 599n, want: 40 },
-    { name: "five minutes at most", annotations: { [KEY]: "200" }, ran: 1n, want: 300 },
-    { name: "not after ten minutes", annotations: { [KEY]: "200" }, ran: 600n, want: 0 },
+    { name: "is zero without a recorded delay", annotations: {}, ran: 1n, want: 0 },
+    {
+      name: "is zero if the recorded delay is not a number",
+      annotations: { [KEY]: "x" },
+      ran: 1n,
+      want: 0,
+    },
+    {
+      name: "is zero if the recorded delay is infinite",
+      annotations: { [KEY]: "Infinity" },
+      ran: 1n,
+      want: 0,
+    },
+    { name: "is ten seconds at first", annotations: { [KEY]: "0" }, ran: 1n, want: 10 },
+    { name: "is at least ten seconds", annotations: { [KEY]: "4" }, ran: 1n, want: 10 },
+    { name: "is twice the previous delay", annotations: { [KEY]: "20" }, ran: 599n, want: 40 },
+    { name: "is at most five minutes", annotations: { [KEY]: "200" }, ran: 1n, want: 300 },
+    {
+      name: "is zero after a run of ten minutes",
+      annotations: { [KEY]: "200" },
+      ran: 600n,
+      want: 0,
+    },
   ])("$name", ({ annotations, ran, want }) => {
     const times = { startedAt: SECOND, finishedAt: (1n + ran) * SECOND };
     expect(parseRestartDelay(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
@@ -298,11 +317,11 @@ describe("delay of the next start", () => {
 });
 
 test.each([
-  { name: "what is left of its delay", nowMs: 3000, want: 9000 },
-  { name: "nothing when it is over", nowMs: 12_000, want: 0 },
-  { name: "nothing long after it", nowMs: 99_000, want: 0 },
+  { name: "the remaining delay", nowMs: 3000, want: 9000 },
+  { name: "0 ms when the delay is over", nowMs: 12_000, want: 0 },
+  { name: "0 ms long after the delay", nowMs: 99_000, want: 0 },
   {
-    name: "no more than the longest delay, whatever the clock says",
+    name: "at most the longest delay, even if the clock jumped back",
     nowMs: -900_000,
     want: 300_000,
   },

@@ -42,14 +42,14 @@ test("patches a status once, and not again while it is unchanged", async () => {
 });
 
 test.each<{ name: string; conditions: readonly Condition[]; isBound: boolean }>([
-  { name: "no condition of others", conditions: [], isBound: false },
+  { name: "no conditions of other owners", conditions: [], isBound: false },
   {
-    name: "its own conditions",
+    name: "only conditions of the kubelet",
     conditions: [{ type: "PodScheduled", status: "True" }],
     isBound: false,
   },
   {
-    name: "a condition of others",
+    name: "a condition of another owner",
     conditions: [{ type: "kubevirt.io/virtual-machine-unpaused", status: "True" }],
     isBound: true,
   },
@@ -84,22 +84,22 @@ function withMetadata(more: object): typeof POD {
 }
 
 test.each([
-  { name: "the same again", current: POD, want: false },
+  { name: "an unchanged pod", current: POD, want: false },
   {
     name: "a network that was plugged",
     current: withMetadata({ annotations: { "k8s.v1.cni.cncf.io/networks": "[]" } }),
     want: false,
   },
-  { name: "a later version", current: withMetadata({ resourceVersion: "2" }), want: false },
+  { name: "a new resourceVersion", current: withMetadata({ resourceVersion: "2" }), want: false },
   {
     name: "a deletion",
     current: withMetadata({ deletionTimestamp: "2026-11-22T12:00:00Z" }),
     want: true,
   },
   { name: "a label", current: withMetadata({ labels: { a: "b" } }), want: true },
-  { name: "another status", current: { ...POD, status: { phase: "Failed" } }, want: true },
+  { name: "a changed status", current: { ...POD, status: { phase: "Failed" } }, want: true },
   {
-    name: "another specification",
+    name: "a changed spec",
     current: { ...POD, spec: { ...POD.spec, activeDeadlineSeconds: 1 } },
     want: true,
   },

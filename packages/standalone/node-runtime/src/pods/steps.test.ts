@@ -79,7 +79,7 @@ describe("a sandbox", () => {
 
   test.each([
     { name: "by itself", kill: true, want: 1 },
-    { name: "in order", kill: false, want: 0 },
+    { name: "in an orderly stop", kill: false, want: 0 },
   ])("that ended $name is swept after removal: $want times", async ({ kill, want }) => {
     await putPod();
     const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
@@ -125,9 +125,9 @@ describe("a container", () => {
   });
 
   test.each([
-    { name: "there is no sandbox", action: start, volumes: new Map<string, string>() },
+    { name: "the sandbox does not exist", action: start, volumes: new Map<string, string>() },
     {
-      name: "it is none of the pod's",
+      name: "the sandbox belongs to another pod",
       action: { ...start, container: "other" },
       volumes: new Map<string, string>(),
     },

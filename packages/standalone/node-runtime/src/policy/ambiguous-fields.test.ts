@@ -15,17 +15,17 @@ function problemsOf(spec: Partial<Pod["spec"]>): readonly string[] {
 
 test.each<{ name: string; volume: object; want: string }>([
   {
-    name: "a claim and an image",
+    name: "both a claim and an image",
     volume: { persistentVolumeClaim: { claimName: "c" }, image: { reference: "i" } },
     want: "spec.volumes[v] must be one of persistentVolumeClaim, image",
   },
   {
-    name: "something that is not known here, and an image",
+    name: "both an image and an unknown type",
     volume: { nfs: {}, image: { reference: "i" } },
     want: "spec.volumes[v] must be one of nfs, image",
   },
   {
-    name: "sources of two kinds",
+    name: "projected from a source with two types",
     volume: { projected: { sources: [{ secret: {} }, { secret: {}, serviceAccountToken: {} }] } },
     want: "spec.volumes[v].projected.sources[1] must be one of secret, serviceAccountToken",
   },
@@ -52,12 +52,12 @@ test.each<{ name: string; container: Partial<Container>; want: string }>([
     want: "env[E] must be one of value, fieldRef",
   },
   {
-    name: "variables of two objects",
+    name: "an envFrom entry with two sources",
     container: { envFrom: [{ prefix: "P", configMapRef: {}, secretRef: {} }] },
     want: "envFrom[0] must be one of configMapRef, secretRef",
   },
   {
-    name: "a probe in two ways",
+    name: "a probe with two handlers",
     container: { readinessProbe: { periodSeconds: 1, exec: {}, tcpSocket: { port: 1 } } },
     want: "readinessProbe must be one of exec, tcpSocket",
   },

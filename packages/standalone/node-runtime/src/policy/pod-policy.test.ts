@@ -22,7 +22,7 @@ test("accepts a launcher", () => {
 
 test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>([
   { name: "the node's network", spec: { hostNetwork: true }, want: ["spec.hostNetwork"] },
-  { name: "the node's processes", spec: { hostPID: true }, want: ["spec.hostPID"] },
+  { name: "the host's process namespace", spec: { hostPID: true }, want: ["spec.hostPID"] },
   { name: "the node's IPC", spec: { hostIPC: true }, want: ["spec.hostIPC"] },
   {
     name: "a path of the node",
@@ -30,14 +30,14 @@ test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>
     want: ["spec.volumes[etc].hostPath"],
   },
   {
-    name: "a sysctl that others notice",
+    name: "a sysctl that affects the node",
     spec: {
       securityContext: { runAsUser: 1000, sysctls: [{ name: "kernel.msgmax", value: "1" }] },
     },
     want: ["spec.securityContext.sysctls[kernel.msgmax]"],
   },
   {
-    name: "no seccomp",
+    name: "an unconfined seccomp profile",
     spec: { securityContext: { seccompProfile: { type: "Unconfined" } } },
     want: ["spec.securityContext.seccompProfile"],
   },
@@ -81,11 +81,11 @@ describe("a directory of the node", () => {
     { name: "the image's user", spec: { securityContext: { runAsGroup: 107 } } },
     { name: "the image's group", spec: { securityContext: { runAsUser: 107 } } },
     {
-      name: "another group beside",
+      name: "a supplemental group",
       spec: { securityContext: { runAsUser: 107, runAsGroup: 107, supplementalGroups: [1000] } },
     },
     {
-      name: "another group of files",
+      name: "an fsGroup",
       spec: { securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 1000 } },
     },
     {
@@ -165,7 +165,7 @@ test.each([
     want: "fsGroup",
   },
   {
-    name: "root's group",
+    name: "the root group",
     securityContext: { supplementalGroups: [0] },
     want: "supplementalGroups",
   },

@@ -28,7 +28,7 @@ test.each<{ name: string; container: Partial<Container>; want: readonly string[]
     want: ["volumeDevices[v].devicePath"],
   },
   {
-    name: "something to run at start and end",
+    name: "lifecycle hooks",
     container: { lifecycle: { postStart: {}, preStop: {} } },
     want: ["lifecycle.postStart", "lifecycle.preStop"],
   },
@@ -49,9 +49,14 @@ test.each([
     subPath: "my_script.sh",
     isAdmitted: true,
   },
-  { name: "a way up", volume: { configMap: { name: "c" } }, subPath: "../x", isAdmitted: false },
   {
-    name: "what the node keeps",
+    name: "a path that leaves the volume",
+    volume: { configMap: { name: "c" } },
+    subPath: "../x",
+    isAdmitted: false,
+  },
+  {
+    name: "an internal entry of the volume",
     volume: { configMap: { name: "c" } },
     subPath: "..data",
     isAdmitted: false,

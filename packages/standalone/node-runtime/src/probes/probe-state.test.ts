@@ -36,18 +36,33 @@ function after({ answers, isKnown = false, successThreshold = 1 }: Omit<Row, "na
 }
 
 test.each<Row>([
-  { name: "nothing is believed before anything is said", answers: "", want: undefined },
-  { name: "one success is believed", answers: "s", want: true },
+  { name: "the result is unknown before the first probe", answers: "", want: undefined },
+  { name: "one success suffices by default", answers: "s", want: true },
   { name: "one of two is not enough", answers: "s", successThreshold: 2, want: undefined },
   { name: "two in a row are enough", answers: "ss", successThreshold: 2, want: true },
-  { name: "not in a row", answers: "sfs", successThreshold: 2, want: undefined },
-  { name: "two failures of three change nothing", answers: "sff", want: true },
+  {
+    name: "two separated successes do not meet a threshold of two",
+    answers: "sfs",
+    successThreshold: 2,
+    want: undefined,
+  },
+  { name: "two failures do not meet a threshold of three", answers: "sff", want: true },
   { name: "the third does", answers: "sfff", want: false },
-  { name: "a success begins the count anew", answers: "sffsff", want: true },
-  { name: "what could not be asked counts for nothing", answers: "sff?f", want: false },
-  { name: "it is believed again", answers: "sfffs", want: true },
-  { name: "what an earlier process believed stays", answers: "ff", isKnown: true, want: true },
-  { name: "until it was said otherwise", answers: "fff", isKnown: true, want: false },
+  { name: "a success resets the failure count", answers: "sffsff", want: true },
+  { name: "a probe that could not run is not counted", answers: "sff?f", want: false },
+  { name: "a success after a failure changes the result", answers: "sfffs", want: true },
+  {
+    name: "the result of an earlier process is retained below the threshold",
+    answers: "ff",
+    isKnown: true,
+    want: true,
+  },
+  {
+    name: "the result of an earlier process changes at the threshold",
+    answers: "fff",
+    isKnown: true,
+    want: false,
+  },
 ])("$name", ({ want, ...given }) => {
   expect(after(given).isSuccess).toBe(want);
 });
@@ -77,31 +92,35 @@ describe("a container", () => {
   test.each([
     { name: "without probes is well", given: {}, want: [true, true, false] },
     {
-      name: "is not ready before it was asked",
+      name: "is not ready before the first readiness probe",
       given: { readiness: undefined },
       want: [true, false, false],
     },
     {
-      name: "that is not ready is left alone",
+      name: "that is not ready is not unhealthy",
       given: { readiness: false },
       want: [true, false, false],
     },
     {
-      name: "lives before it was asked",
+      name: "is healthy before the first liveness probe",
       given: { liveness: undefined },
       want: [true, true, false],
     },
     {
-      name: "that does not live is ended",
+      name: "with a failed liveness probe is unhealthy",
       given: { liveness: false, readiness: true },
       want: [true, true, true],
     },
     {
-      name: "has not started before it says so",
+      name: "is not started before the startup probe succeeds",
       given: { startup: undefined, readiness: true },
       want: [false, false, false],
     },
-    { name: "that does not start is ended", given: { startup: false }, want: [false, false, true] },
+    {
+      name: "with a failed startup probe is unhealthy",
+      given: { startup: false },
+      want: [false, false, true],
+    },
     {
       name: "that has started is ready when it is",
       given: { startup: true, readiness: true },
@@ -114,12 +133,12 @@ describe("a container", () => {
 
   test.each([
     {
-      name: "before the start: startup alone",
+      name: "for startup only before the start",
       given: { startup: undefined, liveness: undefined },
       want: ["startup"],
     },
     {
-      name: "after it: the others",
+      name: "for liveness and readiness after the start",
       given: { startup: true, liveness: true, readiness: false },
       want: ["liveness", "readiness"],
     },

@@ -13,37 +13,49 @@ const NODE = { ips: ["192.0.2.1"], isOnNode: true };
 
 test.each<{ name: string; probe: Probe; addresses?: typeof POD; want: object }>([
   {
-    name: "a program",
+    name: "exec runs a command",
     probe: { exec: { command: ["true"] } },
     want: { kind: "exec", command: ["true"] },
   },
-  { name: "no program", probe: { exec: {} }, want: { kind: "none" } },
+  { name: "exec without a command is rejected", probe: { exec: {} }, want: { kind: "none" } },
   {
-    name: "a port by number",
+    name: "tcpSocket accepts a port number",
     probe: { tcpSocket: { port: 80 } },
     want: { kind: "tcp", host: "10.0.0.2", port: 80 },
   },
-  { name: "a port by name", probe: { tcpSocket: { port: "web" } }, want: { port: 8080 } },
-  { name: "a name that is none", probe: { tcpSocket: { port: "x" } }, want: { kind: "none" } },
+  {
+    name: "tcpSocket accepts a port name",
+    probe: { tcpSocket: { port: "web" } },
+    want: { port: 8080 },
+  },
+  {
+    name: "an unknown port name is rejected",
+    probe: { tcpSocket: { port: "x" } },
+    want: { kind: "none" },
+  },
   { name: "the last port", probe: { tcpSocket: { port: 65_535 } }, want: { port: 65_535 } },
   { name: "the first port", probe: { tcpSocket: { port: 1 } }, want: { port: 1 } },
-  { name: "a port below all", probe: { tcpSocket: { port: 0 } }, want: { kind: "none" } },
+  { name: "port 0 is rejected", probe: { tcpSocket: { port: 0 } }, want: { kind: "none" } },
   {
     name: "an empty address",
     probe: { tcpSocket: { port: 1, host: "" } },
     want: { kind: "tcp", host: "10.0.0.2", port: 1 },
   },
   {
-    name: "a server without a path",
+    name: "httpGet uses the root path by default",
     probe: { httpGet: { port: 1 } },
     want: { kind: "http", isTls: false, host: "10.0.0.2", port: 1, path: "/", headers: [] },
   },
   {
-    name: "a path with a slash at its end",
+    name: "httpGet retains a trailing slash in the path",
     probe: { httpGet: { port: 1, path: "a/" } },
     want: { path: "/a/" },
   },
-  { name: "a number that is none", probe: { tcpSocket: { port: 65_536 } }, want: { kind: "none" } },
+  {
+    name: "a port above 65535 is rejected",
+    probe: { tcpSocket: { port: 65_536 } },
+    want: { kind: "none" },
+  },
   {
     name: "the pod's own address",
     probe: { tcpSocket: { port: 1, host: "10.0.0.2" } },
@@ -64,13 +76,13 @@ test.each<{ name: string; probe: Probe; addresses?: typeof POD; want: object }>(
     want: { kind: "tcp", host: "127.0.0.1" },
   },
   {
-    name: "nobody while there is no address",
+    name: "a pod without an address is not probed",
     probe: { tcpSocket: { port: 1 } },
     addresses: { ips: [], isOnNode: false },
     want: { reason: "the pod has no address yet" },
   },
   {
-    name: "a server",
+    name: "httpGet accepts scheme, path and headers",
     probe: {
       httpGet: {
         port: "web",
@@ -89,17 +101,17 @@ test.each<{ name: string; probe: Probe; addresses?: typeof POD; want: object }>(
     },
   },
   {
-    name: "no server elsewhere",
+    name: "httpGet rejects another host",
     probe: { httpGet: { port: 1, host: "169.254.169.254" } },
     want: { kind: "none" },
   },
   {
-    name: "no second request in a header",
+    name: "httpGet rejects line breaks in a header",
     probe: { httpGet: { port: 1, httpHeaders: [{ name: "a", value: "b\r\nGET /" }] } },
     want: { kind: "none", reason: '"a" cannot be a header' },
   },
   {
-    name: "nor in a path",
+    name: "httpGet rejects line breaks in the path",
     probe: { httpGet: { port: 1, path: "/ HTTP/1.1\r\n" } },
     want: { kind: "none" },
   },
@@ -147,9 +159,9 @@ describe("an exec probe", () => {
   test.each([
     { name: "ends with 0", runtime: ended(0), want: ["success", ""] },
     { name: "ends with another code", runtime: ended(2, "no\n"), want: ["failure", "no"] },
-    { name: "says nothing", runtime: ended(2), want: ["failure", "it ended with 2"] },
+    { name: "fails without output", runtime: ended(2), want: ["failure", "it ended with 2"] },
     {
-      name: "takes too long",
+      name: "exceeds its timeout",
       want: ["failure", "it did not finish within 1 s"],
       runtime: failed(new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs: 1000 })),
     },
@@ -161,14 +173,14 @@ describe("an exec probe", () => {
       ),
     },
     {
-      name: "says too much",
+      name: "exceeds the output limit",
       want: ["failure", "its output exceeds the limit"],
       runtime: failed(
         new AppError("CRI_FAILED", { call: "ExecSync", status: "RESOURCE_EXHAUSTED", reason: "r" }),
       ),
     },
     {
-      name: "could not be asked for",
+      name: "could not reach the runtime",
       want: ["unknown", expect.stringContaining("gone")],
       runtime: failed(new AppError("CRI_UNAVAILABLE", { endpoint: "e", reason: "gone" })),
     },

@@ -8,12 +8,12 @@ const where = (key: string, operator: string, ...values: readonly string[]): Lab
 });
 
 test.each<{ name: string; given: LabelSelector | undefined; want: boolean }>([
-  { name: "nothing to select by", given: undefined, want: false },
-  { name: "a selector without a condition", given: {}, want: true },
+  { name: "no selector", given: undefined, want: false },
+  { name: "an empty selector", given: {}, want: true },
   { name: "a label that is equal", given: { matchLabels: { app: "web" } }, want: true },
   { name: "a label that is not", given: { matchLabels: { app: "db" } }, want: false },
   {
-    name: "one condition of two",
+    name: "one met requirement of two",
     given: { matchLabels: { app: "web" }, ...where("x", "Exists") },
     want: false,
   },
@@ -22,13 +22,17 @@ test.each<{ name: string; given: LabelSelector | undefined; want: boolean }>([
   { name: "NotIn", given: where("app", "NotIn", "web"), want: false },
   { name: "NotIn, of no label", given: where("x", "NotIn", "web"), want: true },
   { name: "Exists", given: where("app", "Exists"), want: true },
-  { name: "Exists, of what every object has", given: where("toString", "Exists"), want: false },
+  {
+    name: "Exists, for a JavaScript built-in name",
+    given: where("toString", "Exists"),
+    want: false,
+  },
   { name: "DoesNotExist", given: where("app", "DoesNotExist"), want: false },
   { name: "Gt", given: where("generation", "Gt", "6"), want: true },
-  { name: "Gt, of an equal one", given: where("generation", "Gt", "7"), want: false },
+  { name: "Gt, for an equal value", given: where("generation", "Gt", "7"), want: false },
   { name: "Lt", given: where("generation", "Lt", "8"), want: true },
-  { name: "Lt, of a word", given: where("app", "Lt", "8"), want: false },
-  { name: "an operator that nobody knows", given: where("app", "Like", "web"), want: false },
+  { name: "Lt, for text", given: where("app", "Lt", "8"), want: false },
+  { name: "an unknown operator", given: where("app", "Like", "web"), want: false },
 ])("$name: $want", ({ given, want }) => {
   expect(selectsLabels(given, LABELS)).toBe(want);
 });

@@ -221,7 +221,7 @@ describe("a pod slot on a node", () => {
   });
 
   test.each<{ name: string; act: (pod: Pod) => Promise<void> }>([
-    { name: "is over", act: (pod) => world.apply({ ...pod, status: { phase: "Succeeded" } }) },
+    { name: "has ended", act: (pod) => world.apply({ ...pod, status: { phase: "Succeeded" } }) },
     { name: "is deleted", act: (pod) => world.remove(pod) },
   ])("is assigned to the oldest waiting pod when its pod $name", async ({ act }) => {
     const holder = bound(waiting("holder"), "n");
@@ -234,7 +234,7 @@ describe("a pod slot on a node", () => {
 
   test.each<{ name: string; before: Pod; act: (pod: Pod) => Promise<void> }>([
     {
-      name: "a pod that was over is deleted",
+      name: "a finished pod is deleted",
       before: { ...bound(waiting("old"), "n"), status: { phase: "Failed" } },
       act: (pod) => world.remove(pod),
     },
@@ -244,7 +244,7 @@ describe("a pod slot on a node", () => {
       act: (pod) => world.remove(pod),
     },
     {
-      name: "a pod changes that goes on",
+      name: "a running pod changes",
       before: bound(waiting("on"), "n"),
       act: (pod) => world.apply(pod),
     },

@@ -110,7 +110,7 @@ test("a taint evicts a pod that does not tolerate it", async () => {
 });
 
 test.each<{ name: string; change: Partial<Pod> }>([
-  { name: "is over", change: { status: { phase: "Succeeded" } } },
+  { name: "has ended", change: { status: { phase: "Succeeded" } } },
   {
     name: "is being deleted",
     change: { metadata: { ...pod.metadata, deletionTimestamp: "2026-11-28T10:00:00Z" } },
@@ -146,7 +146,7 @@ test.each<{ name: string; act: () => Promise<void> }>([
     act: () => apply({ ...patient, metadata: { ...patient.metadata, uid: "other" } }),
   },
   {
-    name: "the pod was away",
+    name: "the pod left the node and returned",
     act: async () => {
       await remove(patient);
       await later(30_000);

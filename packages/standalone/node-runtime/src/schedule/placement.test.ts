@@ -51,15 +51,15 @@ const expression = (key: string, operator: string, ...values: readonly string[])
 });
 
 test.each([
-  { name: "a label that is there", spec: { nodeSelector: { zone: "south" } }, want: "b" },
-  { name: "a value of a set", spec: onlyNodes(expression("zone", "In", "south")), want: "b" },
+  { name: "a label in nodeSelector", spec: { nodeSelector: { zone: "south" } }, want: "b" },
+  { name: "operator In", spec: onlyNodes(expression("zone", "In", "south")), want: "b" },
   {
-    name: "a value that is not in it",
+    name: "operator NotIn",
     spec: onlyNodes(expression("zone", "NotIn", "north")),
     want: "b",
   },
   {
-    name: "one of two ways",
+    name: "the second of two terms",
     spec: onlyNodes(expression("rack", "Exists"), expression("zone", "In", "south")),
     want: "b",
   },
@@ -89,21 +89,21 @@ describe("preferred node among several", () => {
     },
   });
   test.each([
-    { name: "the first by name", cluster: { nodes: [B, A] }, want: "a" },
-    { name: "the one with fewer pods", cluster: { placed: [on(A, aPod())] }, want: "b" },
+    { name: "prefers the first name", cluster: { nodes: [B, A] }, want: "a" },
+    { name: "prefers the node with fewer pods", cluster: { placed: [on(A, aPod())] }, want: "b" },
     {
-      name: "the one that it prefers",
+      name: "prefers the node with the highest affinity weight",
       spec: preferring(preference(1, "north"), preference(2, "south")),
       want: "b",
     },
     {
-      name: "the one without whom it had better not meet",
+      name: "avoids a node by preferred anti-affinity",
       spec: antiAffinityTerms(5),
       cluster: { placed: [on(A, labelled("web"))] },
       want: "b",
     },
     {
-      name: "none with a taint that it does not like",
+      name: "avoids a node with a PreferNoSchedule taint",
       cluster: { nodes: [aNode("a", {}, { taints: soft }), B] },
       want: "b",
     },
@@ -117,30 +117,35 @@ describe("pod affinity", () => {
   const clingy = { affinity: { podAffinity: required(near("web")) } };
   const web = labelled("web");
   test.each([
-    { name: "those whom a pod avoids", pod: aPod(aloof), there: [on(A, web)], want: "b" },
-    { name: "one that avoids the pod", pod: web, there: [on(A, aPod(aloof))], want: "b" },
-    { name: "those whom a pod seeks", pod: aPod(clingy), there: [on(B, web)], want: "b" },
+    { name: "avoids pods by anti-affinity", pod: aPod(aloof), there: [on(A, web)], want: "b" },
     {
-      name: "nobody, for the first of its kind",
+      name: "avoids pods whose anti-affinity matches the pod",
+      pod: web,
+      there: [on(A, aPod(aloof))],
+      want: "b",
+    },
+    { name: "follows pods by affinity", pod: aPod(clingy), there: [on(B, web)], want: "b" },
+    {
+      name: "the first pod of a group may match itself",
       pod: labelled("web", clingy),
       there: [],
       want: "a",
     },
     {
-      name: "nobody, for a second one that its own kind is out of reach of",
+      name: "the second pod of a group follows the first",
       pod: labelled("web", clingy),
       there: [on(B, labelled("web", clingy))],
       want: "b",
     },
     {
-      name: "nobody of another namespace",
+      name: "ignores pods in another namespace",
       pod: aPod(aloof),
       there: [on(A, labelled("web", {}, "other"))],
       cluster: { nodes: [A] },
       want: "a",
     },
     {
-      name: "those of a namespace that is named",
+      name: "considers pods in a listed namespace",
       pod: aPod({
         affinity: { podAntiAffinity: required(near("web", { namespaces: ["other"] })) },
       }),
@@ -148,7 +153,7 @@ describe("pod affinity", () => {
       want: "b",
     },
     {
-      name: "those of all namespaces",
+      name: "considers pods in all namespaces",
       pod: aPod({
         affinity: { podAntiAffinity: required(near("web", { namespaceSelector: {} })) },
       }),
@@ -156,7 +161,7 @@ describe("pod affinity", () => {
       want: "b",
     },
     {
-      name: "those of the same zone",
+      name: "considers pods in the same zone",
       pod: aPod({ affinity: { podAntiAffinity: required(near("web", { topologyKey: "zone" })) } }),
       there: [on(A, web)],
       cluster: { nodes: [aNode("a2", { zone: "north" }), B, A] },
@@ -182,28 +187,28 @@ describe("the reason for a pod that fits no node", () => {
   const nodes = [A];
   test.each([
     {
-      name: "labels that are missing",
+      name: "missing node labels",
       spec: { nodeSelector: { zone: "west", rack: "7" }, containers: [large] },
       want: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector (rack=7, zone=west).",
     },
     {
-      name: "no way that fits",
+      name: "an empty node selector term",
       spec: onlyNodes({}),
       want: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
     },
     {
-      name: "more than a node has",
+      name: "a request above the node's capacity",
       spec: { containers: [large] },
       cluster: { nodes },
       want: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.",
     },
     {
-      name: "no place left",
+      name: "too many pods",
       cluster: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
       want: "0/1 nodes are available: 1 Too many pods.",
     },
     {
-      name: "each for its own reason",
+      name: "a separate reason for each node",
       spec: { nodeSelector: { "kubernetes.io/hostname": "b" } },
       cluster: { nodes: [A, cordoned] },
       want: "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (kubernetes.io/hostname=b), 1 node(s) were unschedulable.",
@@ -219,7 +224,7 @@ describe("the reason for a pod that fits no node", () => {
       want: "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
     },
     {
-      name: "neighbours that avoid it, and that it avoids",
+      name: "anti-affinity in both directions",
       spec: { affinity: { podAntiAffinity: required(near("web")) } },
       cluster: {
         placed: [
@@ -230,7 +235,7 @@ describe("the reason for a pod that fits no node", () => {
       want: "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods anti-affinity rules.",
     },
     {
-      name: "neighbours that are missing",
+      name: "missing pods for the affinity",
       spec: { affinity: { podAffinity: required(near("web")) } },
       want: "0/2 nodes are available: 2 node(s) didn't match pod affinity rules.",
     },
@@ -282,7 +287,7 @@ test.each([
   { name: "a volume of one node", claim: claim("v"), volume: volume(onB), want: ["b"] },
   { name: "a volume of all nodes", claim: claim("v"), volume: volume(), want: ["a", "b"] },
   { name: "a claim that gets its volume yet", claim: claim(), want: ["a"] },
-  { name: "a claim that is not there", want: ["a"] },
+  { name: "a missing claim", want: ["a"] },
 ])("$name: the pod fits $want", ({ spec = { volumes }, want, ...there }) => {
   const lookup = {
     findClaim: () => there.claim,

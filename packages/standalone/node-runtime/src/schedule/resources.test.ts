@@ -32,21 +32,21 @@ function nodeOf(allocatable: Readonly<Record<string, string>>) {
 describe("resources that a pod requests", () => {
   test.each([
     {
-      name: "what its containers ask for together",
+      name: "the sum of its containers' requests",
       pod: podOf([asks({ cpu: "100m", memory: "1Gi" }), asks({ cpu: "0.2" })]),
       want: { cpu: 300, memory: GI, pods: 1 },
     },
     {
-      name: "the limit where no request is named",
+      name: "the limit if the request is missing",
       pod: podOf([aContainer({ resources: { limits: { memory: "1Gi" } } })]),
       want: { memory: GI, pods: 1 },
     },
     {
-      name: "what its largest init container asks for, if that is more",
+      name: "the largest init container's request if that is higher",
       pod: podOf([asks({ memory: "1Gi" })], [asks({ memory: "2Gi" }), asks({ memory: "3Gi" })]),
       want: { memory: 3 * GI, pods: 1 },
     },
-    { name: "a place only", pod: podOf([aContainer()]), want: { pods: 1 } },
+    { name: "only a pod slot", pod: podOf([aContainer()]), want: { pods: 1 } },
   ])("$name", ({ pod, want }) => {
     expect(Object.fromEntries(computePodRequest(pod))).toEqual(want);
   });
@@ -55,39 +55,44 @@ describe("resources that a pod requests", () => {
 describe("admission to a node with 2 processors, 4 GiB and 3 pods", () => {
   const node = nodeOf({ cpu: "2", memory: "4Gi", pods: "3" });
   test.each([
-    { name: "all of it is enough", pod: [asks({ cpu: "2", memory: "4Gi" })], others: [], want: [] },
     {
-      name: "nineteen twentieths and a twentieth are enough",
+      name: "a pod may request all resources",
+      pod: [asks({ cpu: "2", memory: "4Gi" })],
+      others: [],
+      want: [],
+    },
+    {
+      name: "fractions add up without rounding errors",
       pod: [asks({ cpu: "0.1" })],
       others: [podOf(Array.from({ length: 19 }, () => asks({ cpu: "0.1" })))],
       want: [],
     },
     {
-      name: "a byte more is short, and several things may be",
+      name: "a request above the capacity reports each resource",
       pod: [asks({ memory: String(4 * GI + 1), cpu: "2001m" })],
       others: [],
       want: ["Insufficient cpu", "Insufficient memory"],
     },
     {
-      name: "what others hold is short",
+      name: "resources of other pods are not available",
       pod: [asks({ memory: "3Gi" })],
       others: [podOf([asks({ memory: "1025Mi" })])],
       want: ["Insufficient memory"],
     },
     {
-      name: "what pods held that are over is free",
+      name: "resources of finished pods are available",
       pod: [asks({ memory: "3Gi" })],
       others: [podOf([asks({ memory: "2Gi" })], [], "Failed")],
       want: [],
     },
     {
-      name: "the fourth pod has no place",
+      name: "a fourth pod exceeds the pod limit",
       pod: [aContainer()],
       others: [podOf([aContainer()]), podOf([aContainer()]), podOf([aContainer()])],
       want: ["Too many pods"],
     },
     {
-      name: "what the node does not have is short, and nothing of it is enough",
+      name: "an unknown resource is insufficient unless the request is 0",
       pod: [asks({ "example.com/gpu": "1", "example.com/fan": "0" })],
       others: [],
       want: ["Insufficient example.com/gpu"],

@@ -25,10 +25,18 @@ describe("a pod is repelled", () => {
       taint: { effect: "PreferNoSchedule" },
       want: false,
     },
-    { name: "by another value", tolerations: [{ key: "rack", value: "8" }], want: true },
-    { name: "not by its value", tolerations: [{ key: "rack", value: "7" }], want: false },
     {
-      name: "by another key",
+      name: "if it tolerates only another value",
+      tolerations: [{ key: "rack", value: "8" }],
+      want: true,
+    },
+    {
+      name: "not if it tolerates the value",
+      tolerations: [{ key: "rack", value: "7" }],
+      want: false,
+    },
+    {
+      name: "if it tolerates only another key",
       tolerations: [{ key: "zone", operator: "Exists" }],
       want: true,
     },
@@ -37,9 +45,9 @@ describe("a pod is repelled", () => {
       tolerations: [{ key: "rack", operator: "Exists" }],
       want: false,
     },
-    { name: "not where it tolerates all", tolerations: [{ operator: "Exists" }], want: false },
+    { name: "not if it tolerates all taints", tolerations: [{ operator: "Exists" }], want: false },
     {
-      name: "by another effect",
+      name: "if it tolerates only another effect",
       tolerations: [{ key: "rack", operator: "Exists", effect: "NoSchedule" }],
       taint: { effect: "NoExecute" },
       want: true,
@@ -68,7 +76,7 @@ describe("a pod on the node is evicted", () => {
       want: 60,
     },
     {
-      name: "at once, where its time is over",
+      name: "at once if its toleration time is negative",
       tolerations: [{ key, operator: "Exists", tolerationSeconds: -1 }],
       want: 0,
     },

@@ -95,8 +95,8 @@ describe("a mount", () => {
     },
     { name: "a ConfigMap", volume: { configMap: { name: "c" } }, want: true },
     { name: "a Secret", volume: { secret: { secretName: "s" } }, want: true },
-    { name: "fields of the pod", volume: { downwardAPI: { items: [] } }, want: true },
-    { name: "several sources", volume: { projected: { sources: [] } }, want: true },
+    { name: "a downward API volume", volume: { downwardAPI: { items: [] } }, want: true },
+    { name: "a projected volume", volume: { projected: { sources: [] } }, want: true },
     { name: "an image", volume: { image: { reference: "i" } }, want: true },
     { name: "a claim", volume: { persistentVolumeClaim: claim }, want: false },
     {
@@ -140,7 +140,7 @@ describe("the /etc/hosts of a container is", () => {
     { name: "the pod's", given: {}, want: [hosts] },
     { name: "the node's in its network", given: { spec: { hostNetwork: true } }, want: [] },
     {
-      name: "one of its own volumes",
+      name: "a file from its own volume",
       given: {
         container: { volumeMounts: [{ name: "h", mountPath: "/etc/hosts" }] },
         spec: { volumes: [{ name: "h", emptyDir: {} }] },
@@ -247,7 +247,7 @@ describe("an environment variable", () => {
   const optional = { name: "no", optional: true };
   test.each<{ name: string; container: Partial<Container>; want: readonly (readonly string[])[] }>([
     {
-      name: "of every key that a program can have",
+      name: "for every key that is a valid variable name",
       container: {
         envFrom: [{ configMapRef: { name: "c" } }, { secretRef: { name: "s" }, prefix: "S_" }],
       },
@@ -257,12 +257,12 @@ describe("an environment variable", () => {
       ],
     },
     {
-      name: "of objects that are optional and missing",
+      name: "for no missing optional object",
       container: { envFrom: [{ configMapRef: optional }, { secretRef: optional }, {}] },
       want: [],
     },
     {
-      name: "of a key that is optional and missing",
+      name: "for no missing optional key",
       container: {
         env: [
           { name: "A", valueFrom: { configMapKeyRef: { ...optional, name: "c", key: "no" } } },
@@ -273,7 +273,7 @@ describe("an environment variable", () => {
       want: [["C", "c"]],
     },
     {
-      name: "that is set twice, the last",
+      name: "once with the last value if it is set twice",
       container: { envFrom: [{ secretRef: { name: "s" } }], env: [{ name: "key", value: "own" }] },
       want: [["key", "own"]],
     },

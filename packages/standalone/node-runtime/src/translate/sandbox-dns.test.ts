@@ -9,16 +9,16 @@ const OF_CLUSTER = { servers: ["10.96.0.10"], searches: SEARCHES, options: ["ndo
 
 test.each([
   { name: "usually", spec: {}, want: OF_CLUSTER },
-  { name: "by ClusterFirst", spec: { dnsPolicy: "ClusterFirst" }, want: OF_CLUSTER },
+  { name: "with policy ClusterFirst", spec: { dnsPolicy: "ClusterFirst" }, want: OF_CLUSTER },
   {
-    name: "in the node's network, where it says so",
+    name: "in the host network with policy ClusterFirstWithHostNet",
     spec: { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
     want: OF_CLUSTER,
   },
   { name: "in the node's network", spec: { hostNetwork: true }, want: undefined },
-  { name: "by Default", spec: { dnsPolicy: "Default" }, want: undefined },
+  { name: "with policy Default", spec: { dnsPolicy: "Default" }, want: undefined },
   {
-    name: "by None",
+    name: "with policy None",
     spec: { dnsPolicy: "None", dnsConfig: { nameservers: ["192.0.2.53"], searches: ["a"] } },
     want: { servers: ["192.0.2.53"], searches: ["a"], options: [] },
   },
@@ -28,7 +28,7 @@ test.each([
     want: { ...OF_CLUSTER, options: ["ndots:5", "rotate"] },
   },
   {
-    name: "with more of its own",
+    name: "with additional servers, search domains and options",
     spec: {
       dnsConfig: {
         nameservers: ["192.0.2.53"],

@@ -63,17 +63,17 @@ describe("a container is rejected if it would run as", () => {
       want: "it would run as root",
     },
     {
-      name: "root although the product must not",
+      name: "root from its image despite runAsNonRoot in a Patchbay pod",
       given: { isProduct, image: uid(0), own: { runAsNonRoot: true } },
       want: "its image runs as root",
     },
     {
-      name: "root by number although the product must not",
+      name: "user 0 despite runAsNonRoot in a Patchbay pod",
       given: { isProduct, shared: { runAsNonRoot: true }, own: { runAsUser: 0 } },
       want: "it would run as root",
     },
     {
-      name: "a number beyond all",
+      name: "a user number out of range",
       given: { image: uid(2 ** 31) },
       want: "its image runs as 2147483648, which is not a valid user number",
     },
@@ -90,8 +90,8 @@ describe("a container is rejected if it would run as", () => {
 
 describe("the container's securityContext overrides the pod's", () => {
   test.each<{ name: string; own: SecurityContext; want: object }>([
-    { name: "its user", own: { runAsUser: 9 }, want: { runAsUser: 9, runAsGroup: 6 } },
-    { name: "its group", own: { runAsGroup: 9 }, want: { runAsUser: 5, runAsGroup: 9 } },
+    { name: "with its user", own: { runAsUser: 9 }, want: { runAsUser: 9, runAsGroup: 6 } },
+    { name: "with its group", own: { runAsGroup: 9 }, want: { runAsUser: 5, runAsGroup: 9 } },
     {
       name: "but not null",
       // A server may fill it in.
@@ -113,7 +113,7 @@ describe("security settings", () => {
   };
   test.each<{ name: string; given: Given; want: object }>([
     {
-      name: "of a pod that asks for all",
+      name: "of a tenant's pod are restricted",
       given: { own: requested },
       want: {
         privileged: false,
@@ -124,7 +124,7 @@ describe("security settings", () => {
       },
     },
     {
-      name: "of the product when it asks for all",
+      name: "of Patchbay's pods are as requested",
       given: { own: requested, isProduct: true },
       want: {
         privileged: true,
@@ -136,12 +136,12 @@ describe("security settings", () => {
       },
     },
     {
-      name: "of the product when it is not privileged",
+      name: "of Patchbay's pods without privileged",
       given: { own: { ...requested, privileged: false }, isProduct: true },
       want: { privileged: false, noNewPrivileges: false, seccomp: "Unconfined" },
     },
     {
-      name: "of the product when it asks for less",
+      name: "of Patchbay's pods with fewer requests",
       given: { own: { allowPrivilegeEscalation: false }, isProduct: true },
       want: {
         privileged: false,
@@ -152,7 +152,7 @@ describe("security settings", () => {
       },
     },
     {
-      name: "of the product by its pod",
+      name: "of Patchbay's pods from the pod's securityContext",
       given: { shared: { seccompProfile: { type: "Unconfined" } }, isProduct: true },
       want: { seccomp: "Unconfined" },
     },
@@ -172,17 +172,17 @@ describe("security settings", () => {
 describe("a sandbox", () => {
   test.each<{ name: string; spec: Partial<Pod["spec"]>; want: object }>([
     {
-      name: "shares one list of processes",
+      name: "shares a PID namespace with its containers",
       spec: { shareProcessNamespace: true },
       want: { pid: "POD" },
     },
     {
-      name: "has its containers' processes apart",
+      name: "has separate PID namespaces for its containers",
       spec: { shareProcessNamespace: false },
       want: { pid: "CONTAINER" },
     },
     {
-      name: "is in the node's",
+      name: "uses the node's PID namespace",
       spec: { shareProcessNamespace: true, hostPID: true },
       want: { pid: "NODE", network: "POD", ipc: "POD" },
     },
@@ -208,12 +208,12 @@ describe("a sandbox", () => {
       want: { runAsUser: 5, runAsGroup: 6 },
     },
     {
-      name: "privileges where one container has them",
+      name: "privileges if one container is privileged",
       spec: { containers: [aContainer(), privileged] },
       want: { privileged: true },
     },
     {
-      name: "privileges where an init container has them",
+      name: "privileges if an init container is privileged",
       spec: { initContainers: [privileged] },
       want: { privileged: true },
     },

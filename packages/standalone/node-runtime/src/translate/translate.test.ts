@@ -191,7 +191,7 @@ describe("a container", () => {
   });
 
   test.each([
-    { name: "another volume", volumes: [{ name: "v", emptyDir: {} }] },
+    { name: "not a claim", volumes: [{ name: "v", emptyDir: {} }] },
     { name: "none", volumes: [] },
   ])("has no device that is $name", ({ volumes }) => {
     const container = aContainer({ volumeDevices: [{ name: "v", devicePath: "/dev/v" }] });
@@ -208,11 +208,11 @@ describe("a container", () => {
     context: Pod["spec"]["securityContext"];
   }>([
     { name: "root by its image", image: { uid: 0 }, context: {} },
-    { name: "nobody in particular", image: { username: "" }, context: {} },
-    { name: "whoever has that name", image: { username: "daemon" }, context: {} },
-    { name: "whoever has that number as a name", image: { uid: 2 ** 32 }, context: {} },
+    { name: "an empty user name", image: { username: "" }, context: {} },
+    { name: "a user name from its image", image: { username: "daemon" }, context: {} },
+    { name: "a number that exceeds the range of user IDs", image: { uid: 2 ** 32 }, context: {} },
     { name: "a number below all", image: { uid: -1 }, context: {} },
-    { name: "root by its pod", image: {}, context: { runAsUser: 0 } },
+    { name: "root from the pod's securityContext", image: {}, context: { runAsUser: 0 } },
   ])("does not run as $name", ({ image, context }) => {
     const { uid, ...rest } = IMAGE;
     const found = { ...rest, ...("username" in image ? {} : { uid: uid ?? 0 }), ...image };
@@ -301,19 +301,22 @@ describe("environment variables", () => {
 
   test.each<{ name: string; env: NonNullable<Container["env"]>[number] }>([
     {
-      name: "no such map",
+      name: "a missing ConfigMap",
       env: { name: "X", valueFrom: { configMapKeyRef: { name: "z", key: "k" } } },
     },
     {
-      name: "no such key",
+      name: "a missing key",
       env: { name: "X", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
     },
     {
       name: "toString",
       env: { name: "X", valueFrom: { secretKeyRef: { name: "s", key: "toString" } } },
     },
-    { name: "no such field", env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } } },
-    { name: "no name", env: { name: "A=B", value: "" } },
+    {
+      name: "an unsupported field",
+      env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } },
+    },
+    { name: "an invalid name", env: { name: "A=B", value: "" } },
   ])("that cannot be resolved are reported: $name", ({ env }) => {
     expect(() => toContainerConfig(make(aContainer({ env: [env] }), { sources }))).toThrow(
       AppError,
@@ -335,7 +338,7 @@ describe("environment variables", () => {
 
   test.each([
     {
-      name: "one that is doubled by each of the next",
+      name: "variables that double repeatedly",
       env: Array.from({ length: 40 }, (_unused, index) => ({
         name: `V${String(index)}`,
         value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
@@ -364,16 +367,22 @@ describe("environment variables", () => {
 
 describe("resources", () => {
   test.each([
-    { name: "nothing asked", resources: {}, want: "BestEffort", shares: 2, oom: 1000 },
     {
-      name: "memory asked",
+      name: "are BestEffort without requests",
+      resources: {},
+      want: "BestEffort",
+      shares: 2,
+      oom: 1000,
+    },
+    {
+      name: "are Burstable with a memory request",
       resources: { requests: { memory: "1Gi" } },
       want: "Burstable",
       shares: 2,
       oom: 750,
     },
     {
-      name: "all limited",
+      name: "are Guaranteed with all limits",
       resources: { limits: { cpu: "1500m", memory: "1Gi" } },
       want: "Guaranteed",
       shares: 1536,

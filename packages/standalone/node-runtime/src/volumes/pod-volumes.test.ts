@@ -34,7 +34,11 @@ describe("an emptyDir", () => {
   });
 
   test.each([
-    { name: "that of the containers", limits: { "ephemeral-storage": "5Mi" }, want: 5 * MI },
+    {
+      name: "the containers' ephemeral storage limits",
+      limits: { "ephemeral-storage": "5Mi" },
+      want: 5 * MI,
+    },
     { name: "the default", limits: {}, want: 2 ** 31 },
   ])("without a size limit has a hard limit of $name", async ({ limits, want }) => {
     const { deps, disk } = createVolumeBench();
@@ -73,7 +77,7 @@ describe("an emptyDir", () => {
 
   test.each([
     { name: "its own limit", sizeLimit: "10Mi", want: 10 * MI },
-    { name: "its containers' memory, which is less", sizeLimit: "10Gi", want: 512 * MI },
+    { name: "its containers' memory limits if they are lower", sizeLimit: "10Gi", want: 512 * MI },
   ])("in memory is limited to $name", async ({ sizeLimit, want }) => {
     const { deps, disk } = createVolumeBench();
     await prepareVolumes(

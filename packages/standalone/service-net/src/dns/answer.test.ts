@@ -125,7 +125,7 @@ test.each([
 
 test.each([
   { what: "nothing", answer: undefined },
-  { what: "no packet", answer: Buffer.from("text") },
+  { what: "an invalid packet", answer: Buffer.from("text") },
 ])("reports a server failure if upstream servers return $what", async ({ answer }) => {
   const forwardQuery: ForwardQuery = () => Promise.resolve(answer);
   const name = "out.blue.svc.cluster.local";
@@ -171,10 +171,10 @@ test("truncates UDP responses at the client's limit, and sends all by TCP", asyn
 });
 
 test.each([
-  { what: "an answer", bytes: ask({ type: "response" }) },
-  { what: "half a header", bytes: ask({}).subarray(0, 11) },
-  { what: "half a question", bytes: ask({}).subarray(0, 20) },
-  { what: "no question", bytes: ask({ questions: [] }) },
+  { what: "a response", bytes: ask({ type: "response" }) },
+  { what: "a truncated header", bytes: ask({}).subarray(0, 11) },
+  { what: "a truncated question", bytes: ask({}).subarray(0, 20) },
+  { what: "a packet without a question", bytes: ask({ questions: [] }) },
 ])("$what gets no response", async ({ bytes }) => {
   expect(await answered(bytes, { forwardQuery: OTHERS })).toBeUndefined();
 });
@@ -185,7 +185,7 @@ test.each([
     packet: { questions: [1, 2].map(() => ({ type: "A", name: "a" }) as const) },
   },
   { what: "another class", packet: { questions: [{ type: "A", name: "a", class: "CH" }] } },
-  { what: "an update", packet: { flags: 5 << 11 } },
+  { what: "a dynamic update", packet: { flags: 5 << 11 } },
 ] as const)("$what is not implemented", async ({ packet }) => {
   const { questions = [{ type: "A", name: "a" } as const], ...rest } = packet as dns.Packet;
   expect((await said(ask({ questions, ...rest }), { forwardQuery: OTHERS }))[0]).toBe("NOTIMP");

@@ -11,20 +11,24 @@ import { writeQuestion } from "./packets.ts";
 test.each([
   { name: "none", text: "", want: [] },
   {
-    name: "both families",
+    name: "IPv4 and IPv6",
     text: "nameserver 192.0.2.1\nnameserver fd00::1\n",
     want: ["192.0.2.1", "fd00::1"],
   },
   { name: "indented lines", text: "  nameserver\t192.0.2.1  ", want: ["192.0.2.1"] },
   {
-    name: "other lines",
+    name: "ignores other lines",
     text: "search example.org\n# nameserver 192.0.2.1\noptions 192.0.2.2",
     want: [],
   },
-  { name: "no names", text: "nameserver\nnameserver dns.example.org", want: [] },
-  { name: "not itself", text: "nameserver 10.96.0.10\nnameserver 192.0.2.1", want: ["192.0.2.1"] },
+  { name: "ignores host names", text: "nameserver\nnameserver dns.example.org", want: [] },
   {
-    name: "three at most",
+    name: "ignores its own address",
+    text: "nameserver 10.96.0.10\nnameserver 192.0.2.1",
+    want: ["192.0.2.1"],
+  },
+  {
+    name: "uses at most three",
     text: [1, 2, 3, 4].map((last) => `nameserver 192.0.2.${String(last)}`).join("\n"),
     want: ["192.0.2.1", "192.0.2.2", "192.0.2.3"],
   },
@@ -184,12 +188,12 @@ test("accepts a TCP answer in several chunks", async () => {
 
 test.each([
   {
-    name: "answers something else",
+    name: "sends another answer",
     reply: (query: Buffer, socket: Socket) => socket.write(framed(answerQuery(query, { id: 1 }))),
   },
-  { name: "hangs up", reply: (_query: Buffer, socket: Socket) => socket.end() },
+  { name: "closes the connection", reply: (_query: Buffer, socket: Socket) => socket.end() },
   {
-    name: "breaks the connection",
+    name: "resets the connection",
     reply: (_query: Buffer, socket: Socket) => socket.resetAndDestroy(),
   },
 ])("returns no answer from a TCP server that $name", async ({ reply }) => {

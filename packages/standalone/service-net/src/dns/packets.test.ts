@@ -36,7 +36,7 @@ const OTHER: dns.Answer = { type: "A", name: "other", ttl: 1, data: "192.0.2.1" 
 describe("a query", () => {
   const plain = { hasEdns: false, udpMax: 512, isStandard: true, isRecursive: false };
   test.each([
-    { name: "has no extension", change: {}, want: plain },
+    { name: "may lack EDNS", change: {}, want: plain },
     {
       name: "may want recursion",
       change: { flags: dns.RECURSION_DESIRED },
@@ -44,7 +44,7 @@ describe("a query", () => {
     },
     { name: "may carry other records", change: { additionals: [OTHER] }, want: plain },
     {
-      name: "never gets less than every client reads",
+      name: "gets at least 512 bytes",
       change: { additionals: [edns(100)] },
       want: { ...plain, hasEdns: true },
     },
@@ -54,7 +54,7 @@ describe("a query", () => {
       want: { ...plain, hasEdns: true, udpMax: 800 },
     },
     {
-      name: "never gets more than every path carries",
+      name: "gets at most 1232 bytes",
       change: { additionals: [edns(4096)] },
       want: { ...plain, hasEdns: true, udpMax: 1232 },
     },
@@ -149,12 +149,12 @@ describe("an upstream server's answer", () => {
   const query = { name: "web.EXAMPLE", type: "A" };
   const answer = { type: "response" } as const;
   test.each([
-    { name: "the query's", bytes: packet(answer), want: true },
+    { name: "with the query's id and question", bytes: packet(answer), want: true },
     { name: "with another id", bytes: packet({ ...answer, id: 8 }), want: false },
-    { name: "a query", bytes: packet(), want: false },
+    { name: "without the response flag", bytes: packet(), want: false },
     { name: "without question", bytes: packet({ ...answer, questions: [] }), want: false },
     {
-      name: "of another type",
+      name: "with another type",
       bytes: packet({ ...answer, questions: [{ ...QUESTION, type: "AAAA" }] }),
       want: false,
     },

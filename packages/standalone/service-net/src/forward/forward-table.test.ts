@@ -50,7 +50,7 @@ const WHOLE_TWO = tableText(SETTINGS, TWO);
 
 test.each([
   { name: "the whole table first", given: [ONE], texts: [WHOLE], counts: ["whole"] },
-  { name: "nothing for the same", given: [ONE, ONE], texts: [WHOLE], counts: ["whole"] },
+  { name: "nothing for an unchanged table", given: [ONE, ONE], texts: [WHOLE], counts: ["whole"] },
   {
     name: "only the changes after that",
     given: [ONE, TWO],

@@ -22,7 +22,7 @@ function forwards(spec: Partial<Service["spec"]>, ...slices: readonly EndpointSl
 const GOING = { ready: false, serving: true, terminating: true };
 
 test.each([
-  { name: "an address", spec: {}, endpoints: [ONE], want: [FORWARD] },
+  { name: "a cluster IP", spec: {}, endpoints: [ONE], want: [FORWARD] },
   {
     name: "a port of the node",
     spec: { type: "NodePort", ports: [{ port: 80, nodePort: 30_080 }] },
@@ -30,51 +30,61 @@ test.each([
     want: [{ ...FORWARD, nodePort: 30_080 }],
   },
   {
-    name: "the port of a balancer that is not there",
+    name: "the node port of a LoadBalancer",
     spec: { type: "LoadBalancer", ports: [{ port: 80, nodePort: 30_080 }] },
     endpoints: [ONE],
     want: [{ ...FORWARD, nodePort: 30_080 }],
   },
   {
-    name: "one endpoint for each client",
+    name: "each client to one endpoint",
     spec: { sessionAffinity: "ClientIP" },
     endpoints: [ONE],
     want: [{ ...FORWARD, isSticky: true }],
   },
   {
-    name: "what is ready",
+    name: "to ready endpoints only",
     spec: {},
     endpoints: [ONE, { addresses: ["10.88.0.6"], conditions: { ready: false } }],
     want: [FORWARD],
   },
   {
-    name: "what is about to go, where nothing else is left",
+    name: "to terminating endpoints if no others exist",
     spec: {},
     endpoints: [{ addresses: ["10.88.0.5"], conditions: GOING }],
     want: [FORWARD],
   },
   {
-    name: "not what is about to go, where something else is there",
+    name: "to no terminating endpoint if a ready endpoint exists",
     spec: {},
     endpoints: [ONE, { addresses: ["10.88.0.6"], conditions: GOING }],
     want: [FORWARD],
   },
   { name: "nothing without endpoints", spec: {}, endpoints: [], want: [] },
-  { name: "nothing of a headless one", spec: { clusterIP: "None" }, endpoints: [ONE], want: [] },
-  { name: "nothing of a name outside", spec: { type: "ExternalName" }, endpoints: [ONE], want: [] },
   {
-    name: "no address of others, whoever wrote it",
+    name: "nothing for a headless Service",
+    spec: { clusterIP: "None" },
+    endpoints: [ONE],
+    want: [],
+  },
+  {
+    name: "nothing for an ExternalName Service",
+    spec: { type: "ExternalName" },
+    endpoints: [ONE],
+    want: [],
+  },
+  {
+    name: "no address outside the Service network",
     spec: { clusterIP: "192.0.2.1" },
     endpoints: [ONE],
     want: [],
   },
   {
-    name: "not the name server's address",
+    name: "no Service with the name server's address",
     spec: { clusterIP: RANGES.dns },
     endpoints: [ONE],
     want: [],
   },
-  { name: "no text as an address", spec: { clusterIP: "10.96.0.5;" }, endpoints: [ONE], want: [] },
+  { name: "no invalid address", spec: { clusterIP: "10.96.0.5;" }, endpoints: [ONE], want: [] },
   ...[29_999, 32_768, 70_000].map((nodePort) => ({
     name: `no port of the node outside of their range: ${String(nodePort)}`,
     spec: { type: "NodePort", ports: [{ port: 80, nodePort }] },
@@ -82,19 +92,19 @@ test.each([
     want: [FORWARD],
   })),
   ...[30_000, 32_767].map((nodePort) => ({
-    name: `the first and the last port of the node: ${String(nodePort)}`,
+    name: `a node port at the limit of the range: ${String(nodePort)}`,
     spec: { type: "NodePort", ports: [{ port: 80, nodePort }] },
     endpoints: [ONE],
     want: [{ ...FORWARD, nodePort }],
   })),
   {
-    name: "no port of the node where the Service is of another type",
+    name: "no node port of a ClusterIP Service",
     spec: { ports: [{ port: 80, nodePort: 30_080 }] },
     endpoints: [ONE],
     want: [FORWARD],
   },
   {
-    name: "the first and the last port, and no other number",
+    name: "valid port numbers only",
     spec: { ports: [1, 65_535, 0, 65_536, 80.5].map((port) => ({ port })) },
     endpoints: [ONE],
     want: [1, 65_535].map((port) => ({
@@ -111,19 +121,19 @@ test.each([
   },
   { name: "nothing of a Service without ports", spec: { ports: [] }, endpoints: [ONE], want: [] },
   {
-    name: "not what is neither ready nor about to go",
+    name: "to no endpoint that is neither ready nor terminating",
     spec: {},
     endpoints: [{ addresses: ["10.88.0.5"], conditions: { ready: false, serving: true } }],
     want: [],
   },
   {
-    name: "not what is about to go and answers no more",
+    name: "to no terminating endpoint that stopped serving",
     spec: {},
     endpoints: [{ addresses: ["10.88.0.5"], conditions: { ...GOING, serving: false } }],
     want: [],
   },
   {
-    name: "the first address of an endpoint",
+    name: "to the first address of an endpoint",
     spec: {},
     endpoints: [{ addresses: ["10.88.0.5", "10.88.0.6"] }, { addresses: [] }],
     want: [FORWARD],
@@ -150,7 +160,7 @@ test.each([
   { name: "of another family", change: { addressType: "IPv6" } },
   { name: "for another port", change: { ports: [{ name: "other", port: 8080 }] } },
   { name: "for another protocol", change: { ports: [{ name: "", port: 8080, protocol: "UDP" }] } },
-  { name: "with a port that is none", change: { ports: [{ name: "", port: 70_000 }] } },
+  { name: "with an invalid port", change: { ports: [{ name: "", port: 70_000 }] } },
   { name: "without ports", change: { ports: [] } },
 ])("ignores a slice $name", ({ change }) => {
   expect(forwards({}, aSlice([ONE], change))).toEqual([]);
@@ -191,7 +201,11 @@ test("the first Service wins a duplicate address and port", () => {
 test.each([
   { name: "another port of the node", change: { nodePort: 30_081 }, isKept: true },
   { name: "the same port of the node", change: { nodePort: 30_080 }, isKept: false },
-  { name: "the same one for UDP", change: { nodePort: 30_080, protocol: "udp" }, isKept: true },
+  {
+    name: "the same node port for UDP",
+    change: { nodePort: 30_080, protocol: "udp" },
+    isKept: true,
+  },
   { name: "the same address and port", change: { address: FORWARD.address }, isKept: false },
   { name: "none", change: {}, isKept: true },
 ] as const)("a second Service with $name is forwarded: $isKept", ({ change, isKept }) => {

@@ -114,7 +114,7 @@ describe("update of existing Endpoints", () => {
     { name: "addresses", other: { ...known, subsets: [] } },
     { name: "labels", other: { ...known, metadata: { ...metadata, labels: { a: "b" } } } },
     {
-      name: "a Service before",
+      name: "owner references",
       other: { ...known, metadata: { ...metadata, ownerReferences: [] } },
     },
   ])("is one write if they have other $name, at the observed version", ({ other }) => {

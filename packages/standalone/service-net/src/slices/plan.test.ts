@@ -55,12 +55,12 @@ describe("slices", () => {
 
   test.each([
     {
-      name: "one that is not ready",
+      name: "not ready",
       pod: aPod("p", "10.88.0.5", { status: NOT_READY }),
       ready: false,
     },
-    { name: "one that goes", pod: aPod("p", "10.88.0.5", { metadata: GOING }), ready: false },
-    { name: "one that is ready", pod: aPod("p", "10.88.0.5"), ready: true },
+    { name: "being deleted", pod: aPod("p", "10.88.0.5", { metadata: GOING }), ready: false },
+    { name: "ready", pod: aPod("p", "10.88.0.5"), ready: true },
   ])("contain a pod with its readiness: $name", ({ pod, ready }) => {
     expect(addressesOf(aService(), pod)).toEqual([[[8080], [["10.88.0.5", ready]]]]);
   });
@@ -68,13 +68,13 @@ describe("slices", () => {
   test.each([
     { name: "another's", pod: aPod("p", "10.88.0.5", { metadata: { labels: { app: "db" } } }) },
     {
-      name: "another namespace's",
+      name: "in another namespace",
       pod: aPod("p", "10.88.0.5", { metadata: { namespace: "red" } }),
     },
-    { name: "one without address", pod: aPod("p", "") },
-    { name: "one that has ended", pod: aPod("p", "10.88.0.5", { status: { phase: "Failed" } }) },
+    { name: "without an address", pod: aPod("p", "") },
+    { name: "finished", pod: aPod("p", "10.88.0.5", { status: { phase: "Failed" } }) },
     {
-      name: "one of the node's network",
+      name: "in the host network",
       pod: aPod("p", "10.0.0.1", { spec: { hostNetwork: true } }),
     },
   ])("contain no pod that is $name", ({ pod }) => {
@@ -83,7 +83,7 @@ describe("slices", () => {
 
   test.each([
     { name: "without selector", spec: { selector: {} } },
-    { name: "that stands for a name outside", spec: { type: "ExternalName" } },
+    { name: "of type ExternalName", spec: { type: "ExternalName" } },
   ])("are not created for a Service $name", ({ spec }) => {
     expect(addressesOf(aService(spec), aPod("p", "10.88.0.5"))).toEqual([]);
   });
@@ -122,7 +122,7 @@ describe("slices", () => {
       want: [],
     },
     {
-      name: "that name behind others",
+      name: "that port name after other ports",
       ports: [
         { name: "https", containerPort: 8443 },
         { name: "http", containerPort: 8080, protocol: "UDP" },
@@ -148,7 +148,7 @@ describe("slices", () => {
 
   test.each([
     { name: "all of several labels", labels: { app: "web", tier: "a" }, count: 1 },
-    { name: "one of several labels", labels: { app: "web", tier: "b" }, count: 0 },
+    { name: "only one of the selected labels", labels: { app: "web", tier: "b" }, count: 0 },
     { name: "no labels", labels: undefined, count: 0 },
   ])("contain a pod with $name: $count", ({ labels, count }) => {
     const service = aService({ selector: { app: "web", tier: "a" } });
@@ -157,8 +157,8 @@ describe("slices", () => {
   });
 
   test.each([
-    { name: "for another Service's subdomain", spec: { hostname: "vm1", subdomain: "db" } },
-    { name: "without a name of its own", spec: { subdomain: "web" } },
+    { name: "with another Service's subdomain", spec: { hostname: "vm1", subdomain: "db" } },
+    { name: "without its own host name", spec: { subdomain: "web" } },
     { name: "without a node", spec: { nodeName: undefined } },
   ])("contain no host name of a pod $name", ({ spec }) => {
     const [slice] = buildSlices(aService(), [aPod("p", "10.88.0.5", { spec })]);
@@ -175,7 +175,7 @@ describe("slices", () => {
       ready: false,
     },
     {
-      name: "Ready among conditions that do not hold",
+      name: "a true Ready condition among false conditions",
       conditions: [
         { type: "Ready", status: "True" },
         { type: "Other", status: "False" },

@@ -33,7 +33,7 @@ function world(...services: readonly Service[]) {
 const DONE = { kind: "done" };
 
 test.each([
-  { name: "that is not there", services: [] },
+  { name: "that does not exist", services: [] },
   {
     name: "that is being deleted",
     services: [aService({}, { deletionTimestamp: "2026-01-01T00:00:00Z" })],

@@ -14,8 +14,8 @@ test.each([
   { name: "of our network", text: resultOf(OURS), want: true },
   { name: "of another machine's", text: resultOf(OURS.replace("/a/", "/b/")), want: false },
   { name: "without a configuration", text: "{}", want: false },
-  { name: "that cannot be read", text: "{", want: false },
-  { name: "that has gone", text: undefined, want: false },
+  { name: "that is invalid JSON", text: "{", want: false },
+  { name: "that was deleted", text: undefined, want: false },
 ])("a result $name belongs to this machine: $want", ({ text, want }) => {
   expect(isResultOf(text, [OURS, ""])).toBe(want);
 });

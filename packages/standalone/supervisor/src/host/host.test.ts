@@ -9,12 +9,20 @@ import { chooseFreeSubnet, overlaps } from "../settings/subnet.ts";
 
 describe("the pods' subnet", () => {
   test.each([
-    { name: "nothing is in the way", routes: [], want: "10.88.111.0/24" },
+    { name: "no routes conflict", routes: [], want: "10.88.111.0/24" },
     { name: "the first is in use", routes: ["10.88.111.0/24"], want: "10.88.112.0/24" },
-    { name: "one address of it is", routes: ["10.88.111.7"], want: "10.88.112.0/24" },
+    {
+      name: "an address of the first subnet is in use",
+      routes: ["10.88.111.7"],
+      want: "10.88.112.0/24",
+    },
     { name: "another network is", routes: ["192.168.0.0/16"], want: "10.88.111.0/24" },
-    { name: "a larger one covers some", routes: ["10.88.96.0/19"], want: "10.88.128.0/24" },
-    { name: "everything is in use", routes: ["10.0.0.0/8"], want: "10.88.111.0/24" },
+    {
+      name: "a larger network covers several subnets",
+      routes: ["10.88.96.0/19"],
+      want: "10.88.128.0/24",
+    },
+    { name: "all subnets are in use", routes: ["10.0.0.0/8"], want: "10.88.111.0/24" },
   ])("when $name is $want", ({ routes, want }) => {
     expect(chooseFreeSubnet(routes)).toBe(want);
   });

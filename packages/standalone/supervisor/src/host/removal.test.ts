@@ -140,15 +140,15 @@ describe("masquerade rules of the default network", () => {
 
   test.each([
     { name: "are removed", answers: { iptables: { stdout: RULE } }, restores: 1, notes: [DONE] },
-    { name: "may be none", answers: {}, restores: 0, notes: [] },
+    { name: "may be missing", answers: {}, restores: 0, notes: [] },
     {
-      name: "that stay are logged",
+      name: "are logged if the removal fails",
       answers: { iptables: { stdout: RULE }, "iptables-restore": { exitCode: 1 } },
       restores: 1,
       notes: [FAILED],
     },
     {
-      name: "stay where iptables is missing",
+      name: "remain if iptables is missing",
       answers: { iptables: { exitCode: 127 } },
       restores: 0,
       notes: [FAILED],
@@ -173,7 +173,7 @@ describe("nft rules of Services", () => {
     { name: "are removed", settings: JSON.stringify(SETTINGS), answers: {}, count: 3, notes: [] },
     { name: "are unknown without settings", settings: "{}", answers: {}, count: 0, notes: [] },
     {
-      name: "stay where nft is missing",
+      name: "remain if nft is missing",
       settings: JSON.stringify(SETTINGS),
       answers: { nft: { exitCode: 127 } },
       count: 2,

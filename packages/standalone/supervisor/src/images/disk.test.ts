@@ -74,7 +74,7 @@ test("qemu-img receives an open file and runs without root privileges", async ()
 
 test.each([
   {
-    name: "in its last words, which a terminal can show",
+    name: "with the last line of stderr and escaped control characters",
     ends: {
       exitCode: 1,
       stderr: "qemu-img: hm\nqemu-img: so\nqemu-img: Could not open '/dev/stdin': \u001b[2J\n",
@@ -90,12 +90,12 @@ test.each([
     want: { details: { source: "disk.img", reason: "x".repeat(300) } },
   },
   {
-    name: "when it was killed without a word",
+    name: "if qemu-img was killed without a message",
     ends: { exitCode: 137 },
     want: { details: { source: "disk.img", reason: "qemu-img ended with 137" } },
   },
   {
-    name: "when it is not installed",
+    name: "if qemu-img is not installed",
     ends: { exitCode: 127, stderr: "setpriv: failed to execute qemu-img" },
     want: { code: "OS_PROGRAM_MISSING", details: { program: "qemu-img" } },
   },
@@ -153,17 +153,17 @@ test.each([
     want: "qemu-img convert -O qcow2 my.disk.vmdk my.disk.qcow2",
   },
   {
-    name: "whose size is not a number",
+    name: "with a size that is not a number",
     file: fileOf("a.img", { ...RAW, "virtual-size": "1 GiB" }),
     want: "it is empty",
   },
   {
-    name: "that is called raw and is not",
+    name: "named raw with another format",
     file: fileOf("a.raw", qcow2()),
     want: "it is named raw and contains a disk of format qcow2",
   },
   {
-    name: "that is called qcow2 and is not",
+    name: "named qcow2 with another format",
     file: fileOf("a.qcow2", RAW),
     want: "the download is complete",
   },
@@ -173,17 +173,17 @@ test.each([
     want: 'an overlay of the file "/etc/shadow"',
   },
   {
-    name: "with a backing file that only the whole name tells",
+    name: "with a backing file that only full-backing-filename reports",
     file: fileOf("a.img", qcow2({ "full-backing-filename": "nbd://x" })),
     want: 'an overlay of the file "nbd://x"',
   },
   {
-    name: "with its data elsewhere",
+    name: "with an external data file",
     file: fileOf("a.img", qcow2({}, { "data-file": "/etc/shadow" })),
     want: 'its data is in another file, "/etc/shadow"',
   },
   {
-    name: "whose words a terminal would obey",
+    name: "and escapes control characters from the file",
     file: fileOf("a.img", qcow2({ "backing-filename": "\u001b[2J" })),
     want: "\\u001b[2J",
   },
@@ -194,12 +194,12 @@ test.each([
   },
   { name: "that is corrupt", file: fileOf("a.img", qcow2({}, { corrupt: true })), want: "check" },
   {
-    name: "of a part of a sector",
+    name: "with a partial sector",
     file: fileOf("a.img", RAW, 1001),
     want: "not a whole number of 512-byte sectors",
   },
   {
-    name: "that is too large for any guest",
+    name: "that exceeds the maximum disk size",
     file: fileOf("a.img", qcow2({ "virtual-size": 10 * 2 ** 60 })),
     want: "larger than 64 TiB",
   },
@@ -209,7 +209,7 @@ test.each([
     want: "it is empty",
   },
   {
-    name: "of which nothing is said",
+    name: "without a reported format",
     file: fileOf("a.img", "no json"),
     want: "does not report its format",
   },

@@ -136,7 +136,7 @@ describe("guests are emulated", () => {
       reason: "a guest did not boot within 15 s",
     },
     {
-      name: "fails at length",
+      name: "fails with a long message",
       result: () => {
         throw new Error("x".repeat(200));
       },
@@ -156,10 +156,10 @@ describe("guests are emulated", () => {
       given: { "r.example/a:1": ["initrd"], "r.example/b:1": ["vmlinuz"] },
     },
     {
-      name: "only the images of pods are there",
+      name: "only pod images are present",
       given: { [names.LAUNCHER_IMAGE]: ["vmlinuz", "initrd"] },
     },
-    { name: "there is no image", given: {} },
+    { name: "no image is present", given: {} },
   ])("if $name, without a cached result", async ({ given }) => {
     images = given;
     const { useEmulation, reason } = await probe();
@@ -184,7 +184,7 @@ test("tries the first image with a kernel", async () => {
 
 test.each([
   { name: "another boot", bootId: "other", of: "0" },
-  { name: "an image that is gone", bootId: "boot", of: "9" },
+  { name: "a removed image", bootId: "boot", of: "9" },
 ])("ignores the cached result of $name", async ({ bootId, of }) => {
   const finding = { bootId, digest: digest(of), useEmulation: true, why: "old" };
   await files.writeAtomic(CACHE, JSON.stringify(finding));

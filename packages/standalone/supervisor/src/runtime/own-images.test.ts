@@ -58,7 +58,7 @@ const ARCHIVES = {
 
 test.each([
   {
-    name: "as in the archives",
+    name: "identical to the archives",
     given: { images: BOTH, archives: ARCHIVES },
     imported: [],
     steps: [],
@@ -76,7 +76,7 @@ test.each([
     ],
   },
   {
-    name: "of which one is older",
+    name: "with an outdated image",
     given: { images: { ...BOTH, [names.LAUNCHER_IMAGE]: OLD }, archives: ARCHIVES },
     imported: ["virt-launcher.tar"],
     steps: ["importing image virt-launcher, 3 MB", "image virt-launcher is present"],

@@ -17,7 +17,7 @@ test.each([
     stored: { apiPort: 6443, apiAddress: "" },
     want: { port: 6443 },
   },
-  { name: "a port alone", port: 0, stored: undefined, want: { port: 0 } },
+  { name: "only a port", port: 0, stored: undefined, want: { port: 0 } },
   {
     name: "a port and settings",
     port: 1,

@@ -95,7 +95,7 @@ test.each([
 });
 
 test.each([
-  { name: "no address for pods", settings: {}, want: undefined },
+  { name: "not at all without a pod address", settings: {}, want: undefined },
   { name: "IPv4", settings: { apiAddress: "192.0.2.1" }, want: "192.0.2.1:1" },
   { name: "IPv6", settings: { apiAddress: "fd00::1" }, want: "[fd00::1]:1" },
 ])("pods reach the API server: $name", ({ settings, want }) => {

@@ -122,14 +122,14 @@ test("prints which pods end, have ended, and are killed", async () => {
 });
 
 test.each([
-  { name: "the usual grace", pods: [aPod("one")], want: 60_000 },
+  { name: "the default grace period", pods: [aPod("one")], want: 60_000 },
   {
     name: "the longest grace",
     pods: [aPod("one", 5), aPod("two", 50), aPod("three", 6)],
     want: 80_000,
   },
   { name: "no grace", pods: [aPod("one", 0)], want: 30_000 },
-  { name: "a grace beyond the limit", pods: [aPod("one", 1000)], want: 180_000 },
+  { name: "a grace period above the limit", pods: [aPod("one", 1000)], want: 180_000 },
 ])("kills pods with $name after $want ms", async ({ pods, want }) => {
   const ending = world.shutDown();
   await world.list(...pods);
@@ -169,8 +169,8 @@ describe("the network agent's journal", () => {
   });
 
   test.each([
-    { name: "that is not emptied in 20 s", fails: false },
-    { name: "that cannot be read", fails: true },
+    { name: "if it is not empty after 20 s", fails: false },
+    { name: "if it cannot be read", fails: true },
   ])("reports $name", async ({ fails }) => {
     await world.files.writeAtomic(ROW, "{}");
     if (fails) world.files.list = () => Promise.reject(new Error("disk"));

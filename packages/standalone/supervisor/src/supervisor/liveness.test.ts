@@ -37,19 +37,19 @@ async function isStillAfter(answers: string): Promise<boolean> {
 test.each([
   { name: "answers", answers: "aaaaaaaa", want: false },
   { name: "misses two", answers: "aa..a..a", want: false },
-  { name: "says nothing for half a minute", answers: "a...", want: true },
-  { name: "says no for half a minute", answers: "annn", want: true },
-  { name: "does both", answers: "an.n", want: true },
+  { name: "does not respond for 30 s", answers: "a...", want: true },
+  { name: "reports errors for 30 s", answers: "annn", want: true },
+  { name: "alternates between errors and missing responses", answers: "an.n", want: true },
   { name: "is slow to start", answers: ".....a..", want: false },
   { name: "never starts", answers: "......", want: true },
-  { name: "stands still right after its start", answers: "..a...", want: true },
+  { name: "stops responding right after its start", answers: "..a...", want: true },
 ])("a component that $name hangs: $want", async ({ answers, want }) => {
   expect(await isStillAfter(answers)).toBe(want);
 });
 
 test.each([
   { name: "lives", status: 200, want: "alive" },
-  { name: "says no", status: 500, want: "status 500" },
+  { name: "reports an error", status: 500, want: "status 500" },
 ])("the health check detects that a component $name", async ({ status, want }) => {
   const socketPath = join(tmpdir(), `health-${randomUUID()}`);
   const server = createServer(({ url }, response) => {

@@ -17,17 +17,17 @@ beforeEach(() => {
 describe("the state file of a supervisor", () => {
   test.each([
     { name: "is missing", text: undefined, want: undefined },
-    { name: "is no JSON", text: "ready", want: undefined },
+    { name: "is not JSON", text: "ready", want: undefined },
     { name: "has an unknown phase", text: { ...STATE, phase: "waiting" }, want: undefined },
     { name: "has no pid", text: { ...STATE, pid: "7" }, want: undefined },
     { name: "is whole", text: STATE, want: STATE },
     {
-      name: "lacks everything else",
+      name: "lacks all optional fields",
       text: { pid: 7, phase: "failed", steps: "none" },
       want: { pid: 7, startTime: "", bootId: "", phase: "failed", steps: [], reason: "" },
     },
     {
-      name: "has steps, and others that are none",
+      name: "has valid and invalid steps",
       text: { ...STATE, steps: [{ afterMs: 5, text: "one" }, "two", {}] },
       want: {
         ...STATE,

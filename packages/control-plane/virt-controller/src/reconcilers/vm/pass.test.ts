@@ -261,7 +261,7 @@ describe("NICs of a running guest", () => {
     { name: "unplugged or plugged", want: [TWO, THREE], left: ["one absent", "three"], writes: 4 },
     { name: "unplugged", want: [TWO], left: ["one absent"], writes: 3 },
     { name: "plugged", want: [ONE, TWO, THREE], left: ["one", "three"], writes: 3 },
-    { name: "looked at twice", want: [ONE, TWO], left: ["one"], writes: 1 },
+    { name: "checked in a second pass", want: [ONE, TWO], left: ["one"], writes: 1 },
   ])(
     "a rejected NIC does not block other NICs from being $name",
     async ({ want, left, writes }) => {

@@ -70,9 +70,9 @@ describe("the finalizer", () => {
   });
 
   test.each<{ name: string; before: readonly string[]; metadata: object }>([
-    { name: "of a new VMI", before: [THEIRS], metadata: {} },
-    { name: "of a new VMI without finalizers", before: [], metadata: {} },
-    { name: "of a VMI that is being deleted", before: [OURS], metadata: DELETED },
+    { name: "an update of a new VMI", before: [THEIRS], metadata: {} },
+    { name: "an update of a new VMI without finalizers", before: [], metadata: {} },
+    { name: "an update of a VMI that is being deleted", before: [OURS], metadata: DELETED },
   ])("$name does not remove finalizers of other writers", async ({ before, metadata }) => {
     await putVmi(vmiWith({ ...metadata, finalizers: [...before] }));
     const theirs = [...before, "example.com/new"];
@@ -236,16 +236,16 @@ describe("a pod that the cache lacks", () => {
   const ASKED = `get ${POD}`;
 
   test.each<{ name: string; vmi: VirtualMachineInstance; isRead: boolean }>([
-    { name: "of a VMI that was started", vmi: aVmi({ status: STARTED }), isRead: true },
-    { name: "of a VMI that is being deleted", vmi: vmiWith(DELETED), isRead: true },
+    { name: "a started VMI", vmi: aVmi({ status: STARTED }), isRead: true },
+    { name: "a VMI that is being deleted", vmi: vmiWith(DELETED), isRead: true },
     {
-      name: "of a VMI with other finalizers",
+      name: "a VMI with finalizers of other controllers",
       vmi: vmiWith({ ...DELETED, finalizers: [THEIRS] }, { status: STARTED }),
       isRead: false,
     },
-    { name: "of a VMI that is new", vmi: aVmi({ status: { phase: "Pending" } }), isRead: false },
+    { name: "a new VMI", vmi: aVmi({ status: { phase: "Pending" } }), isRead: false },
     {
-      name: "of a VMI whose guest has ended",
+      name: "a VMI whose guest has ended",
       vmi: aVmi({ status: { ...STARTED, phase: "Succeeded" } }),
       isRead: false,
     },
@@ -280,8 +280,8 @@ describe("the pod's networks", () => {
   }
 
   test.each([
-    { name: "that exist", before: { [ANNOTATION]: "[]" } },
-    { name: "of a pod without networks", before: {} },
+    { name: "existing networks", before: { [ANNOTATION]: "[]" } },
+    { name: "networks added to a pod without networks", before: {} },
   ])("$name do not overwrite a concurrent change", async ({ before }) => {
     await putVmi(vmiWith({ labels: ON_NODE1 }, { nics: [NIC], status: STARTED }));
     await bench.put(PODS, launcher(before));

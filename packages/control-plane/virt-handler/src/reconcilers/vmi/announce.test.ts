@@ -45,9 +45,9 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
       },
     ],
   },
-  { name: "nothing of a NIC that stays there", before: [READY], after: [READY], notes: [] },
+  { name: "nothing for a NIC that remains plugged", before: [READY], after: [READY], notes: [] },
   {
-    name: "a NIC that has gone",
+    name: "an unplugged NIC",
     before: [READY],
     after: [],
     notes: [
@@ -59,11 +59,11 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
       },
     ],
   },
-  { name: "nothing when the report has no NICs", before: [READY], notes: [] },
-  { name: "nothing of a NIC whose phase nobody knows", before: [], after: [ONE], notes: [] },
-  { name: "nothing of a NIC that does not wait", before: [], after: [iface({})], notes: [] },
+  { name: "nothing if the status has no NICs", before: [READY], notes: [] },
+  { name: "nothing for a NIC without a phase", before: [], after: [ONE], notes: [] },
+  { name: "nothing for a NIC without a reason", before: [], after: [iface({})], notes: [] },
   {
-    name: "why a NIC waits whose phase nobody knew",
+    name: "why a NIC without a phase is blocked",
     before: [ONE],
     after: [iface({ reason: "TapRefused" })],
     notes: [
@@ -71,7 +71,7 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
     ],
   },
   {
-    name: "why a NIC does not go on, with the words for it",
+    name: "why a NIC is blocked, with its message",
     before: [iface({})],
     after: [iface({ reason: "TapRefused", message: "no tap" })],
     notes: [
@@ -79,7 +79,7 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
     ],
   },
   {
-    name: "the reason alone where there are no words",
+    name: "only the reason if the message is missing",
     before: [],
     after: [iface({ reason: "TapRefused" })],
     notes: [
@@ -95,13 +95,13 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
     ],
   },
   {
-    name: "nothing of a reason that was told before",
+    name: "nothing for a reason that was already reported",
     before: [iface({ reason: "TapRefused", message: "no tap" })],
     after: [iface({ reason: "TapRefused", message: "still no tap" })],
     notes: [],
   },
   {
-    name: "nothing of a guest that was just asked",
+    name: "nothing for an unplug that the guest was just asked to complete",
     before: [READY],
     after: [iface({ reason: "WaitingForGuest", message: "it was asked" })],
     notes: [],
@@ -180,7 +180,7 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
     messages: ["SyncFailed the guest cannot be managed: no kernel"],
   },
   {
-    name: "nothing of a hindrance that was told before, in whatever words",
+    name: "nothing for a blocked reason that was already reported, even with a new message",
     before: { hindrance: refused },
     next: { hindrance: { ...refused, message: "no disk" } },
     messages: [],

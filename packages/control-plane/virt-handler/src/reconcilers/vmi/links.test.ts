@@ -93,8 +93,8 @@ describe("a tap that is deleted under QEMU", () => {
   };
 
   test.each([
-    { name: "and made again by somebody", lose: replace },
-    { name: "and stays away", lose: remove },
+    { name: "and recreated by another program", lose: replace },
+    { name: "and not recreated", lose: remove },
   ])("$name gets its device back", async ({ lose }) => {
     const bench = await running();
     lose(bench);
@@ -225,7 +225,7 @@ describe("Patchbay's links that belong to no iface", () => {
 
   test.each([
     { name: "while the VM runs", make: () => running(["one"]) },
-    { name: "before it is started", make: starting },
+    { name: "before the VM starts", make: starting },
   ])("are removed $name", async ({ make }) => {
     const bench = await make();
     put(bench);

@@ -78,7 +78,7 @@ describe("the next pass", () => {
   test.each([
     { name: "a step", call: "attachDevice", set: plugging },
     {
-      name: "the start",
+      name: "a failed start",
       call: "startDomain",
       set: () => Promise.resolve(createBench(aScheduledVmi([]))),
     },
@@ -139,7 +139,7 @@ describe("one pass", () => {
   });
 
   test.each<{ name: string; status: VmiStatus }>([
-    { name: "the attachments", status: { attachments: [attachment("one", "Failed")] } },
+    { name: "attachments", status: { attachments: [attachment("one", "Failed")] } },
     { name: "the phase", status: { phase: "Failed" } },
   ])("does not write a report based on $name that changed meanwhile", async ({ status }) => {
     const bench = createBench(aScheduledVmi(["one"]));

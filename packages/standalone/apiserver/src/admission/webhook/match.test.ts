@@ -139,7 +139,7 @@ const OTHER = { apiVersion: "v1", kind: "Pod", metadata: { name: "x" } };
 test.each([
   { name: "the new object", object: CHOSEN, oldObject: undefined, want: true },
   { name: "the new object of a change", object: CHOSEN, oldObject: OTHER, want: true },
-  { name: "the object before a change", object: OTHER, oldObject: CHOSEN, want: true },
+  { name: "the old object of an update", object: OTHER, oldObject: CHOSEN, want: true },
   { name: "the object that is deleted", object: undefined, oldObject: CHOSEN, want: true },
   { name: "neither", object: OTHER, oldObject: OTHER, want: false },
   { name: "no object at all", object: undefined, oldObject: undefined, want: false },
@@ -214,10 +214,18 @@ function ask(...expressions: readonly string[]): boolean | Error {
 
 test.each([
   { name: "no condition", expressions: [], want: true },
-  { name: "one that holds", expressions: ["object.spec.a < oldObject.spec.a"], want: true },
-  { name: "one of two that does not", expressions: ["true", "object.spec.a == 2"], want: false },
   {
-    name: "who asks for what",
+    name: "a condition that is met",
+    expressions: ["object.spec.a < oldObject.spec.a"],
+    want: true,
+  },
+  {
+    name: "two conditions, with one unmet",
+    expressions: ["true", "object.spec.a == 2"],
+    want: false,
+  },
+  {
+    name: "conditions on user, operation and resource",
     expressions: [
       "request.userInfo.username == 'alice' && 'people' in request.userInfo.groups",
       "request.operation == 'UPDATE' && request.subResource == 'status' && !request.dryRun",
@@ -227,7 +235,7 @@ test.each([
     want: true,
   },
   {
-    name: "one that cannot be told beside one that does not hold",
+    name: "an unmet condition beside a failing condition",
     expressions: ["object.none", "false"],
     want: false,
   },

@@ -61,7 +61,7 @@ describe("mutation", () => {
       message: expect.any(String) as string,
     },
     {
-      name: "a patch that leaves no object",
+      name: "a patch that deletes the object",
       response: patchOf({ op: "remove", path: "/metadata" }),
       message: expect.stringContaining("is not an object") as string,
     },
@@ -98,7 +98,7 @@ describe("mutation", () => {
       message: expect.stringContaining("illegal base64 data at input byte 0") as string,
     },
     {
-      name: "a patch of half a group",
+      name: "a patch that is truncated base64",
       response: { patchType: "JSONPatch", patch: "abc" },
       message: expect.stringContaining("illegal base64 data at input byte 0") as string,
     },
@@ -194,9 +194,9 @@ describe("mutation", () => {
   });
 
   test.each([
-    { name: "of the client", given: badRequest("wrong"), want: 500 },
+    { name: "in the request", given: badRequest("wrong"), want: 500 },
     {
-      name: "of a rule",
+      name: "in a field",
       given: invalid({ group: "", resource: "x", kind: "X" }, "x", []),
       want: 422,
     },

@@ -78,13 +78,13 @@ describe("a rejection or failure", () => {
     message: string;
   }>([
     {
-      name: "without a reason",
+      name: "a rejection without a reason",
       reached: makeWebhookServer({ allowed: false }).server,
       code: 400,
       message: 'admission webhook "one" denied the request without explanation',
     },
     {
-      name: "with a message and a code",
+      name: "a rejection with a message and a code",
       reached: makeWebhookServer({
         allowed: false,
         status: { code: 409, message: "no", reason: "Taken" },
@@ -93,25 +93,25 @@ describe("a rejection or failure", () => {
       message: 'admission webhook "one" denied the request: no',
     },
     {
-      name: "with a reason alone",
+      name: "a rejection with only a reason",
       reached: makeWebhookServer({ allowed: false, status: { code: 200, reason: "Taken" } }).server,
       code: 400,
       message: 'admission webhook "one" denied the request: Taken',
     },
     {
-      name: "with an empty status",
+      name: "a rejection with an empty status",
       reached: makeWebhookServer({ allowed: false, status: {} }).server,
       code: 400,
       message: 'admission webhook "one" denied the request without explanation',
     },
     {
-      name: "with the least code of a refusal",
+      name: "a rejection with code 399",
       reached: makeWebhookServer({ allowed: false, status: { code: 399, message: "no" } }).server,
       code: 400,
       message: 'admission webhook "one" denied the request: no',
     },
     {
-      name: "of an answer of another kind",
+      name: "a response of another kind",
       reached: raw({ apiVersion: "admission.k8s.io/v1", kind: "Other" }),
       code: 500,
       message: invalid(
@@ -119,7 +119,7 @@ describe("a rejection or failure", () => {
       ),
     },
     {
-      name: "of an answer of another version",
+      name: "a response of another version",
       reached: raw({ apiVersion: "v1", kind: "AdmissionReview" }),
       code: 500,
       message: invalid(
@@ -127,7 +127,7 @@ describe("a rejection or failure", () => {
       ),
     },
     {
-      name: "of the first code behind those of success",
+      name: "a response with code 300",
       reached: text(300, "{}"),
       code: 500,
       message: failed(
@@ -135,25 +135,25 @@ describe("a rejection or failure", () => {
       ),
     },
     {
-      name: "of a server that is not there",
+      name: "an unreachable webhook",
       reached: "ECONNREFUSED",
       code: 500,
       message: failed(`${post}dial tcp one:443: connect: connection refused`),
     },
     {
-      name: "of an answer with a known code",
+      name: "a response with code 404",
       reached: text(404, ""),
       code: 500,
       message: failed("the server could not find the requested resource"),
     },
     {
-      name: "of an answer with a failure",
+      name: "a response with code 500",
       reached: text(500, " oh "),
       code: 500,
       message: failed('an error on the server ("oh") has prevented the request from succeeding'),
     },
     {
-      name: "of an answer with another code",
+      name: "a response with code 302",
       reached: text(302, ""),
       code: 500,
       message: failed(
@@ -161,49 +161,49 @@ describe("a rejection or failure", () => {
       ),
     },
     {
-      name: "of an empty answer",
+      name: "an empty response body",
       reached: text(200, ""),
       code: 500,
       message: failed("0-length response with status code: 200 and content type: "),
     },
     {
-      name: "of an answer that is no JSON",
+      name: "a response that is not JSON",
       reached: text(200, "{"),
       code: 500,
       message: expect.stringContaining("json parse error") as string,
     },
     {
-      name: "of an answer without a response",
+      name: "a review without a response",
       reached: text(200, "{}"),
       code: 500,
       message: invalid("webhook response was absent"),
     },
     {
-      name: "of another uid",
+      name: "a response with another uid",
       reached: makeWebhookServer({ uid: "x" }).server,
       code: 500,
       message: invalid('expected response.uid="uid-1", got "x"'),
     },
     {
-      name: "of a word instead of a decision",
+      name: "a response with text in the field allowed",
       reached: makeWebhookServer({ allowed: "yes" }).server,
       code: 500,
       message: expect.stringContaining("cannot unmarshal string") as string,
     },
     {
-      name: "of a patch while validating",
+      name: "a patch from a validating webhook",
       reached: makeWebhookServer(label("x")).server,
       code: 500,
       message: invalid("validating webhook may not return response.patch"),
     },
     {
-      name: "of a patch type while validating",
+      name: "a patch type from a validating webhook",
       reached: makeWebhookServer({ patchType: "JSONPatch" }).server,
       code: 500,
       message: invalid("validating webhook may not return response.patchType"),
     },
     {
-      name: "of a dry run that it does not support",
+      name: "an unsupported dry run",
       reached: makeWebhookServer({}).server,
       hook: { sideEffects: "Some" },
       asked: { dryRun: true },
@@ -211,14 +211,14 @@ describe("a rejection or failure", () => {
       message: 'admission webhook "one" does not support dry run',
     },
     {
-      name: "of a condition that fails",
+      name: "a failing match condition",
       reached: makeWebhookServer({}).server,
       hook: { matchConditions: [{ name: "c", expression: "object.nope.x == 1" }] },
       code: 403,
       message: expect.stringContaining("matchConditions[c]") as string,
     },
     {
-      name: "of a Service that is not there",
+      name: "a missing Service",
       reached: makeWebhookServer({}).server,
       hook: { clientConfig: { service: { namespace: "a", name: "b", path: "p" } } },
       code: 500,
@@ -397,7 +397,7 @@ test("a review of a subresource body contains the body unchanged", async () => {
 describe("a webhook is not called", () => {
   test.each<{ name: string; hook?: Fields; asked?: Partial<Mutation> }>([
     {
-      name: "about configurations of webhooks",
+      name: "for webhook configurations",
       hook: {
         rules: [{ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"] }],
       },
@@ -412,13 +412,13 @@ describe("a webhook is not called", () => {
       },
     },
     {
-      name: "about other kinds",
+      name: "for other kinds",
       hook: {
         rules: [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
       },
     },
     {
-      name: "about other operations",
+      name: "for other operations",
       hook: {
         rules: [
           {
@@ -431,22 +431,22 @@ describe("a webhook is not called", () => {
       },
     },
     {
-      name: "when a condition does not hold",
+      name: "if a match condition is not met",
       hook: { matchConditions: [{ name: "c", expression: "object.metadata.name == 'x'" }] },
     },
     {
-      name: "when a condition fails and it may be ignored",
+      name: "if a match condition fails under policy Ignore",
       hook: {
         failurePolicy: "Ignore",
         matchConditions: [{ name: "c", expression: "object.nope.x == 1" }],
       },
     },
     {
-      name: "about objects that its selector leaves out",
+      name: "for objects that its selector does not match",
       hook: { objectSelector: { matchLabels: { a: "b" } } },
     },
     {
-      name: "about namespaces that its selector leaves out",
+      name: "for namespaces that its selector does not match",
       hook: { namespaceSelector: { matchExpressions: [{ key: "a", operator: "Exists" }] } },
     },
   ])("$name", async ({ hook: change = {}, asked = {} }) => {

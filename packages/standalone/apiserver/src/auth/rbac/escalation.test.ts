@@ -64,10 +64,14 @@ const bindingTo = (name: string, kind = "ClusterRole"): Fields => ({
 
 describe("writing a role", () => {
   test.each<{ name: string; held: readonly Fields[]; fields: Fields }>([
-    { name: "what is held", held: [WRITE], fields: { rules: [READ] } },
+    { name: "permissions that the writer holds", held: [WRITE], fields: { rules: [READ] } },
     { name: "nothing", held: [], fields: { rules: [] } },
-    { name: "nothing, with no aggregation", held: [], fields: { aggregationRule: null } },
-    { name: "an aggregation by who holds everything", held: ALL, fields: { aggregationRule: {} } },
+    { name: "no permissions and no aggregation", held: [], fields: { aggregationRule: null } },
+    {
+      name: "an aggregation if the writer holds all permissions",
+      held: ALL,
+      fields: { aggregationRule: {} },
+    },
   ])("may grant $name", ({ held, fields }) => {
     expect(() => {
       checkEscalation(grantOf("roles", fields), new FakeAuthorizer(held));
@@ -165,11 +169,11 @@ describe("the escalation check skips", () => {
   test.each<{ name: string; change: Partial<Grant> }>([
     { name: "masters", change: { user: { name: "root", groups: ["system:masters"] } } },
     {
-      name: "other groups",
+      name: "objects of other groups",
       change: { kind: { group: "x.io", version: "v1", resource: "roles" } },
     },
     {
-      name: "owners and finalizers",
+      name: "owner and finalizer updates",
       change: {
         object: objectWith(much, {
           resourceVersion: "2",

@@ -172,14 +172,14 @@ describe("the next request observes", () => {
   });
 
   test.each<{ name: string; change: () => Promise<void> }>([
-    { name: "that the binding is gone", change: () => remove("clusterrolebindings", "b") },
-    { name: "that the role is gone", change: () => remove("clusterroles", "reader") },
+    { name: "a deleted binding", change: () => remove("clusterrolebindings", "b") },
+    { name: "a deleted role", change: () => remove("clusterroles", "reader") },
     {
-      name: "that the binding names another",
+      name: "a binding with another subject",
       change: () => put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("joe"))),
     },
     {
-      name: "that the role allows something else",
+      name: "a role with other rules",
       change: () =>
         put("clusterroles", "reader", { rules: [{ ...RULES[0], resources: ["secrets"] }] }),
     },

@@ -33,7 +33,7 @@ const SA = {
 };
 
 const ROWS = [
-  { name: "is good in its time", after: 0, bound: undefined, objects: LIVE, want: SA },
+  { name: "is valid during its lifetime", after: 0, bound: undefined, objects: LIVE, want: SA },
   { name: "is good to its last second", after: 599, bound: undefined, objects: LIVE, want: SA },
   {
     name: "ends",
@@ -43,14 +43,14 @@ const ROWS = [
     want: "service account token has expired",
   },
   {
-    name: "is not good before it was made",
+    name: "is not valid before its issue time",
     after: -1,
     bound: undefined,
     objects: LIVE,
     want: "service account token is not valid yet",
   },
   {
-    name: "ends with its account",
+    name: "expires with its service account",
     after: 1,
     bound: undefined,
     objects: {},
@@ -64,7 +64,7 @@ const ROWS = [
     want: "service account UID (sa-2) does not match claim (sa-1)",
   },
   {
-    name: "names its pod",
+    name: "contains its pod's name",
     after: 1,
     bound: POD,
     objects: LIVE,
@@ -77,7 +77,7 @@ const ROWS = [
     },
   },
   {
-    name: "ends with its pod",
+    name: "expires with its pod",
     after: 1,
     bound: POD,
     objects: { "/serviceaccounts/ns/sa": "sa-1" },

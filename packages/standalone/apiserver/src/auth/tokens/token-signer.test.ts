@@ -11,8 +11,8 @@ function ecKey(namedCurve: string): string {
 }
 
 test.each([
-  { name: "no PEM", key: "x" },
-  { name: "another curve", key: ecKey("P-384") },
+  { name: "invalid PEM", key: "x" },
+  { name: "an unsupported curve", key: ecKey("P-384") },
 ])("rejects a key of $name", ({ key }) => {
   expect(() => new TokenSigner(key)).toThrow(
     expect.objectContaining({ code: "APISERVER_TLS_INVALID" }),

@@ -192,7 +192,7 @@ test("the rendering cost is the length of the stored text, or of the request bod
 
 test.each([
   { name: "plain", text: '{"a":1}', pretty: false, want: '{"a":1}\n' },
-  { name: "for people", text: '{"a":1}', pretty: true, want: '{\n  "a": 1\n}\n' },
+  { name: "indented for pretty=true", text: '{"a":1}', pretty: true, want: '{\n  "a": 1\n}\n' },
 ])("JSON is printed $name", ({ text, pretty, want }) => {
   expect(formatJson(text, { ...AS_JSON, pretty })).toEqual({
     contentType: "application/json",

@@ -8,12 +8,12 @@ const LONG = "x".repeat(3000);
 test.each([
   { name: "plain", given: ["careful"], want: ['299 - "careful"'] },
   { name: "quotes and backslashes", given: ['a "b" \\c'], want: ['299 - "a \\"b\\" \\\\c"'] },
-  { name: "the same twice", given: ["a", "b", "a"], want: ['299 - "a"', '299 - "b"'] },
+  { name: "a duplicate", given: ["a", "b", "a"], want: ['299 - "a"', '299 - "b"'] },
   { name: "empty, or with a line break", given: ["", "a\nb", "c"], want: ['299 - "c"'] },
-  { name: "as UTF-8 bytes", given: ["ü"], want: ['299 - "\u00c3\u00bc"'] },
-  { name: "one long one", given: [LONG], want: [`299 - "${LONG}"`] },
+  { name: "non-ASCII text as UTF-8 bytes", given: ["ü"], want: ['299 - "\u00c3\u00bc"'] },
+  { name: "a single long warning", given: [LONG], want: [`299 - "${LONG}"`] },
   {
-    name: "more than there is room for",
+    name: "more than the size limit",
     given: [LONG, `${LONG}y`, "short"],
     want: [`299 - "${"x".repeat(256)}"`, `299 - "${"x".repeat(256)}"`, '299 - "short"'],
   },

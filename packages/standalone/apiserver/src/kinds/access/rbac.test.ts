@@ -23,7 +23,7 @@ const BAD_PATHS = 'rules[0].nonResourceURLs: Invalid value: []string{"/a", "/b"}
 test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: readonly string[] }>([
   { name: "a complete rule", kind: ROLE, given: { rules: [rule] }, want: [] },
   {
-    name: "a rule without anything, the second",
+    name: "an empty second rule",
     kind: ROLE,
     given: { rules: [rule, {}] },
     want: [
@@ -39,7 +39,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     want: [`${BAD_PATHS}: ${NO_NAMESPACED}`],
   },
   {
-    name: "paths beside resources, in a namespace",
+    name: "paths and resource names in a namespaced role",
     kind: ROLE,
     given: { rules: [{ nonResourceURLs, resourceNames: ["x"] }] },
     want: [
@@ -49,19 +49,19 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     ],
   },
   {
-    name: "paths of the cluster",
+    name: "paths in a cluster role",
     kind: CLUSTER_ROLE,
     given: { rules: [{ verbs, nonResourceURLs }] },
     want: [],
   },
   {
-    name: "paths of the cluster beside a group",
+    name: "paths beside an API group in a cluster role",
     kind: CLUSTER_ROLE,
     given: { rules: [{ verbs, nonResourceURLs, apiGroups: [""] }] },
     want: [`${BAD_PATHS}: ${NOT_BOTH}`],
   },
   {
-    name: "an aggregation of nothing",
+    name: "an aggregation without selectors",
     kind: CLUSTER_ROLE,
     given: { aggregationRule: {} },
     want: [
@@ -99,7 +99,7 @@ test.each<{ name: string; kind?: Kind; given: Record<string, unknown>; want: rea
     want: [],
   },
   {
-    name: "a role of a namespace for the cluster",
+    name: "a namespaced role in a cluster role binding",
     kind: CLUSTER_ROLE_BINDING,
     given: { roleRef: { kind: "Role", name: "r" } },
     want: ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'],
@@ -114,7 +114,7 @@ test.each<{ name: string; kind?: Kind; given: Record<string, unknown>; want: rea
     ],
   },
   {
-    name: "a role that cannot be",
+    name: "an invalid role reference",
     given: { roleRef: { apiGroup: "x", kind: "Role", name: "a/b" } },
     want: [
       `roleRef.apiGroup: Unsupported value: "x": supported values: "${GROUP}"`,
@@ -131,7 +131,7 @@ test.each<{ name: string; kind?: Kind; given: Record<string, unknown>; want: rea
     ],
   },
   {
-    name: "accounts without a namespace, in a namespace",
+    name: "service accounts without a namespace in a role binding",
     given: {
       roleRef,
       subjects: [{ kind: "ServiceAccount" }, { kind: "ServiceAccount", name: "A_", apiGroup: "x" }],
@@ -145,7 +145,7 @@ test.each<{ name: string; kind?: Kind; given: Record<string, unknown>; want: rea
     ],
   },
   {
-    name: "accounts without a namespace, in the cluster",
+    name: "service accounts without a namespace in a cluster role binding",
     kind: CLUSTER_ROLE_BINDING,
     given: {
       roleRef,

@@ -12,7 +12,7 @@ const LABELS = { "kubernetes.io/metadata.name": "o" };
 test.each<{ name: string; given: Fields; labels?: Fields; finalizers: readonly string[] }>([
   { name: "nothing", given: {}, finalizers: ["kubernetes"] },
   {
-    name: "labels and a finalizer",
+    name: "a name label and a finalizer",
     given: { metadata: { labels: { a: "b" } }, spec: { finalizers: ["x.io/a"] } },
     labels: { a: "b" },
     finalizers: ["x.io/a", "kubernetes"],
@@ -68,14 +68,14 @@ const complete = {
 const MISMATCH = "does not match event.namespace";
 
 test.each<{ name: string; given: Fields; want: readonly string[] }>([
-  { name: "all of it", given: complete, want: [] },
+  { name: "all required fields", given: complete, want: [] },
   {
     name: "no time",
     given: { ...complete, eventTime: undefined, type: "x" },
     want: ["eventTime: Required value"],
   },
   {
-    name: "a time only",
+    name: "only a time",
     given: { metadata: {}, eventTime: "t" },
     want: [
       "reportingController: Required value",
@@ -96,12 +96,12 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [`regarding.namespace: Invalid value: "m": ${MISMATCH}`],
   },
   {
-    name: "an object of the cluster, outside of default",
+    name: "a cluster-scoped object in another namespace than default",
     given: { ...complete, regarding: {} },
     want: [`regarding.namespace: Invalid value: "": ${MISMATCH}`],
   },
   {
-    name: "an object of the cluster, in default",
+    name: "a cluster-scoped object in namespace default",
     given: { ...complete, metadata: { namespace: "default" }, regarding: {} },
     want: [],
   },

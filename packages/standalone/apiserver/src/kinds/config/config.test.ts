@@ -14,13 +14,13 @@ const WHY_KEY =
 
 test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: readonly string[] }>([
   {
-    name: "keys of all letters",
+    name: "all valid key characters",
     kind: CONFIG_MAP,
     given: { data: { "a-b.C_1": "x" }, binaryData: { d: "eA==" } },
     want: [],
   },
   {
-    name: "keys with other letters",
+    name: "invalid key characters",
     kind: CONFIG_MAP,
     given: { data: { "a b": "x", "/a": "" }, binaryData: { "": "" } },
     want: [
@@ -30,7 +30,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     ],
   },
   {
-    name: "1 MiB in all, of which a letter has two bytes",
+    name: "exactly 1 MiB of data, including a two-byte character",
     kind: CONFIG_MAP,
     given: { data: { a: "x".repeat(MIB - 3), b: "ä" }, binaryData: { c: "x", d: 5 } },
     want: [],
@@ -51,19 +51,19 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     want: ["data[tls.key]: Required value"],
   },
   {
-    name: "credentials of a registry, as text",
+    name: "registry credentials as stringData",
     kind: SECRET,
     given: { type: "kubernetes.io/dockerconfigjson", stringData: { ".dockerconfigjson": "{}" } },
     want: [],
   },
   {
-    name: "SSH without a key",
+    name: "no SSH key",
     kind: SECRET,
     given: { type: "kubernetes.io/ssh-auth" },
     want: ["data[ssh-privatekey]: Required value"],
   },
   {
-    name: "a token of nobody",
+    name: "a token without a service account",
     kind: SECRET,
     given: { type: TOKEN },
     want: [`metadata.annotations[${NAME_ANNOTATION}]: Required value`],
@@ -74,7 +74,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     given: { type: TOKEN, metadata: { annotations: { [NAME_ANNOTATION]: "a" } } },
     want: [],
   },
-  { name: "an empty secret", kind: SECRET, given: {}, want: [] },
+  { name: "no data", kind: SECRET, given: {}, want: [] },
 ])("$kind.kind with $name", ({ kind, given, want }) => {
   expect(refusals(kind, given)).toEqual(want);
 });
@@ -89,21 +89,21 @@ test.each<{
   want: readonly string[];
 }>([
   {
-    name: "what may change",
+    name: "mutable fields",
     kind: CONFIG_MAP,
     before: { immutable: false, data: { a: "1" } },
     after: { immutable: true, data: { a: "2" } },
     want: [],
   },
   {
-    name: "nothing, and nothing is empty",
+    name: "an empty map to a missing map",
     kind: CONFIG_MAP,
     before: { immutable: true, data: {} },
     after: { immutable: true },
     want: [],
   },
   {
-    name: "what is immutable",
+    name: "immutable fields",
     kind: CONFIG_MAP,
     before: { immutable: true, data: { a: "1" } },
     after: { data: { a: "2" }, binaryData: { b: "" } },
@@ -117,7 +117,7 @@ test.each<{
     want: ['type: Invalid value: "b": field is immutable'],
   },
   {
-    name: "data that is immutable",
+    name: "immutable data",
     kind: SECRET,
     before: { immutable: true, data: { a: "" } },
     after: { immutable: true },

@@ -31,7 +31,7 @@ test.each<{ name: string; given: Fields; metadata?: Fields; want: readonly strin
     ],
   },
   {
-    name: "no priorities",
+    name: "missing priorities",
     given: { group: "x.io", version: "v1", service },
     want: [
       "spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000",
@@ -39,7 +39,7 @@ test.each<{ name: string; given: Fields; metadata?: Fields; want: readonly strin
     ],
   },
   {
-    name: "another name",
+    name: "a name that does not match its version and group",
     given: remote,
     metadata: { name: "v2.x.io" },
     want: [
@@ -52,9 +52,9 @@ test.each<{ name: string; given: Fields; metadata?: Fields; want: readonly strin
     metadata: { name: "a/b" },
     want: [],
   },
-  { name: "no name yet", given: remote, metadata: { name: "" }, want: [] },
+  { name: "an empty name", given: remote, metadata: { name: "" }, want: [] },
   {
-    name: "the group that has no name",
+    name: "the core group",
     given: { ...remote, group: "" },
     metadata: { name: "v1." },
     want: [],
@@ -68,7 +68,7 @@ test.each<{ name: string; given: Fields; metadata?: Fields; want: readonly strin
     ],
   },
   {
-    name: "a group and a version that are none",
+    name: "an invalid group and version",
     given: { ...remote, group: "X", version: "1" },
     metadata: { name: "1.X" },
     want: [
@@ -86,33 +86,33 @@ test.each<{ name: string; given: Fields; metadata?: Fields; want: readonly strin
     ],
   },
   {
-    name: "ports at both ends",
+    name: "the highest port",
     given: { ...remote, service: { ...service, port: 65_535 } },
     want: [],
   },
   {
-    name: "a port that is too high",
+    name: "a port out of range",
     given: { ...remote, service: { ...service, port: 65_536 } },
     want: [`spec.service.port: Invalid value: 65536: ${NOT_PORT}`],
   },
   {
-    name: "a certificate that is not looked at",
+    name: "a certificate although verification is skipped",
     given: { ...remote, caBundle: "YWJj", insecureSkipTLSVerify: true },
     want: [
       "spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present",
     ],
   },
   { name: "a certificate", given: { ...remote, caBundle: "YWJj" }, want: [] },
-  { name: "no certificate", given: { ...remote, insecureSkipTLSVerify: true }, want: [] },
+  { name: "skipped verification", given: { ...remote, insecureSkipTLSVerify: true }, want: [] },
   {
-    name: "a certificate of this server",
+    name: "a certificate although it is local",
     given: { ...remote, service: undefined, caBundle: "YWJj", insecureSkipTLSVerify: true },
     want: [
       'spec.caBundle: Invalid value: "3 bytes": local APIServices may not have a caBundle',
       "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify",
     ],
   },
-  { name: "this server", given: { ...remote, service: undefined }, want: [] },
+  { name: "no Service, since it is local", given: { ...remote, service: undefined }, want: [] },
 ])("an APIService with $name", ({ given, metadata = { name: "v1.x.io" }, want }) => {
   expect(refusals(API_SERVICE, { metadata, spec: given })).toEqual(want);
 });

@@ -94,7 +94,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
   { name: "a path", given: { service: { ...service, path: "/a/b.c/" } }, want: [] },
   { name: "the root", given: { service: { ...service, path: "/" } }, want: [] },
   {
-    name: "two slashes",
+    name: "an empty path segment",
     given: { service: { ...service, path: "//" } },
     want: ['.service.path: Invalid value: "//": segment[0] may not be empty'],
   },
@@ -107,7 +107,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "a part that is no name",
+    name: "an invalid path segment",
     given: { service: { ...service, path: "/a/B" } },
     want: [
       expect.stringMatching(
@@ -160,12 +160,12 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
     ],
   },
   {
-    name: "a name that is none",
+    name: "an invalid name",
     given: { name: "A.x.io" },
     want: [expect.stringMatching(/^\.name: Invalid value: "A\.x\.io": a lowercase/)],
   },
   {
-    name: "versions of reviews, one of them known",
+    name: "a known and an unknown review version",
     given: { admissionReviewVersions: ["v1beta1", "v9", "v9", "1"] },
     want: [
       '.admissionReviewVersions[2]: Invalid value: "v9": duplicate version',
@@ -173,14 +173,14 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
     ],
   },
   {
-    name: "versions of reviews, none of them known",
+    name: "only unknown review versions",
     given: { admissionReviewVersions: ["v9", 5] },
     want: [
       '.admissionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1',
     ],
   },
   {
-    name: "values outside of their lists",
+    name: "unsupported values",
     given: {
       failurePolicy: "x",
       matchPolicy: "x",
@@ -197,19 +197,19 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
   { name: "the longest time", given: { timeoutSeconds: 30 }, want: [] },
   { name: "the shortest time", given: { timeoutSeconds: 1 }, want: [] },
   {
-    name: "a longer time",
+    name: "too long a timeout",
     given: { timeoutSeconds: 31 },
     want: [
       ".timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
     ],
   },
   {
-    name: "a shorter time",
+    name: "too short a timeout",
     given: { timeoutSeconds: 0 },
     want: [".timeoutSeconds: Invalid value: 0: the timeout value must be between 1 and 30 seconds"],
   },
   {
-    name: "selectors that are none",
+    name: "invalid selectors",
     given: {
       namespaceSelector: { matchExpressions: [{ key: "a", operator: "Like" }] },
       objectSelector: { matchLabels: { "a b": "c d" } },
@@ -236,7 +236,7 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
     want: [".matchConditions: Too many: 65: must have at most 64 items"],
   },
   {
-    name: "conditions that are none",
+    name: "invalid match conditions",
     given: {
       matchConditions: [condition, { name: "", expression: " " }, { name: "c", expression: "1 +" }],
     },
@@ -248,7 +248,7 @@ test.each<{ name: string; given: Fields; want: readonly unknown[] }>([
     ],
   },
   {
-    name: "conditions without names, and one with a bad one",
+    name: "match conditions with missing and invalid names",
     given: {
       matchConditions: [
         { expression: "true" },
@@ -296,7 +296,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "everything beside something",
+    name: "wildcards beside explicit values",
     given: {
       operations: ["*", "CREATE"],
       apiGroups: ["*", ""],
@@ -311,7 +311,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "an operation that is none, and empty texts",
+    name: "an unknown operation and empty values",
     given: { operations: ["CREATE", "READ"], apiVersions: ["v1", ""], resources: ["", "a"] },
     want: [
       'operations[1]: Unsupported value: "READ": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"',
@@ -325,12 +325,12 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [],
   },
   {
-    name: "all resources, and one of them",
+    name: "all resources and an explicit resource",
     given: { resources: ["*", "pods"] },
     want: [`resources: ${NOT_BESIDE("*", ["*", "pods"], "resources without subresources")}`],
   },
   {
-    name: "subresources that others hold already",
+    name: "subresources that a wildcard already covers",
     given: { resources: ["pods/*", "pods/log", "*/scale", "a/scale", "a/b", "b"] },
     want: [
       "resources[1]: Invalid value: \"pods/log\": if 'pods/*' is present, must not specify pods/log",

@@ -37,11 +37,16 @@ test.each<{
   causes?: readonly string[];
 }>([
   { name: "the first that is not reserved", given: {}, address: "10.96.0.2" },
-  { name: "one by chance", given: {}, at: { random: 0.5 }, address: "10.96.0.8" },
-  { name: "the one behind the reserved", given: {}, at: { random: 9 / 14 }, address: "10.96.0.11" },
+  { name: "a random address", given: {}, at: { random: 0.5 }, address: "10.96.0.8" },
+  {
+    name: "the address after the reserved address",
+    given: {},
+    at: { random: 9 / 14 },
+    address: "10.96.0.11",
+  },
   { name: "the last", given: {}, at: { random: 0.99 }, address: "10.96.0.14" },
   {
-    name: "the first again behind the last",
+    name: "the first address when the last is in use",
     given: {},
     at: { random: 0.99, others: [{ clusterIP: "10.96.0.14" }] },
     address: "10.96.0.2",
@@ -53,25 +58,25 @@ test.each<{
     address: "10.96.0.14",
   },
   {
-    name: "none where none is free",
+    name: "no address if all are in use",
     given: {},
     at: { others: addressesUpTo(14) },
     causes: [`${INVALID_ADDRESS("")}: no address of ${NETWORK} is free`],
   },
   {
-    name: "one above the part for addresses that are asked for",
+    name: "an address above the range for explicit requests",
     given: {},
     at: { network: "10.96.0.0/16" },
     address: "10.96.1.1",
   },
   {
-    name: "one above that part, which is a sixteenth of a smaller network",
+    name: "an address above a sixteenth of a smaller network",
     given: {},
     at: { network: "10.96.0.0/23" },
     address: "10.96.0.33",
   },
   {
-    name: "one of that part where the rest is in use",
+    name: "an address for explicit requests if all others are in use",
     given: {},
     at: {
       network: "10.96.0.0/27",
@@ -80,45 +85,45 @@ test.each<{
     },
     address: "10.96.0.2",
   },
-  { name: "the one that is asked for", given: { clusterIP: "10.96.0.5" }, address: "10.96.0.5" },
+  { name: "the requested address", given: { clusterIP: "10.96.0.5" }, address: "10.96.0.5" },
   {
-    name: "the last of the network, which it asks for",
+    name: "the last address of the network on request",
     given: { clusterIP: "10.96.0.14" },
     address: "10.96.0.14",
   },
   {
-    name: "none that another has",
+    name: "no address that another Service uses",
     given: { clusterIP: "10.96.0.5" },
     at: { others: [{ clusterIP: "10.96.0.5" }] },
     address: "10.96.0.5",
     causes: [`${INVALID_ADDRESS("10.96.0.5")}: provided IP is already allocated`],
   },
   {
-    name: "none that is reserved",
+    name: "no reserved address",
     given: { clusterIP: "10.96.0.10" },
     address: "10.96.0.10",
     causes: [`${INVALID_ADDRESS("10.96.0.10")}: provided IP is already allocated`],
   },
   {
-    name: "none below the network",
+    name: "no address below the network",
     given: { clusterIP: "10.96.0.0" },
     address: "10.96.0.0",
     causes: [`${INVALID_ADDRESS("10.96.0.0")}: the range of valid addresses is ${NETWORK}`],
   },
   {
-    name: "none above the network",
+    name: "no address above the network",
     given: { clusterIP: "10.96.0.15" },
     address: "10.96.0.15",
     causes: [`${INVALID_ADDRESS("10.96.0.15")}: the range of valid addresses is ${NETWORK}`],
   },
   {
-    name: "its own, whatever the network is",
+    name: "its stored address even outside the network",
     given: { clusterIP: "10.1.1.1" },
     at: { before: { clusterIP: "10.1.1.1" } },
     address: "10.1.1.1",
   },
-  { name: "none where it wants none", given: { clusterIP: "None" }, address: "None" },
-  { name: "none as a name", given: { type: "ExternalName" } },
+  { name: "no address if it is headless", given: { clusterIP: "None" }, address: "None" },
+  { name: "no address as an ExternalName", given: { type: "ExternalName" } },
 ])("a Service gets $name", ({ given, at, address, causes = [] }) => {
   const outcome = claimed(given, at);
   expect(outcome.causes).toEqual(causes);
@@ -147,29 +152,47 @@ test.each<{
   want: readonly unknown[];
   causes?: readonly string[];
 }>([
-  { name: "the first above those to ask for", given: [{ port: 80 }], want: [30_086] },
-  { name: "the last, by chance", given: [{ port: 80 }], at: { random: 0.9999 }, want: [32_767] },
-  { name: "the first that is free", given: [{ port: 80 }], at: { others: BUSY }, want: [30_087] },
-  { name: "one for each", given: [{ port: 80 }, { port: 81 }], want: [30_086, 30_087] },
   {
-    name: "the same for another protocol",
+    name: "assigns the first port above the range for explicit requests",
+    given: [{ port: 80 }],
+    want: [30_086],
+  },
+  {
+    name: "assigns the last port at random",
+    given: [{ port: 80 }],
+    at: { random: 0.9999 },
+    want: [32_767],
+  },
+  {
+    name: "assigns the first free port",
+    given: [{ port: 80 }],
+    at: { others: BUSY },
+    want: [30_087],
+  },
+  {
+    name: "assigns a separate port to each Service port",
+    given: [{ port: 80 }, { port: 81 }],
+    want: [30_086, 30_087],
+  },
+  {
+    name: "assigns the same port for another protocol",
     given: [{ port: 53, protocol: "UDP" }],
     at: { others: BUSY },
     want: [30_086],
   },
   {
-    name: "one of those to ask for where the rest is in use",
+    name: "assigns a port for explicit requests if all others are in use",
     given: [{ port: 80 }],
     at: { others: [{ ports: allPorts.ports.slice(86) }] },
     want: [30_000],
   },
   {
-    name: "those that are asked for",
+    name: "assigns the requested ports",
     given: [asked(32_767), asked(30_000, "UDP")],
     want: [32_767, 30_000],
   },
   {
-    name: "none outside of the range",
+    name: "rejects ports out of range",
     given: [asked(29_999), { ...asked(32_768), port: 81 }],
     want: [29_999, 32_768],
     causes: [29_999, 32_768].map(
@@ -178,32 +201,32 @@ test.each<{
     ),
   },
   {
-    name: "none that another has",
+    name: "rejects a port that another Service uses",
     given: [asked(30_086)],
     at: { others: BUSY },
     want: [30_086],
     causes: ["spec.ports[0].nodePort: Invalid value: 30086: provided port is already allocated"],
   },
   {
-    name: "none twice",
+    name: "rejects a duplicate port",
     given: [asked(30_005), { ...asked(30_005), port: 81 }],
     want: [30_005, 30_005],
     causes: ["spec.ports[1].nodePort: Invalid value: 30005: provided port is already allocated"],
   },
   {
-    name: "the one it had",
+    name: "retains the stored port",
     given: [{ port: 81 }, { port: 80 }],
     at: { before: { ports: [asked(30_007)] } },
     want: [30_086, 30_007],
   },
   {
-    name: "the one it had, though it names it",
+    name: "retains the stored port even out of range",
     given: [asked(29_000)],
     at: { before: { ports: [asked(29_000)] } },
     want: [29_000],
   },
   {
-    name: "none where all are given",
+    name: "assigns no port if all are in use",
     given: [{ port: 80 }, { port: 81 }, { port: 53, protocol: "UDP" }],
     at: { others: [allPorts] },
     want: [undefined, undefined, 30_086],
@@ -213,12 +236,17 @@ test.each<{
     ),
   },
   {
-    name: "none inside the cluster only",
+    name: "assigns no port to a ClusterIP Service",
     given: [{ port: 80 }],
     type: "ClusterIP",
     want: [undefined],
   },
-  { name: "one as a load balancer", given: [{ port: 80 }], type: "LoadBalancer", want: [30_086] },
+  {
+    name: "assigns a port to a LoadBalancer Service",
+    given: [{ port: 80 }],
+    type: "LoadBalancer",
+    want: [30_086],
+  },
 ])("node ports: $name", ({ given, type = "NodePort", at, want, causes = [] }) => {
   const outcome = claimed({ type, ports: given }, at);
   expect((outcome.spec as { ports: Fields[] }).ports.map(({ nodePort }) => nodePort)).toEqual(want);

@@ -15,7 +15,7 @@ const ADDRESS_FIELDS = {
 
 test.each<{ name: string; given: Fields; want: Fields }>([
   {
-    name: "a plain one",
+    name: "a ClusterIP Service",
     given: { ports: [{ port: 80 }, { port: 53, protocol: "UDP", targetPort: "dns" }] },
     want: {
       type: "ClusterIP",
@@ -25,7 +25,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "one with an address",
+    name: "a Service with a requested address",
     given: { clusterIP: "10.96.0.7", ipFamilyPolicy: "PreferDualStack" },
     want: {
       type: "ClusterIP",
@@ -37,7 +37,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "one that clients stick to, on the node",
+    name: "a NodePort Service with session affinity",
     given: { type: "NodePort", sessionAffinity: "ClientIP" },
     want: {
       type: "NodePort",
@@ -48,7 +48,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "a load balancer",
+    name: "a LoadBalancer Service",
     given: { type: "LoadBalancer" },
     want: {
       type: "LoadBalancer",
@@ -59,7 +59,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "a load balancer without ports of the node",
+    name: "a LoadBalancer Service without node ports",
     given: { type: "LoadBalancer", allocateLoadBalancerNodePorts: false },
     want: {
       type: "LoadBalancer",
@@ -69,7 +69,7 @@ test.each<{ name: string; given: Fields; want: Fields }>([
     },
   },
   {
-    name: "a name",
+    name: "an ExternalName Service",
     given: { type: "ExternalName", externalName: "x.io", clusterIP: "", clusterIPs: [] },
     want: { type: "ExternalName", sessionAffinity: "None", externalName: "x.io" },
   },
@@ -87,13 +87,21 @@ const NOT_PORT = "must be between 1 and 65535, inclusive";
 const ports = [{ port: 80 }];
 
 test.each<{ name: string; given: Fields; want: readonly string[] }>([
-  { name: "a plain one", given: { ports }, want: [] },
-  { name: "ports at both ends", given: { ports: [{ port: 1, targetPort: 65_535 }] }, want: [] },
-  { name: "no ports", given: {}, want: ["spec.ports: Required value"] },
-  { name: "no ports, and no address", given: { clusterIP: "None" }, want: [] },
-  { name: "a name", given: { type: "ExternalName", externalName: "x.io" }, want: [] },
+  { name: "a ClusterIP Service", given: { ports }, want: [] },
   {
-    name: "no name, and a port of the node",
+    name: "the lowest and the highest port",
+    given: { ports: [{ port: 1, targetPort: 65_535 }] },
+    want: [],
+  },
+  { name: "missing ports", given: {}, want: ["spec.ports: Required value"] },
+  { name: "missing ports of a headless Service", given: { clusterIP: "None" }, want: [] },
+  {
+    name: "an ExternalName Service",
+    given: { type: "ExternalName", externalName: "x.io" },
+    want: [],
+  },
+  {
+    name: "an ExternalName Service with a node port and no name",
     given: { type: "ExternalName", ports: [{ port: 80, nodePort: 30_000 }] },
     want: [
       "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ExternalName'",
@@ -101,12 +109,12 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "a name that is none",
+    name: "an invalid external name",
     given: { type: "ExternalName", externalName: "X" },
     want: [expect.stringMatching(/^spec\.externalName: Invalid value: "X": a lowercase/) as string],
   },
   {
-    name: "values outside of their lists",
+    name: "unsupported values",
     given: {
       ports,
       type: "Radio",
@@ -122,7 +130,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "ports that are none",
+    name: "invalid ports",
     given: {
       ports: [
         { name: "a", port: 0 },
@@ -140,7 +148,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "ports that cannot be told apart",
+    name: "ambiguous ports",
     given: { ports: [port, { ...port, name: "a" }, { port: 81, name: "a" }, { port: 82 }] },
     want: [
       "spec.ports[0].name: Required value",
@@ -160,17 +168,17 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [],
   },
   {
-    name: "ports of the node where there are none",
+    name: "node ports of a ClusterIP Service",
     given: { ports: [{ port: 80, nodePort: 30_000 }] },
     want: ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
   },
   {
-    name: "ports of the node",
+    name: "node ports of a NodePort Service",
     given: { type: "NodePort", ports: [{ port: 80, nodePort: 30_000 }] },
     want: [],
   },
   {
-    name: "no address on the node",
+    name: "a headless NodePort Service",
     given: { type: "NodePort", clusterIP: "None", ports },
     want: [
       "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
@@ -182,7 +190,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: ['spec.clusterIPs[0]: Invalid value: "fd00::1": must be a valid IPv4 address, or None'],
   },
   {
-    name: "addresses of others",
+    name: "external IPs",
     given: { externalIPs: ["1.1.1.1"], ports },
     want: [
       "spec.externalIPs: Forbidden: this machine does not accept traffic for other addresses; use type NodePort",
@@ -203,20 +211,20 @@ const addressed = { clusterIP: "10.96.0.7", clusterIPs: ["10.96.0.7"], ...ADDRES
 
 test.each<{ name: string; before: Fields; after: Fields; want: Fields; not?: string }>([
   {
-    name: "keeps what a client leaves out",
+    name: "retains fields that a client omits",
     before: { ...addressed, type: "ClusterIP" },
     after: { clusterIP: "", ports },
     want: { ...addressed, ports: [port] },
   },
   {
-    name: "has no address any more as a name",
+    name: "loses its address when it becomes an ExternalName",
     before: addressed,
     after: { type: "ExternalName" },
     want: { type: "ExternalName" },
     not: "clusterIP",
   },
   {
-    name: "has an address when it was a name",
+    name: "gets an address when it was an ExternalName",
     before: { type: "ExternalName" },
     after: { clusterIP: "10.96.0.8" },
     want: { clusterIP: "10.96.0.8", clusterIPs: ["10.96.0.8"], ...ADDRESS_FIELDS },
@@ -233,13 +241,13 @@ test.each<{ name: string; before: Fields; after: Fields; want: Fields; not?: str
     not: "externalTrafficPolicy",
   },
   {
-    name: "is refused later where it names other ports of the node",
+    name: "retains changed node ports for the validation to reject",
     before: { type: "NodePort", ports: [{ port: 80, nodePort: 30_000 }] },
     after: { externalTrafficPolicy: "Local", ports: [{ port: 80, nodePort: 30_001 }] },
     want: { externalTrafficPolicy: "Local", ports: [{ ...port, nodePort: 30_001 }] },
   },
   {
-    name: "keeps its ports as a load balancer",
+    name: "retains its node ports as a LoadBalancer",
     before: { type: "NodePort", ports: [{ port: 80, nodePort: 30_000 }] },
     after: { type: "LoadBalancer", ports: [{ port: 80, nodePort: 30_000 }] },
     want: { ports: [{ ...port, nodePort: 30_000 }], externalTrafficPolicy: "Cluster" },
@@ -251,8 +259,8 @@ test.each<{ name: string; before: Fields; after: Fields; want: Fields; not?: str
 });
 
 test.each<{ name: string; before: Fields; after: Fields; want: readonly string[] }>([
-  { name: "the same", before: addressed, after: addressed, want: [] },
-  { name: "one for none", before: {}, after: addressed, want: [] },
+  { name: "unchanged", before: addressed, after: addressed, want: [] },
+  { name: "set for the first time", before: {}, after: addressed, want: [] },
   {
     name: "another",
     before: addressed,
@@ -262,9 +270,14 @@ test.each<{ name: string; before: Fields; after: Fields; want: readonly string[]
       'spec.clusterIPs[0]: Invalid value: ["10.96.0.8"]: may not change once set',
     ],
   },
-  { name: "none as a name", before: addressed, after: { type: "ExternalName" }, want: [] },
   {
-    name: "one, no longer a name",
+    name: "removed for an ExternalName",
+    before: addressed,
+    after: { type: "ExternalName" },
+    want: [],
+  },
+  {
+    name: "missing after type ExternalName",
     before: { ...addressed, type: "ExternalName" },
     after: {},
     want: [],

@@ -25,7 +25,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     ],
   },
   {
-    name: "a size of 0, and modes that do not go together",
+    name: "a size of 0 and conflicting access modes",
     kind: CLAIM,
     given: {
       spec: {
@@ -42,7 +42,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
     ],
   },
   {
-    name: "a negative size, and one mode alone",
+    name: "a negative size and a single access mode",
     kind: CLAIM,
     given: { spec: { accessModes: ["ReadWriteOncePod"], ...request("-1Gi") } },
     want: [`${NOT_SIZE}: "-1Gi": must be greater than zero`],
@@ -86,7 +86,7 @@ test.each<{ name: string; kind: Kind; given: Record<string, unknown>; want: read
   },
   { name: "all", kind: STORAGE_CLASS, given: { provisioner: "p" }, want: [] },
   {
-    name: "other values",
+    name: "unsupported values",
     kind: STORAGE_CLASS,
     given: { reclaimPolicy: "Burn", volumeBindingMode: "Soon" },
     want: [
@@ -126,28 +126,28 @@ test.each<{
     want: [FIXED],
   },
   {
-    name: "gives it another class",
+    name: "changes its class",
     kind: CLAIM,
     before: { storageClassName: "s" },
     after: { storageClassName: "t" },
     want: [FIXED],
   },
   {
-    name: "makes it larger",
+    name: "increases its size",
     kind: CLAIM,
     before: request("1Gi"),
     after: request("2Gi"),
     want: [NO_RESIZE],
   },
   {
-    name: "frees it and makes it larger",
+    name: "releases it and increases its size",
     kind: VOLUME,
     before: { ...volume, claimRef: {} },
     after: { ...volume, capacity: { storage: "2Gi" } },
     want: [],
   },
   {
-    name: "moves it, as a device",
+    name: "changes its path and volume mode",
     kind: VOLUME,
     before: volume,
     after: { ...volume, hostPath: { path: "/b" }, volumeMode: "Block" },

@@ -22,7 +22,12 @@ const LEAVING = pod(true, {
 });
 
 test.each([
-  { what: "one of one", spec: { minAvailable: 1 }, pods: [pod(true)], want: [1, 1, 1, 0] },
+  {
+    what: "one available pod of one",
+    spec: { minAvailable: 1 },
+    pods: [pod(true)],
+    want: [1, 1, 1, 0],
+  },
   {
     what: "one of two",
     spec: { minAvailable: 1 },
@@ -30,25 +35,25 @@ test.each([
     want: [2, 2, 1, 1],
   },
   {
-    what: "half, rounded up",
+    what: "half of the pods, rounded up",
     spec: { minAvailable: "50%" },
     pods: [pod(true), pod(true), pod(true)],
     want: [3, 3, 2, 1],
   },
   {
-    what: "one may be away",
+    what: "one pod that may be unavailable",
     spec: { maxUnavailable: 1 },
     pods: [pod(true), pod(true)],
     want: [2, 2, 1, 1],
   },
   {
-    what: "one is away already",
+    what: "one pod that is already unavailable",
     spec: { maxUnavailable: 1 },
     pods: [pod(true), pod(false)],
     want: [2, 1, 1, 0],
   },
   {
-    what: "one is about to go",
+    what: "one pod that is being deleted",
     spec: { maxUnavailable: 1 },
     pods: [pod(true), LEAVING],
     want: [2, 1, 1, 0],
@@ -60,25 +65,25 @@ test.each([
     want: [1, 1, 0, 1],
   },
   {
-    what: "pods that have ended, and others",
+    what: "no finished and no unrelated pods",
     spec: { minAvailable: 1 },
     pods: [FINISHED, OTHER],
     want: [0, 0, 1, 0],
   },
   {
-    what: "all, where nothing is said",
+    what: "all pods as required if no limit is set",
     spec: {},
     pods: [pod(true), pod(true)],
     want: [2, 2, 2, 0],
   },
   {
-    what: "all, of what is no number",
+    what: "all pods as required if the limit is not a number",
     spec: { minAvailable: "x" },
     pods: [pod(true)],
     want: [1, 1, 1, 0],
   },
   {
-    what: "more away than there are",
+    what: "a maxUnavailable above the number of pods",
     spec: { maxUnavailable: 5 },
     pods: [pod(true)],
     want: [1, 1, 0, 1],
@@ -96,12 +101,17 @@ test.each([
     want: [0, 0, 0, 0],
   },
   {
-    what: "a pod of which only something else is true",
+    what: "a pod without the Ready condition as unavailable",
     spec: { minAvailable: 0 },
     pods: [pod(true, { status: { conditions: [{ type: "Initialized", status: "True" }] } })],
     want: [1, 0, 0, 0],
   },
-  { what: "more than there are", spec: { minAvailable: 5 }, pods: [pod(true)], want: [1, 1, 5, 0] },
+  {
+    what: "a minAvailable above the number of pods",
+    spec: { minAvailable: 5 },
+    pods: [pod(true)],
+    want: [1, 1, 5, 0],
+  },
 ])("a budget counts: $what", ({ spec, pods, want }) => {
   const selector = { matchLabels: { app: "a" } };
   const budget = {

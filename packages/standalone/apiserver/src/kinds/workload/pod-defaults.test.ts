@@ -36,15 +36,15 @@ describe("defaults of a pod spec", () => {
 
   test.each<{ name: string; spec: Fields; want: Fields }>([
     { name: "gets defaults", spec: {}, want: defaults },
-    { name: "gets them in place of null", spec: { dnsPolicy: null }, want: defaults },
+    { name: "gets defaults for null values", spec: { dnsPolicy: null }, want: defaults },
     { name: "retains its own values", spec: own, want: own },
     {
-      name: "names its account by the old field too",
+      name: "copies its account to the deprecated field",
       spec: { ...own, serviceAccountName: "a" },
       want: { ...own, serviceAccountName: "a", serviceAccount: "a" },
     },
     {
-      name: "names its account by the new field too",
+      name: "copies its account from the deprecated field",
       spec: { ...own, serviceAccount: "a" },
       want: { ...own, serviceAccountName: "a", serviceAccount: "a" },
     },
@@ -192,7 +192,7 @@ test.each<{ name: string; volume: Fields; want: Fields }>([
     want: { hostPath: { path: "/p", type: "" } },
   },
   { name: "of a kind without defaults", volume: { nfs: {} }, want: { nfs: {} } },
-  { name: "whose source is no object", volume: { secret: "s" }, want: { secret: "s" } },
+  { name: "whose source is not an object", volume: { secret: "s" }, want: { secret: "s" } },
 ])("a volume $name", ({ volume, want }) => {
   expect(specOf({ volumes: [{ name: "v", ...volume }] })["volumes"]).toEqual([
     { name: "v", ...want },
@@ -202,13 +202,13 @@ test.each<{ name: string; volume: Fields; want: Fields }>([
 test.each<{ name: string; resources: Fields | undefined; want: Fields | undefined }>([
   { name: "nothing", resources: undefined, want: undefined },
   {
-    name: "requests only",
+    name: "only requests",
     resources: { requests: { cpu: "1" } },
     want: { requests: { cpu: "1" } },
   },
   { name: "empty limits", resources: { limits: {} }, want: { limits: {} } },
   {
-    name: "limits, which are requested where nothing else is",
+    name: "limits, which become missing requests",
     resources: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1" } },
     want: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1", memory: "1Gi" } },
   },

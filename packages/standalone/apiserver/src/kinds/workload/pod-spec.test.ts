@@ -158,7 +158,7 @@ describe("rejection of ambiguous specs", () => {
       want: [`spec.volumes[0].projected.sources[1]: Forbidden: ${one} volume type`],
     },
     {
-      name: "a file of two fields, and one of none",
+      name: "downward API files with two fields and without a field",
       volume: {
         downwardAPI: {
           items: [{ path: "a", fieldRef, resourceFieldRef: { resource: "r" } }, { path: "b" }],
@@ -182,14 +182,14 @@ describe("rejection of ambiguous specs", () => {
       ],
     },
     {
-      name: "a variable from nowhere",
+      name: "a variable with an empty source",
       container: { env: [{ name: "E", valueFrom: {} }] },
       want: [
         'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
       ],
     },
     {
-      name: "variables of two objects, and of none",
+      name: "envFrom entries with two sources and without a source",
       container: { envFrom: [{ configMapRef: {}, secretRef: {} }, { prefix: "P" }] },
       want: [
         `spec.containers[0].envFrom: Invalid value: "": ${single}`,
@@ -197,7 +197,7 @@ describe("rejection of ambiguous specs", () => {
       ],
     },
     {
-      name: "a probe that asks in two ways, and one in none",
+      name: "a probe with two handlers and a probe without a handler",
       container: { livenessProbe: { exec: {}, tcpSocket: { port: 1 } }, startupProbe: {} },
       want: [
         `spec.containers[0].livenessProbe.tcpSocket: Forbidden: ${one} handler type`,
@@ -205,12 +205,12 @@ describe("rejection of ambiguous specs", () => {
       ],
     },
     {
-      name: "a hook that does two things",
+      name: "a lifecycle hook with two handlers",
       container: { lifecycle: { preStop: { exec: {}, httpGet: { port: 1 } } } },
       want: [`spec.containers[0].lifecycle.preStop.httpGet: Forbidden: ${one} handler type`],
     },
     {
-      name: "a device that is no claim",
+      name: "a volume device without a claim",
       container: { volumeDevices: [{ name: "v", devicePath: "/dev/v" }] },
       volume: image,
       want: [
@@ -237,7 +237,7 @@ describe("rejection of ambiguous specs", () => {
       ],
     },
     {
-      name: "each of them once",
+      name: "each valid variant",
       container: {
         volumeDevices: [{ name: "v", devicePath: "/dev/v" }],
         env: [{ name: "E", valueFrom: { fieldRef } }],

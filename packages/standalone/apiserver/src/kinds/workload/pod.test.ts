@@ -41,7 +41,7 @@ const was = { containers: [container], tolerations: [{ key: "a" }], nodeName: "n
 test.each<{ name: string; before?: Fields; after: Fields; want: readonly string[] }>([
   { name: "nothing", after: was, want: [] },
   {
-    name: "an image that is pulled otherwise",
+    name: "an image with another pull policy",
     after: {
       ...was,
       containers: [{ ...container, image: "j:1" }],
@@ -52,7 +52,7 @@ test.each<{ name: string; before?: Fields; after: Fields; want: readonly string[
     want: FIXED,
   },
   {
-    name: "images only",
+    name: "changed images",
     before: {
       ...was,
       containers: [{ ...container, imagePullPolicy: "Always" }],
@@ -68,14 +68,14 @@ test.each<{ name: string; before?: Fields; after: Fields; want: readonly string[
     },
     want: [],
   },
-  { name: "the node", after: { ...was, nodeName: "m" }, want: FIXED },
+  { name: "a changed node", after: { ...was, nodeName: "m" }, want: FIXED },
   {
     name: "a command",
     after: { ...was, containers: [{ ...container, command: ["a"] }] },
     want: FIXED,
   },
   {
-    name: "a container more",
+    name: "an added container",
     after: { ...was, containers: [container, { ...container, name: "d" }] },
     want: FIXED,
   },
@@ -96,15 +96,24 @@ test.each<{
   asked?: number;
   want: number | undefined;
 }>([
-  { name: "what it says itself", spec: { terminationGracePeriodSeconds: 5 }, want: 5 },
-  { name: "the usual", spec: {}, want: 30 },
-  { name: "what is asked for", spec: { terminationGracePeriodSeconds: 5 }, asked: 7, want: 7 },
+  { name: "its own grace period", spec: { terminationGracePeriodSeconds: 5 }, want: 5 },
+  { name: "the default grace period", spec: {}, want: 30 },
+  {
+    name: "the requested grace period",
+    spec: { terminationGracePeriodSeconds: 5 },
+    asked: 7,
+    want: 7,
+  },
   { name: "none", asked: 0, want: undefined },
-  { name: "none where it wants none", spec: { terminationGracePeriodSeconds: 0 }, want: undefined },
-  { name: "a second", asked: 1, want: 1 },
-  { name: "none without a node", spec: { nodeName: "" }, asked: 7, want: undefined },
-  { name: "none when it has ended", phase: "Succeeded", asked: 7, want: undefined },
-  { name: "none when it has failed", phase: "Failed", asked: 7, want: undefined },
+  {
+    name: "no grace period if its spec sets 0",
+    spec: { terminationGracePeriodSeconds: 0 },
+    want: undefined,
+  },
+  { name: "one second if requested", asked: 1, want: 1 },
+  { name: "no grace period without a node", spec: { nodeName: "" }, asked: 7, want: undefined },
+  { name: "no grace period after it succeeded", phase: "Succeeded", asked: 7, want: undefined },
+  { name: "no grace period after it failed", phase: "Failed", asked: 7, want: undefined },
 ])("a deleted pod gets $name", ({ spec = {}, phase = "Running", asked, want }) => {
   const pod = objectOf(POD, { spec: { nodeName: "n", ...spec }, status: { phase } });
   expect(POD.strategy.graceSeconds?.(pod, asked)).toBe(want);
@@ -140,7 +149,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     ],
   },
   {
-    name: "less than nothing",
+    name: "a negative number",
     given: { minAvailable: -1 },
     want: ["spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"],
   },
@@ -150,7 +159,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [`spec.maxUnavailable: Invalid value: "${text}": ${NO_PERCENT}`],
   })),
   {
-    name: "a selector that is none",
+    name: "an invalid selector",
     given: { selector: { matchExpressions: [{ key: "a", operator: "Like" }] } },
     want: [
       'spec.selector.matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator',

@@ -260,35 +260,39 @@ const UPDATE = { operation: "UPDATE" } as const;
 
 describe("required permissions", () => {
   test.each<{ name: string; change: Partial<AdmissionRequest>; want: readonly string[] }>([
-    { name: "nothing for a new object without owners", change: { object: ownedBy() }, want: [] },
-    { name: "nothing for a new object with owners", change: { object: ownedBy(PLAIN) }, want: [] },
+    { name: "are empty for a new object without owners", change: { object: ownedBy() }, want: [] },
     {
-      name: "the finalizers of owners that a new object lets wait",
+      name: "are empty for a new object with owners",
+      change: { object: ownedBy(PLAIN) },
+      want: [],
+    },
+    {
+      name: "include the finalizers of owners that a new object blocks",
       change: { object: ownedBy(BLOCKING, BLOCKING_NODE) },
       want: [FINALIZERS, NODE_FINALIZERS],
     },
     {
-      name: "nothing for a change that leaves the owners alone",
+      name: "are empty for an update with the same owners",
       change: { ...UPDATE, oldObject: ownedBy(BLOCKING), object: ownedBy(BLOCKING) },
       want: [],
     },
     {
-      name: "deletion for an owner less",
+      name: "include deletion if an owner is removed",
       change: { ...UPDATE, oldObject: ownedBy(BLOCKING), object: ownedBy() },
       want: [DELETE],
     },
     {
-      name: "deletion, and finalizers of the owner that is to wait now",
+      name: "include deletion and the finalizers of a newly blocked owner",
       change: { ...UPDATE, oldObject: ownedBy(PLAIN), object: ownedBy(BLOCKING) },
       want: [DELETE, FINALIZERS],
     },
     {
-      name: "nothing of an owner that waits already",
+      name: "omit the finalizers of an owner that was already blocked",
       change: { ...UPDATE, oldObject: ownedBy(BLOCKING), object: ownedBy(BLOCKING, PLAIN) },
       want: [DELETE],
     },
     {
-      name: "nothing for the status of a pod",
+      name: "are empty for a pod's status",
       change: { ...UPDATE, subresource: "status", oldObject: ownedBy(), object: ownedBy(BLOCKING) },
       want: [],
     },
@@ -300,19 +304,19 @@ describe("required permissions", () => {
 describe("rejected owner references", () => {
   test.each<{ name: string; change: Partial<AdmissionRequest>; held: string; why: string }>([
     {
-      name: "to let an owner wait whose finalizers are others'",
+      name: "that block an owner without the permission for its finalizers",
       change: { object: ownedBy(BLOCKING) },
       held: "",
       why: 'pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to',
     },
     {
-      name: "to change owners of what the user may not delete",
+      name: "that change owners of an object without the permission to delete it",
       change: { ...UPDATE, oldObject: ownedBy(), object: ownedBy(BLOCKING) },
       held: FINALIZERS,
       why: "cannot set an ownerRef on a resource you can't delete",
     },
     {
-      name: "to let something of an unknown kind wait",
+      name: "that block an owner of an unknown kind",
       change: { object: ownedBy(owner({ kind: "Ghost", blockOwnerDeletion: true })) },
       held: FINALIZERS,
       why: "because cannot find RESTMapping for APIVersion v1 Kind Ghost",

@@ -94,9 +94,9 @@ describe("validation of unknown and duplicate fields", () => {
 
 describe("bodies", () => {
   test.each([
-    { name: "an unknown form", contentType: "text/plain", body: "{}", code: 415 },
+    { name: "an unsupported content type", contentType: "text/plain", body: "{}", code: 415 },
     { name: "a list", contentType: "application/json", body: "[]", code: 400 },
-    { name: "a text that is cut", contentType: "application/json", body: "{", code: 400 },
+    { name: "a truncated text", contentType: "application/json", body: "{", code: 400 },
   ])("$name: $code", async ({ contentType, body, code }) => {
     expect((await server.send("POST", MAPS, { contentType, body })).code).toBe(code);
   });

@@ -93,12 +93,12 @@ describe("admission of the body", () => {
 
   test.each([
     {
-      name: "a short body is completed",
+      name: "an incomplete body gets its name, kind and version",
       body: NODE,
       want: { apiVersion: "v1", kind: "Binding", metadata: { name: "p" }, ...NODE },
     },
     {
-      name: "its own name and version are kept",
+      name: "a name and a version in the body are retained",
       body: {
         ...NODE,
         apiVersion: "v9",
@@ -218,8 +218,13 @@ describe("finalize of a namespace", () => {
   });
 
   test.each([
-    { name: "a named version loses at once", versioned: true, code: 409, attempts: 1 },
-    { name: "no version is tried again", versioned: false, code: 200, attempts: 2 },
+    {
+      name: "a request with a version fails at the first conflict",
+      versioned: true,
+      code: 409,
+      attempts: 1,
+    },
+    { name: "a request without a version is retried", versioned: false, code: 200, attempts: 2 },
   ])("a race: $name", async ({ versioned, code, attempts }) => {
     const namespace = server.stored("namespaces", "other", "");
     const resourceVersion = namespace?.metadata.resourceVersion ?? "";

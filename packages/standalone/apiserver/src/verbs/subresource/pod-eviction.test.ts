@@ -99,46 +99,56 @@ describe("with a budget", () => {
   const READY = [web("b"), web("c")];
 
   test.each([
-    { name: "enough are left", spec: { minAvailable: 2 }, pods: [web("a"), ...READY], code: 201 },
-    { name: "too few are left", spec: { minAvailable: 3 }, pods: [web("a"), ...READY], code: 429 },
     {
-      name: "one may be missing",
+      name: "enough pods remain available",
+      spec: { minAvailable: 2 },
+      pods: [web("a"), ...READY],
+      code: 201,
+    },
+    {
+      name: "too few pods remain available",
+      spec: { minAvailable: 3 },
+      pods: [web("a"), ...READY],
+      code: 429,
+    },
+    {
+      name: "one pod may be unavailable",
       spec: { maxUnavailable: 1 },
       pods: [web("a"), ...READY],
       code: 201,
     },
     {
-      name: "none may be missing",
+      name: "no pod may be unavailable",
       spec: { maxUnavailable: 0 },
       pods: [web("a"), ...READY],
       code: 429,
     },
     {
-      name: "an unready pod where enough others are ready",
+      name: "an unready pod with enough ready pods",
       spec: { minAvailable: 2 },
       pods: [web("a", UNREADY), ...READY],
       code: 201,
     },
     {
-      name: "an unready pod where others are missing",
+      name: "an unready pod with too few ready pods",
       spec: { minAvailable: 3 },
       pods: [web("a", UNREADY), ...READY],
       code: 429,
     },
     {
-      name: "an unready pod that may always be evicted",
+      name: "an unready pod under policy AlwaysAllow",
       spec: { minAvailable: 3, ...ALWAYS },
       pods: [web("a", UNREADY), ...READY],
       code: 201,
     },
     {
-      name: "a ready pod does not count as one",
+      name: "a ready pod under policy AlwaysAllow",
       spec: { minAvailable: 3, ...ALWAYS },
       pods: [web("a"), ...READY],
       code: 429,
     },
     {
-      name: "an unready pod of a budget that needs none",
+      name: "an unready pod of a budget with 100 percent maxUnavailable",
       spec: { maxUnavailable: "100%" },
       pods: [web("a", UNREADY)],
       code: 429,
@@ -162,7 +172,7 @@ describe("with a budget", () => {
       code: 201,
     },
     {
-      name: "a pod of another label",
+      name: "a pod that the budget does not select",
       spec: { minAvailable: 3 },
       pods: [web("a", {}, { labels: { app: "x" } })],
       code: 201,

@@ -41,12 +41,12 @@ function versionOf(): string {
 describe("the scale of an object", () => {
   test.each([
     {
-      name: "with all its values",
+      name: "contains all values",
       fields: { spec: { replicas: 3 }, status: { replicas: 2, selector: "a=b" } },
       want: { spec: { replicas: 3 }, status: { replicas: 2, selector: "a=b" } },
     },
     {
-      name: "with none",
+      name: "contains defaults if values are missing",
       fields: { spec: {} },
       want: { spec: { replicas: 0 }, status: { replicas: 0 } },
     },
@@ -144,14 +144,14 @@ describe("a change of the scale", () => {
       message: "the name of the object (x) does not match the name on the URL (w)",
     },
     {
-      name: "no number",
+      name: "a missing number of replicas",
       method: "PUT",
       body: { metadata: { name: "w" }, spec: {} },
       code: 400,
       message: "spec.replicas: Required value",
     },
     {
-      name: "a text as number",
+      name: "a string as number of replicas",
       method: "PATCH",
       body: { spec: { replicas: "5" } },
       code: 400,

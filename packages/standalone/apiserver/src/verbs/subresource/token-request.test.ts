@@ -70,14 +70,14 @@ describe("a token", () => {
   });
 
   test.each([
-    { name: "its own time", spec: { expirationSeconds: 601 }, want: { exp: 1601 } },
+    { name: "a requested lifetime", spec: { expirationSeconds: 601 }, want: { exp: 1601 } },
     { name: "the shortest time", spec: { expirationSeconds: 600 }, want: { exp: 1600 } },
     {
       name: "the longest time",
       spec: { expirationSeconds: 2 ** 32 },
       want: { exp: 1000 + 2 ** 32 },
     },
-    { name: "its own audiences", spec: { audiences: ["a", "b"] }, want: { aud: ["a", "b"] } },
+    { name: "requested audiences", spec: { audiences: ["a", "b"] }, want: { aud: ["a", "b"] } },
     {
       name: "a pod",
       spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: "uid-p" } },
@@ -112,14 +112,14 @@ describe("rejections", () => {
       message: 'serviceaccounts "none" not found',
     },
     {
-      name: "less than ten minutes",
+      name: "a lifetime below ten minutes",
       spec: { expirationSeconds: 599 },
       code: 422,
       message:
         'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes',
     },
     {
-      name: "more than the longest time",
+      name: "a lifetime above the maximum",
       spec: { expirationSeconds: 2 ** 32 + 1 },
       code: 422,
       message: `TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: ${String(2 ** 32 + 1)}: may not specify a duration larger than 2^32 seconds`,

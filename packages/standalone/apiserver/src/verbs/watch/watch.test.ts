@@ -54,28 +54,32 @@ describe("the start of a watch", () => {
 
   test.each([
     {
-      name: "without a revision, what exists is ADDED first",
+      name: "without a revision, sends existing objects as ADDED first",
       path: WATCH,
       want: ["ADDED a", "ADDED b"],
     },
     {
-      name: "revision 0 is the same",
+      name: "revision 0 behaves like a missing revision",
       path: `${WATCH}&resourceVersion=0`,
       want: ["ADDED a", "ADDED b"],
     },
     {
-      name: "of all namespaces",
+      name: "covers all namespaces",
       path: "/api/v1/configmaps?watch=1",
       want: ["ADDED a", "ADDED b", "ADDED a"],
     },
-    { name: "of one name", path: `${WATCH}&fieldSelector=metadata.name%3Db`, want: ["ADDED b"] },
     {
-      name: "of one name, by the path",
+      name: "covers one name by field selector",
+      path: `${WATCH}&fieldSelector=metadata.name%3Db`,
+      want: ["ADDED b"],
+    },
+    {
+      name: "covers one name by path",
       path: "/api/v1/watch/namespaces/default/configmaps/b",
       want: ["ADDED b"],
     },
     {
-      name: "of one name in all namespaces",
+      name: "covers one name in all namespaces",
       path: "/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Da",
       want: ["ADDED a", "ADDED a"],
     },
@@ -281,7 +285,7 @@ describe("bookmarks", () => {
   });
 
   test.each([
-    { name: "are not sent unless asked for", query: "" },
+    { name: "are not sent unless requested", query: "" },
     { name: "are not sent when they are refused", query: "&allowWatchBookmarks=false" },
   ])("$name", async ({ query }) => {
     const watch = server.watch(`${WATCH}&timeoutSeconds=90${query}`);

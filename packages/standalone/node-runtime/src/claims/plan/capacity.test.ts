@@ -6,9 +6,9 @@ import { claimCapacityBytes, freeClaimBytes, sumPromisedBytes } from "./claim.ts
 const GIBIBYTE = 2 ** 30;
 
 test.each<{ name: string; disk: number; want: number }>([
-  { name: "a large disk keeps a fixed part for others", disk: 1000, want: 980 },
-  { name: "a small disk a share, also one that is smaller than that part", disk: 10, want: 8.5 },
-  { name: "no disk has nothing", disk: 0, want: 0 },
+  { name: "reserves a fixed part of a large disk", disk: 1000, want: 980 },
+  { name: "reserves a share of a small disk", disk: 10, want: 8.5 },
+  { name: "allows nothing without a disk", disk: 0, want: 0 },
 ])("$name", ({ disk, want }) => {
   expect(claimCapacityBytes(disk * GIBIBYTE)).toBe(want * GIBIBYTE);
 });
@@ -20,14 +20,14 @@ test("nothing is free if older claims promise more than the disk size", () => {
 test.each<{ name: string; volume: ReturnType<typeof aVolume>; want: number }>([
   { name: "files", volume: aVolume(), want: 1 },
   { name: "a device", volume: aVolume("Bound", { volumeMode: "Block" }), want: 1 },
-  { name: "what is kept for a claim that is gone", volume: aVolume("Released"), want: 1 },
-  { name: "storage that is not made yet", volume: aVolume("Pending"), want: 1 },
+  { name: "a released volume", volume: aVolume("Released"), want: 1 },
+  { name: "a volume without storage yet", volume: aVolume("Pending"), want: 1 },
   {
-    name: "nothing of another's",
+    name: "no volume of another driver",
     volume: aVolume("Bound", { csi: { driver: "example.com/nfs", volumeHandle: "x" } }),
     want: 0,
   },
-  { name: "nothing of no size", volume: aVolume("Bound", { capacity: {} }), want: 0 },
+  { name: "no volume without a capacity", volume: aVolume("Bound", { capacity: {} }), want: 0 },
 ])("counts as promised: $name", ({ volume, want }) => {
   expect(sumPromisedBytes([volume])).toBe(want * GIBIBYTE);
 });

@@ -84,58 +84,58 @@ describe("a claim without a volume", () => {
       want: ["WaitForFirstConsumer: waiting for first consumer to be created before binding"],
     },
     {
-      name: "waits for nobody where its class does not",
+      name: "gets a volume without a pod under binding mode Immediate",
       given: { claim: noPod, storageClass: aClass({ volumeBindingMode: "Immediate" }) },
       want: ["createVolume"],
     },
     {
-      name: "of another node is left to that",
+      name: "that selects another node reports that node",
       given: { nodeName: "node-2" },
       want: ["ProvisioningFailed: it is for node node-1, and this is node node-2"],
     },
     {
-      name: "and without a class is told so",
+      name: "without a class reports the missing class",
       given: { claim: aClaim({ storageClassName: "" }), storageClass: undefined },
       want: [
         "FailedBinding: no persistent volumes available for this claim and no storage class is set",
       ],
     },
     {
-      name: "whose class is not there is told so",
+      name: "with an unknown class reports that class",
       given: { claim: aClaim({ storageClassName: "fast" }), storageClass: undefined },
       want: ['ProvisioningFailed: storageclass.storage.k8s.io "fast" not found'],
     },
     {
-      name: "of somebody else's class is told that nobody comes",
+      name: "with another provisioner's class reports that no controller will create the volume",
       given: { storageClass: aClass({ provisioner: "example.com/nfs" }) },
       want: [
         "ExternalProvisioning: no controller on this machine creates volumes for provisioner example.com/nfs: use another storage class",
       ],
     },
     {
-      name: "that chooses among volumes is refused",
+      name: "with a selector is rejected",
       given: { claim: aClaim({ selector: {} }) },
       want: [
         "ProvisioningFailed: spec.selector is not supported: it selects existing volumes, but each claim gets a new one",
       ],
     },
     {
-      name: "that is to be filled is not given an empty volume",
+      name: "with a data source gets no empty volume",
       given: { claim: aClaim({ dataSourceRef: { kind: "VolumeSnapshot" } }) },
       want: ["ProvisioningFailed: spec.dataSource is not supported: the volume would be empty"],
     },
     {
-      name: "that is to be a copy is not given an empty volume",
+      name: "with a source claim gets no empty volume",
       given: { claim: aClaim({ dataSource: { kind: "PersistentVolumeClaim" } }) },
       want: ["ProvisioningFailed: spec.dataSource is not supported: the volume would be empty"],
     },
     {
-      name: "of no size is refused",
+      name: "with an invalid size is rejected",
       given: { claim: aClaim({ resources: { requests: { storage: "much" } } }) },
       want: ["ProvisioningFailed: storage much is not a size"],
     },
     {
-      name: "larger than what claims may have is refused",
+      name: "larger than the capacity for claims is rejected",
       given: { claimCapacity: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
@@ -143,7 +143,7 @@ describe("a claim without a volume", () => {
       ],
     },
     {
-      name: "that others' promises leave no room for waits for it",
+      name: "waits while other claims reserve the space",
       given: { claimCapacity: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
@@ -152,24 +152,24 @@ describe("a claim without a volume", () => {
       ],
     },
     {
-      name: "for which there is just room gets it",
+      name: "gets a volume if the space just suffices",
       given: { claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
       want: ["createVolume"],
     },
     {
-      name: "that is on its way out gets none",
+      name: "gets no volume while it is being deleted",
       given: {
         claim: aClaim({}, { metadata: { ...aClaim().metadata, deletionTimestamp: "now" } }),
       },
       want: [],
     },
     {
-      name: "that names one waits for it",
+      name: "waits for the missing volume that it names",
       given: { claim: aClaim({ volumeName: "old" }) },
       want: ['FailedBinding: volume "old" not found'],
     },
     {
-      name: "that had one has lost it",
+      name: "is Lost if its volume disappeared",
       given: { claim: aClaim({ volumeName: HANDLE }, { status: { phase: "Bound" } }) },
       want: [
         "reportClaim Lost",
@@ -177,7 +177,7 @@ describe("a claim without a volume", () => {
       ],
     },
     {
-      name: "that is known to have lost it is not told again",
+      name: "that is already Lost is not reported again",
       given: { claim: aClaim({ volumeName: HANDLE }, { status: { phase: "Lost" } }) },
       want: [],
     },
@@ -193,33 +193,33 @@ describe("a claim with a volume", () => {
   const available = withoutClaim(aVolume("Available", free));
   test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
     {
-      name: "is bound once there is storage",
+      name: "is bound once the storage exists",
       given: { volume: aVolume("Pending") },
       want: ["createStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
     },
     {
-      name: "is bound to storage that was made: it is never made anew",
+      name: "is bound without a second creation of the storage",
       given: { volume: aVolume("Bound") },
       want: ["bindClaim", "reportClaim Bound"],
     },
     {
-      name: "says so at last",
+      name: "reports Bound last",
       given: { claim: named, volume: aVolume("Bound") },
       want: ["reportClaim Bound"],
     },
     { name: "rests", given: { claim: bound, volume: aVolume("Bound") }, want: [] },
     {
-      name: "takes back one that was released by mistake",
+      name: "rebinds a volume that was released by mistake",
       given: { claim: bound, volume: aVolume("Released") },
       want: ["reportVolume Bound"],
     },
     {
-      name: "takes one that nobody has",
+      name: "claims an unbound volume that it names",
       given: { claim: named, volume: available },
       want: ["setClaimRef"],
     },
     {
-      name: "takes one that is promised to its name",
+      name: "claims a volume that is reserved for its name",
       given: {
         claim: named,
         volume: aVolume("Available", { claimRef: { namespace: "ns", name: "data" } }),
@@ -227,7 +227,7 @@ describe("a claim with a volume", () => {
       want: ["setClaimRef"],
     },
     {
-      name: "does not take what is promised to another name",
+      name: "does not claim a volume that is reserved for another name",
       given: {
         claim: named,
         volume: aVolume("Available", { claimRef: { namespace: "ns", name: "other" } }),
@@ -235,7 +235,7 @@ describe("a claim with a volume", () => {
       want: [`FailedBinding: volume "${HANDLE}" already bound to a different claim.`],
     },
     {
-      name: "does not take another's of the same name",
+      name: "does not claim the volume of an earlier claim with the same name",
       given: {
         claim: named,
         volume: aVolume("Bound", { claimRef: { namespace: "ns", name: "data", uid: "other" } }),
@@ -243,7 +243,7 @@ describe("a claim with a volume", () => {
       want: [`FailedBinding: volume "${HANDLE}" already bound to a different claim.`],
     },
     {
-      name: "is nobody's matter here when the volume is another driver's",
+      name: "is ignored if the volume belongs to another driver",
       given: { volume: aVolume("Pending", { csi: { driver: "nfs", volumeHandle: "x" } }) },
       want: [],
     },
@@ -268,7 +268,7 @@ describe("a claim with a volume", () => {
       want: "incompatible volumeMode",
     },
     {
-      name: "for reading only",
+      name: "read-only",
       spec: { accessModes: ["ReadOnlyMany"] },
       want: "incompatible accessMode",
     },
@@ -303,12 +303,12 @@ describe("optional fields", () => {
 
   test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
     {
-      name: "a claim without resources has no size",
+      name: "no resources means no size",
       given: { claim: { ...unreported, spec: { storageClassName: "local" } } },
       want: ["ProvisioningFailed: storage  is not a size"],
     },
     {
-      name: "a claim without requests has no size",
+      name: "no requests means no size",
       given: { claim: { ...unreported, spec: { storageClassName: "local", resources: {} } } },
       want: ["ProvisioningFailed: storage  is not a size"],
     },
@@ -318,7 +318,7 @@ describe("optional fields", () => {
       want: ["ProvisioningFailed: storage 0 is not a size"],
     },
     {
-      name: "a claim of one byte has one",
+      name: "a request of one byte is a size",
       given: { claim: aClaim({ resources: { requests: { storage: "1" } } }) },
       want: ["createVolume"],
     },
@@ -335,12 +335,12 @@ describe("optional fields", () => {
       want: ['FailedBinding: volume "old" not found'],
     },
     {
-      name: "a volume without a driver is left to others",
+      name: "a volume without a driver is ignored",
       given: { volume: { ...volume, spec: imageOfOtherPods } },
       want: [],
     },
     {
-      name: "a volume that nobody has is claimed",
+      name: "a volume without a claim reference is claimed",
       given: { volume: { ...volume, spec: free } },
       want: ["setClaimRef"],
     },

@@ -38,29 +38,29 @@ function waits(...problems: readonly string[]): Row["want"] {
 
 test.each<Row>([
   {
-    name: "waits for a claim that is not there",
+    name: "waits for a missing claim",
     want: waits('persistentvolumeclaim "data" not found'),
   },
   {
-    name: "begins a claim that waits for it",
+    name: "triggers the provisioning of a claim that waits for a consumer",
     claim: NEW,
     storageClass: aClass(),
     want: { ...waits(), selected: 1, requeueAfterMs: 30_000 },
   },
   {
-    name: "waits quietly for a claim that was begun",
+    name: "waits without a report while its claim is provisioned",
     claim: aClaim(),
     storageClass: aClass(),
     want: { ...waits(), requeueAfterMs: 30_000 },
   },
-  { name: "goes when its claim is bound", claim: BOUND, want: { ...waits(), areBound: true } },
+  { name: "starts when its claim is bound", claim: BOUND, want: { ...waits(), areBound: true } },
   {
-    name: "does not take a claim that goes",
+    name: "does not use a claim that is being deleted",
     claim: { ...BOUND, metadata: { ...BOUND.metadata, deletionTimestamp: "now" } },
     want: waits('persistentvolumeclaim "data" is being deleted'),
   },
   {
-    name: "does not go without what was lost",
+    name: "does not start with a lost volume",
     claim: aClaim({}, { status: { phase: "Lost" } }),
     want: waits('persistentvolumeclaim "data" has lost its PersistentVolume'),
   },
@@ -75,26 +75,26 @@ test.each<Row>([
     want: waits('persistentvolumeclaim "data" names storage class "local", which does not exist'),
   },
   {
-    name: "waits quietly for a claim that needs no pod to be begun",
+    name: "waits without a report for a claim of binding mode Immediate",
     claim: NEW,
     storageClass: aClass({ volumeBindingMode: "Immediate" }),
     want: { ...waits(), requeueAfterMs: 30_000 },
   },
   {
-    name: "begins no claim of others",
+    name: "does not trigger another provisioner",
     claim: NEW,
     storageClass: aClass({ provisioner: "nfs" }),
     want: waits("pod has unbound immediate PersistentVolumeClaims: data"),
   },
   {
-    name: "waits quietly for a claim that has its volume, and has not been told so yet",
+    name: "waits without a report for a volume whose claim is not Bound yet",
     claim: aClaim({ volumeName: HANDLE }),
     storageClass: aClass(),
     volume: aVolume(),
     want: { ...waits(), requeueAfterMs: 30_000 },
   },
   {
-    name: "waits quietly for a claim that names a volume which nobody has",
+    name: "waits without a report for an available volume that its claim names",
     claim: aClaim({ volumeName: HANDLE, storageClassName: "" }),
     volume: withoutClaim(aVolume("Available")),
     want: { ...waits(), requeueAfterMs: 30_000 },

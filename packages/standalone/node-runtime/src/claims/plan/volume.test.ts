@@ -18,63 +18,67 @@ test.each<{
   claim?: PersistentVolumeClaim;
   want: readonly string[];
 }>([
-  { name: "rests while its claim is there", volume: aVolume(), claim: aClaim(), want: [] },
+  { name: "needs no action while its claim exists", volume: aVolume(), claim: aClaim(), want: [] },
   {
-    name: "is kept by a person's deletion only until its claim goes",
+    name: "that is being deleted is protected while its claim exists",
     volume: leaving(aVolume()),
     claim: aClaim(),
     want: [],
   },
   {
-    name: "goes with its claim, storage first",
+    name: "is deleted with its claim, storage first",
     volume: aVolume(),
     want: ["reportVolume Released", "removeStorage", "deleteVolume", "removeVolumeFinalizer"],
   },
   {
-    name: "goes although a new claim of that name is there",
+    name: "is deleted even if a new claim has the same name",
     volume: aVolume(),
     claim: ANOTHER,
     want: ["reportVolume Released", "removeStorage", "deleteVolume", "removeVolumeFinalizer"],
   },
   {
-    name: "goes on going where that was cut",
+    name: "resumes an interrupted deletion",
     volume: leaving(aVolume("Released")),
     want: ["removeStorage", "removeVolumeFinalizer"],
   },
   {
-    name: "stays after its claim where that is wanted",
+    name: "is retained after its claim under policy Retain",
     volume: aVolume("Bound", RETAIN),
     want: ["reportVolume Released"],
   },
-  { name: "rests when it has stayed", volume: aVolume("Released", RETAIN), want: [] },
   {
-    name: "that has stayed leaves its storage behind",
+    name: "that is Released needs no action under policy Retain",
+    volume: aVolume("Released", RETAIN),
+    want: [],
+  },
+  {
+    name: "that is Released retains its storage when it is deleted",
     volume: leaving(aVolume("Released", RETAIN)),
     want: ["removeVolumeFinalizer"],
   },
   {
-    name: "that nobody has any more can be had",
+    name: "without a claim reference becomes Available",
     volume: withoutClaim(aVolume("Released", RETAIN)),
     want: ["reportVolume Available"],
   },
   {
-    name: "that nobody has leaves its storage behind, whatever its policy",
+    name: "without a claim reference retains its storage when it is deleted, under any policy",
     volume: leaving(withoutClaim(aVolume("Available"))),
     want: ["removeVolumeFinalizer"],
   },
   {
-    name: "that is promised can be had",
+    name: "that is reserved for a claim becomes Available",
     volume: aVolume("Pending", PROMISED),
     want: ["reportVolume Available"],
   },
   {
-    name: "that is promised waits for who is there",
+    name: "that is reserved waits for its existing claim",
     volume: aVolume("Available", PROMISED),
     claim: aClaim(),
     want: [],
   },
   {
-    name: "of another driver is nobody's matter here",
+    name: "of another driver is ignored",
     volume: aVolume("Released", { csi: { driver: "nfs", volumeHandle: "x" } }),
     want: [],
   },

@@ -70,12 +70,12 @@ const VOLUMES: readonly {
     want: ["key 440 hidden"],
   },
   {
-    name: "nothing of an optional object that is not there",
+    name: "nothing if an optional object is missing",
     volume: { configMap: { name: "none", optional: true } },
     want: [],
   },
   {
-    name: "what is there of optional items",
+    name: "the existing optional items",
     volume: {
       secret: {
         secretName: "secret",
@@ -89,7 +89,7 @@ const VOLUMES: readonly {
     want: ["k 644 hidden"],
   },
   {
-    name: "the pod's own fields and resources",
+    name: "downward API fields and resources",
     volume: {
       downwardAPI: {
         items: [
@@ -162,17 +162,17 @@ describe("a volume contains", () => {
 
 const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: string }[] = [
   {
-    name: "an object that is not there",
+    name: "a missing object",
     volume: { configMap: { name: "x" } },
     want: 'configmap "x" not found',
   },
   {
-    name: "an entry that is not there",
+    name: "a missing entry",
     volume: { secret: { secretName: "secret", items: [{ key: "x", path: "x" }] } },
     want: 'secret "secret" has no entry x',
   },
   {
-    name: "a token that is not there",
+    name: "a missing token",
     volume: { projected: { sources: [{ serviceAccountToken: { path: "none" } }] } },
     want: "its token has not been issued yet",
   },
@@ -189,7 +189,7 @@ const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: s
     }),
   ),
   {
-    name: "a file where a directory is",
+    name: "a file and a directory at the same path",
     volume: {
       configMap: {
         name: "config",
@@ -250,7 +250,7 @@ test("lists the tokens of all volumes", () => {
 test.each([
   { name: "a ConfigMap", volume: { configMap: {} }, want: true },
   { name: "a Secret", volume: { secret: {} }, want: true },
-  { name: "the pod", volume: { downwardAPI: {} }, want: true },
+  { name: "pod fields", volume: { downwardAPI: {} }, want: true },
   { name: "several", volume: { projected: {} }, want: true },
   { name: "an empty directory", volume: { emptyDir: {} }, want: false },
 ])("a volume of $name follows changes: $want", ({ volume, want }) => {
@@ -258,14 +258,14 @@ test.each([
 });
 
 test.each([
-  { name: "a projection of nothing", volume: { projected: {} } },
+  { name: "no projected sources", volume: { projected: {} } },
   { name: "no items of the pod", volume: { downwardAPI: {} } },
   {
-    name: "an optional object that is not there",
+    name: "a missing optional object",
     volume: { configMap: { name: "x", optional: true } },
   },
   {
-    name: "an optional entry that is not there",
+    name: "a missing optional entry",
     volume: {
       secret: { secretName: "secret", optional: true, items: [{ key: "x", path: "x" }] },
     },

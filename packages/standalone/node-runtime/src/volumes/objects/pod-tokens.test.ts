@@ -17,8 +17,12 @@ const HOUR_MS = 3_600_000;
 const POD = aPodWith([]);
 
 test.each([
-  { name: "after four fifths of its life", lifeMs: 1000, want: 5800 },
-  { name: "after a day where it lives longer", lifeMs: 1000 * HOUR_MS, want: 5000 + 24 * HOUR_MS },
+  { name: "after 80 percent of its lifetime", lifeMs: 1000, want: 5800 },
+  {
+    name: "after a day if its lifetime is longer",
+    lifeMs: 1000 * HOUR_MS,
+    want: 5000 + 24 * HOUR_MS,
+  },
 ])("a token is replaced $name", ({ lifeMs, want }) => {
   expect(replaceAtMs({ text: "t", expiresMs: 5000 + lifeMs }, 5000)).toBe(want);
 });

@@ -46,7 +46,7 @@ describe("a pod's disk limit", () => {
       want: DEFAULT_STORAGE_BYTES + 10 * MI,
     },
     { name: "its containers' together", pod: limited("1Gi", "512Mi"), want: 1.5 * GI },
-    { name: "that of the one that has one", pod: limited("1Gi", undefined), want: GI },
+    { name: "the limit of the only limited container", pod: limited("1Gi", undefined), want: GI },
   ])("is $name", ({ pod, want }) => {
     expect(findStorageLimit(pod)).toBe(want);
   });
@@ -55,19 +55,19 @@ describe("a pod's disk limit", () => {
 describe("a pod is evicted", () => {
   test.each([
     {
-      name: "for a volume over its size",
+      name: "if a volume exceeds its size limit",
       pod: limited(undefined),
       used: usage({ small: 12.34 * MI }),
       want: 'Usage of EmptyDir volume "small" (12.3Mi) exceeds the limit "10Mi".',
     },
     {
-      name: "for logs and files of a container",
+      name: "if a container's logs and files exceed its limit",
       pod: limited("20Mi"),
       used: usage({}, { c0: 21 * MI }),
       want: 'Container c0 (21Mi) exceeded its local ephemeral storage limit "20Mi".',
     },
     {
-      name: "for everything together",
+      name: "if its total usage exceeds its limit",
       pod: limited(undefined),
       used: usage({ free: 2 * GI }, { c0: 200 * MI }),
       want: 'Pod ephemeral local storage usage (2.2Gi) exceeds its limit "2Gi"; most of it is in volume "free" (2Gi).',
@@ -119,10 +119,14 @@ describe("on a disk that is nearly full", () => {
   });
 
   test.each([
-    { name: "there is room", disk: { sizeBytes: 10 * GI, freeBytes: 0.5 * GI }, of: usages },
+    {
+      name: "the disk has enough free space",
+      disk: { sizeBytes: 10 * GI, freeBytes: 0.5 * GI },
+      of: usages,
+    },
     { name: "a large disk has 1 GiB", disk: { sizeBytes: 1000 * GI, freeBytes: GI }, of: usages },
     {
-      name: "no pod uses enough for its end to help",
+      name: "no pod uses enough disk space to help",
       disk: { sizeBytes: 10 * GI, freeBytes: 0 },
       of: new Map([["little", usage({ free: 63 * MI })]]),
     },
@@ -134,32 +138,50 @@ describe("on a disk that is nearly full", () => {
 describe("walks of the directory trees", () => {
   const last = { atMs: 100_000, freeBytes: 50 * GI, headroomBytes: 2 * GI };
   test.each([
-    { name: "at first", last: undefined, afterMs: 0, writtenBytes: 0, want: true },
-    { name: "not while nothing is written", last, afterMs: 59_999, writtenBytes: 0, want: false },
+    { name: "run at the start", last: undefined, afterMs: 0, writtenBytes: 0, want: true },
     {
-      name: "when half of what a pod may was written",
+      name: "do not run while nothing is written",
+      last,
+      afterMs: 59_999,
+      writtenBytes: 0,
+      want: false,
+    },
+    {
+      name: "run after half of the smallest headroom was written",
       last,
       afterMs: 10_000,
       writtenBytes: GI,
       want: true,
     },
-    { name: "not for less", last, afterMs: 10_000, writtenBytes: GI - 1, want: false },
     {
-      name: "not for what is written at any time, though a pod is at its limit",
+      name: "do not run below half of the headroom",
+      last,
+      afterMs: 10_000,
+      writtenBytes: GI - 1,
+      want: false,
+    },
+    {
+      name: "do not run for small writes even if a pod is at its limit",
       last: { ...last, headroomBytes: 0 },
       afterMs: 10_000,
       writtenBytes: MI - 1,
       want: false,
     },
-    { name: "not again at once", last, afterMs: 9_999, writtenBytes: 40 * GI, want: false },
     {
-      name: "when the disk is nearly full",
+      name: "do not run again within ten seconds",
+      last,
+      afterMs: 9_999,
+      writtenBytes: 40 * GI,
+      want: false,
+    },
+    {
+      name: "run if the disk is nearly full",
       last: { ...last, freeBytes: GI - 1 },
       afterMs: 10_000,
       writtenBytes: 0,
       want: true,
     },
-    { name: "once a minute whatever else", last, afterMs: 60_000, writtenBytes: -GI, want: true },
+    { name: "run at least once a minute", last, afterMs: 60_000, writtenBytes: -GI, want: true },
   ])("$name", ({ last: before, afterMs, writtenBytes, want }) => {
     const freeBytes = (before?.freeBytes ?? 50 * GI) - writtenBytes;
     expect(isWalkDue(before, { sizeBytes: 100 * GI, freeBytes, atMs: 100_000 + afterMs })).toBe(
@@ -205,7 +227,7 @@ test.each([
 });
 
 test.each([
-  { name: "no size", limit: "much" },
+  { name: "not a size", limit: "much" },
   { name: "zero", limit: "0" },
 ])("ignores a limit that is $name", ({ limit }) => {
   const pod = aPodWith([{ name: "small", emptyDir: { sizeLimit: limit } }]);
