@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Forward } from "./forwards.ts";
-import { changeText, removalText, tableText } from "./ruleset.ts";
+import { printChanges, printRemoval, printTable } from "./ruleset.ts";
 
 const SETTINGS = {
   table: "t",
@@ -39,7 +39,7 @@ function lines(text: string): readonly string[] {
 }
 
 test("a table has a way in for each address and port, and chooses among endpoints", () => {
-  const text = lines(tableText(SETTINGS, [WEB, DNS]));
+  const text = lines(printTable(SETTINGS, [WEB, DNS]));
   expect(text.slice(0, 3)).toEqual(["table ip t", "delete table ip t", "table ip t {"]);
   expect(text).toContain(
     "elements = { 10.96.0.5 . tcp . 80 : goto CHAIN, 10.96.0.6 . udp . 53 : goto CHAIN }",
@@ -54,7 +54,7 @@ test("a table has a way in for each address and port, and chooses among endpoint
 });
 
 test("a table without Services refuses what is sent to their addresses", () => {
-  expect(lines(tableText(SETTINGS, []))).toEqual([
+  expect(lines(printTable(SETTINGS, []))).toEqual([
     "table ip t",
     "delete table ip t",
     "table ip t {",
@@ -106,12 +106,12 @@ test("a table without Services refuses what is sent to their addresses", () => {
 });
 
 test("nothing changes where nothing has changed", () => {
-  expect(changeText(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
+  expect(printChanges(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
 });
 
 test("another endpoint changes one chain, and no other way in", () => {
   const after = { ...WEB, endpoints: ["10.88.0.6 . 8080"] };
-  expect(lines(changeText(SETTINGS, [WEB, DNS], [after, DNS]))).toEqual([
+  expect(lines(printChanges(SETTINGS, [WEB, DNS], [after, DNS]))).toEqual([
     "add chain ip t CHAIN",
     "flush chain ip t CHAIN",
     'add rule ip t CHAIN meta mark set meta mark | 0x1000 comment "blue/web:80/tcp"',
@@ -120,7 +120,7 @@ test("another endpoint changes one chain, and no other way in", () => {
 });
 
 test("another port of the node changes its ways in, and no chain", () => {
-  expect(lines(changeText(SETTINGS, [WEB], [{ ...WEB, nodePort: 30_081 }]))).toEqual([
+  expect(lines(printChanges(SETTINGS, [WEB], [{ ...WEB, nodePort: 30_081 }]))).toEqual([
     "delete element ip t addresses { 10.96.0.5 . tcp . 80 }",
     "delete element ip t node-ports { tcp . 30080 }",
     "add element ip t addresses { 10.96.0.5 . tcp . 80 : goto CHAIN }",
@@ -129,14 +129,14 @@ test("another port of the node changes its ways in, and no chain", () => {
 });
 
 test("another address changes its ways in, and no chain", () => {
-  expect(lines(changeText(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
+  expect(lines(printChanges(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "add element ip t addresses { 10.96.0.7 . udp . 53 : goto CHAIN }",
   ]);
 });
 
 test("what goes, goes with its ways in first", () => {
-  expect(lines(changeText(SETTINGS, [WEB, DNS], [WEB]))).toEqual([
+  expect(lines(printChanges(SETTINGS, [WEB, DNS], [WEB]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "flush chain ip t CHAIN",
     "delete chain ip t CHAIN",
@@ -144,7 +144,7 @@ test("what goes, goes with its ways in first", () => {
 });
 
 test("a table that is not there can be removed", () => {
-  expect(removalText("t")).toBe("table ip t\ndelete table ip t\n");
+  expect(printRemoval("t")).toBe("table ip t\ndelete table ip t\n");
 });
 
 const forwards = fc.uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 6 }).chain((numbers) =>
@@ -163,7 +163,7 @@ const forwards = fc.uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 6 }
 test("what a change takes away was there, and what it adds was not", () => {
   fc.assert(
     fc.property(forwards, forwards, (before, after) => {
-      const text = changeText(SETTINGS, before, after);
+      const text = printChanges(SETTINGS, before, after);
       for (const [, verb = "", port = ""] of text.matchAll(
         /^(add|delete) element ip t addresses \{ \S+ \. tcp \. (\d+)/gm,
       )) {
