@@ -32,7 +32,7 @@ test.each([
 });
 
 test("what is known is kept in its canonical form, null is nothing", () => {
-  const { fields, unknown } = decodeShape(
+  const { fields, unknownPaths } = decodeShape(
     {
       metadata: { name: "p", creationTimestamp: null },
       spec: {
@@ -51,7 +51,7 @@ test("what is known is kept in its canonical form, null is nothing", () => {
     },
     POD,
   );
-  expect(unknown).toEqual([]);
+  expect(unknownPaths).toEqual([]);
   expect(fields).toEqual({
     metadata: { name: "p" },
     spec: {
@@ -75,12 +75,12 @@ test("what is not known is dropped and named, letter by letter", () => {
     Spec: {},
     spec: { containers: [{ name: "c", Image: "i" }, { ports: [{ port: 1 }] }] },
   };
-  const { fields, unknown } = decodeShape(given, POD);
+  const { fields, unknownPaths } = decodeShape(given, POD);
   expect(fields).toEqual({
     metadata: {},
     spec: { containers: [{ name: "c" }, { ports: [{}] }] },
   });
-  expect(unknown).toEqual([
+  expect(unknownPaths).toEqual([
     "metadata.lables",
     "Spec",
     "spec.containers[0].Image",

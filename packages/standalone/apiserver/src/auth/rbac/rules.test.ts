@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { missingRules, printRules } from "./escalation.ts";
+import { findMissingRules, printRules } from "./escalation.ts";
 import { type AccessAttributes, parseRules, ruleAllows } from "../authorizer.ts";
 
 function rule(fields: Readonly<Record<string, readonly string[]>>) {
@@ -139,21 +139,21 @@ describe("what is missing to someone who gives rules away", () => {
     },
   ];
   test.each(rows)("$name", ({ owned, wanted, want }) => {
-    expect(printRules(missingRules(owned, wanted))).toBe(want);
+    expect(printRules(findMissingRules(owned, wanted))).toBe(want);
   });
 });
 
 test("a rule that is billions of rules is refused before it is broken down", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ verbs: names, apiGroups: names, resources: names });
-  expect(() => missingRules([], wanted)).toThrow("too large to be compared");
+  expect(() => findMissingRules([], wanted)).toThrow("too large to be compared");
 });
 
 test("few rules are refused where too much is held to compare them with", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ resources: names });
-  expect(missingRules(rule({ resources: ["*"] }), wanted)).toEqual([]);
-  expect(() => missingRules(rule({ resources: names }), wanted)).toThrow(
+  expect(findMissingRules(rule({ resources: ["*"] }), wanted)).toEqual([]);
+  expect(() => findMissingRules(rule({ resources: names }), wanted)).toThrow(
     "too large to be compared",
   );
 });

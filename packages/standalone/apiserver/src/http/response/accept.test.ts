@@ -26,7 +26,7 @@ test.each([
   { accept: "application/json;q=0,application/yaml;q=0.1", want: YAML_OBJECT },
   { accept: "application/json;q=much,application/yaml;q=0.1", want: YAML_OBJECT },
 ])("'$accept' is answered with $want.format $want.as", ({ accept, want }) => {
-  expect(chooseRepresentation(accept, true)).toEqual({ ...want, pretty: true });
+  expect(chooseRepresentation(accept, true)).toEqual({ ...want, isPretty: true });
 });
 
 test.each(["text/html", "application/json;q=0", "application/json;as=Other"])(
@@ -43,7 +43,7 @@ describe("a stream", () => {
     { accept: "application/yaml,application/json;as=Table", want: JSON_TABLE },
     { accept: "", want: JSON_OBJECT },
   ])("for '$accept' is JSON", ({ accept, want }) => {
-    expect(chooseStream(accept)).toEqual({ ...want, pretty: false });
+    expect(chooseStream(accept)).toEqual({ ...want, isPretty: false });
   });
 
   test("is not YAML", () => {
