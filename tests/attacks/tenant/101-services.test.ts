@@ -2,7 +2,7 @@
 // Writers of Services or endpoints that try to intercept traffic or reach host-only addresses.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listForwards } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
-import { tableText } from "../../../packages/standalone/service-net/src/forward/ruleset.ts";
+import { printTable } from "../../../packages/standalone/service-net/src/forward/ruleset.ts";
 import {
   aService,
   aSlice,
@@ -71,7 +71,7 @@ test("attack 102: passes only addresses, numbers and object names of an object t
   const service = aService({ sessionAffinity: "ClientIP" });
   const forwards = listForwards(service, [aSlice([GUEST])], RANGES);
   const networks = { serviceNetwork: "10.96.0.0/16", podNetwork: "10.88.0.0/24" };
-  const text = tableText({ table: "t", dns: RANGES.dns, bridge: "br0", ...networks }, forwards);
+  const text = printTable({ table: "t", dns: RANGES.dns, bridge: "br0", ...networks }, forwards);
   expect([...text.matchAll(/"([^"]*)"/g)].map(([, quoted]) => quoted)).toEqual([
     "blue/web:80/tcp",
     "lo",

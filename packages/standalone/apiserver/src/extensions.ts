@@ -9,10 +9,10 @@ export interface AdmissionDeps {
   readonly registry: Pick<Registry, "findByKind">;
 }
 
-/** Behavior beyond that of the server itself. */
+/** Hooks that extend the behavior of the server. */
 export interface ServerExtensions {
-  /** Returns admission with additional steps around the server's own. */
+  /** Returns an Admission that adds steps to the server's own admission. */
   readonly wrapAdmission?: (admission: Admission, deps: AdmissionDeps) => Admission;
-  /** `startRevision` is the store's when the server starts. */
+  /** `startRevision` is the revision of the store when the server starts. */
   readonly makeWatchBehavior?: (startRevision: number) => WatchBehavior;
 }

@@ -47,52 +47,51 @@ import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { DEFAULT_WATCH_BEHAVIOR } from "./verbs/watch/watch-behavior.ts";
 
-/** PEM. The key is secret. */
+/** Certificate and secret key, as PEM. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
 export interface ApiServerOptions {
-  /** The directory must exist. `:memory:` keeps the store in memory. */
+  /** Path of the database in an existing directory, or `:memory:`. */
   readonly storePath: string;
   readonly host: string;
-  /** An additional address, with the same port. */
+  /** Additional address to listen on, with the same port. */
   readonly secondHost?: string;
-  /** 0 chooses a free port. */
+  /** Port to listen on; 0 selects a free port. */
   readonly port: number;
   readonly tls: KeyPair;
-  /** CA of `tls` and of client certificates (CN is the user, O are the groups). */
+  /** CA of `tls` and of client certificates, as PEM. */
   readonly clientCaPem: string;
   readonly frontProxy: KeyPair;
-  /** CA of `frontProxy`, published for extension API servers, PEM. */
+  /** CA of `frontProxy`, as PEM. It is published for extension API servers. */
   readonly frontProxyCaPem: string;
   readonly webhookClient?: KeyPair;
-  /** Kubelets must present certificates issued by `clientCaPem`. */
+  /** Client certificate for kubelets. The kubelets' certificates must be issued by `clientCaPem`. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
-  /** P-256, PKCS #8 PEM. Unset: a new key, so that tokens become invalid when the server stops. Secret. */
+  /** Secret P-256 key of tokens, as PKCS #8 PEM. If it is unset, tokens become invalid when the server stops. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** In the Prometheus text format. Unset: `/metrics` does not exist. */
+  /** Returns metrics in the Prometheus text format. If it is unset, `/metrics` does not exist. */
   readonly readMetrics?: () => Promise<string>;
-  /** CIDR of Service addresses. Default: 10.96.0.0/16. */
+  /** Service network in CIDR notation; 10.96.0.0/16 by default. */
   readonly serviceNetwork?: string;
-  /** Default: none. */
   readonly extensions?: ServerExtensions;
   readonly limits?: Partial<Limits>;
 }
 
 export interface RunningApiServer {
-  /** For example `https://127.0.0.1:6443`. */
+  /** Base URL, for example `https://127.0.0.1:6443`. */
   readonly url: string;
   readonly port: number;
   /** Ends open watches, completes queued writes and closes the store. */
   close(): Promise<void>;
 }
 
-/** Patchbay's longest selector has a few hundred characters; Kubernetes allows 1 MiB. Headers have no limit per user. */
+/** Maximum size of request headers. Kubernetes allows 1 MiB, but headers do not count toward a user's quota here. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
 const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
@@ -119,10 +118,10 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
   const registry = new Registry(store);
   const limits = { ...LIMITS, ...options.limits };
   const webhooks = new Connections(options.webhookClient);
-  const aggregated = new Connections(options.frontProxy);
-  const kubelets = new Connections(options.kubeletClient);
+  const extensionConnections = new Connections(options.frontProxy);
+  const kubeletConnections = new Connections(options.kubeletClient);
   stop.addEventListener("abort", () => {
-    for (const connections of [webhooks, aggregated, kubelets]) {
+    for (const connections of [webhooks, extensionConnections, kubeletConnections]) {
       connections.close();
     }
   });
@@ -134,7 +133,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     uid: randomUUID,
     logger: options.logger,
   });
-  const builtIn = withBuiltInAdmission(
+  const builtInAdmission = withBuiltInAdmission(
     { store, clock: options.clock, random: { suffix: randomSuffix }, ...access },
     admission,
   );
@@ -143,7 +142,8 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     ...access,
     store,
     registry,
-    admission: extensions.wrapAdmission?.(builtIn, { ...access, registry }) ?? builtIn,
+    admission:
+      extensions.wrapAdmission?.(builtInAdmission, { ...access, registry }) ?? builtInAdmission,
     watchBehavior: extensions.makeWatchBehavior?.(store.revision()) ?? DEFAULT_WATCH_BEHAVIOR,
     clock: options.clock,
     logger: options.logger,
@@ -153,12 +153,12 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     limits,
     serviceNetwork: options.serviceNetwork ?? DEFAULT_SERVICE_NETWORK,
     ...(options.readMetrics !== undefined && { readMetrics: options.readMetrics }),
-    random: { uid: randomUUID, suffix: randomSuffix, part: randomFraction },
+    random: { uid: randomUUID, suffix: randomSuffix, fraction: randomFraction },
     stop,
     remote: new RemoteDiscovery(store),
-    aggregator: makeAggregator({ store, connections: aggregated, stop }),
-    kubelets: { connections: kubelets, caPem: options.clientCaPem },
-    connections: aggregated,
+    aggregator: makeAggregator({ store, connections: extensionConnections, stop }),
+    kubelets: { connections: kubeletConnections, caPem: options.clientCaPem },
+    connections: extensionConnections,
     rootCaPem: options.clientCaPem,
   };
 }
@@ -192,7 +192,7 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       requestCert: true,
       rejectUnauthorized: false,
       keepAliveTimeout: 120_000,
-      // These limit requests only; responses such as watches may last.
+      // These timeouts apply to requests, not to responses such as watches.
       handshakeTimeout: limits.headersMs,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
@@ -258,48 +258,45 @@ async function listenAt(server: NetServer, host: string, port: number): Promise<
 async function listen(server: Server, options: ApiServerOptions): Promise<Listening> {
   const port = await listenAt(server, options.host, options.port);
   if (options.secondHost === undefined) return { port, close: () => undefined };
-  const second = createNetServer((socket) => server.emit("connection", socket));
+  const secondServer = createNetServer((socket) => server.emit("connection", socket));
   try {
-    await listenAt(second, options.secondHost, port);
+    await listenAt(secondServer, options.secondHost, port);
   } catch (error) {
     server.close();
     throw error;
   }
-  return { port, close: () => second.close() };
+  return { port, close: () => secondServer.close() };
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // The ends of watches are written in this and the next turn; only then the connections count as idle.
+  // Watches write their last events within two turns of the event loop. Only then do their connections count as idle.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const closed = once(server, "close");
+  const closeEvent = once(server, "close");
   server.close();
   server.closeIdleConnections();
   server.closeAllConnections();
-  await closed;
+  await closeEvent;
 }
 
-/**
- * After a crash, the store contains all acknowledged writes.
- * @throws AppError STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID
- */
+/** Starts the server. Throws an AppError STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID. */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
   const store = openStore(options.storePath, (error) => {
     options.logger.error("a store listener failed", { err: messageOf(error) });
   });
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   try {
-    const deps = makeDeps(options, store, stopping.signal);
-    await createBuiltInObjects(options, deps, stopping.signal);
-    startControllers(deps, stopping.signal);
+    const deps = makeDeps(options, store, stopController.signal);
+    await createBuiltInObjects(options, deps, stopController.signal);
+    startControllers(deps, stopController.signal);
     const server = makeServer(options, deps);
     const { port, close } = await listen(server, options);
     return {
       url: `https://${options.host}:${String(port)}`,
       port,
       close: async () => {
-        stopping.abort();
+        stopController.abort();
         close();
         await closeServer(server);
         await store.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composition of caches, loops, the kernel's table and the name server.
+// Daemon that writes the nftables rules and EndpointSlices of Services, and answers DNS queries.
 import { randomInt } from "node:crypto";
 import type { Service } from "@patchbay/api/kubernetes";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -66,7 +66,7 @@ async function answerNames(
   );
 }
 
-/** Runs until the daemon stops. Rules and addresses on the host remain. */
+/** Runs until the daemon stops. Does not remove the rules and addresses from the host. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;
@@ -96,11 +96,11 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   await table.write(allForwards(objects, ranges));
   await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countReply);
   context.ready();
-  const loop = { log, clock, metrics };
+  const loopDeps = { log, clock, metrics };
   await Promise.all([
     runReconciler(
       {
-        ...loop,
+        ...loopDeps,
         name: "slices",
         queue: slicesQueue,
         watch: health.watchLoop("slices"),
@@ -110,7 +110,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     ),
     runReconciler(
       {
-        ...loop,
+        ...loopDeps,
         name: "forwards",
         queue: tableQueue,
         watch: health.watchLoop("forwards"),

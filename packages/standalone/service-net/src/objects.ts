@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of the API server's objects, and the Services that a change concerns.
+// Caches of API objects, and lookup of the Services that a change affects.
 import { ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES } from "@patchbay/api";
 import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api/kubernetes";
 import { omitUndefined, type Logger } from "@patchbay/base";
@@ -35,7 +35,7 @@ export function listSlices(slices: Cache<EndpointSlice>, key: string): readonly 
   return slices.listBy("service", key);
 }
 
-/** Retains only the fields that this program reads. */
+/** Drops the fields that this program does not read, to save memory. */
 function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const { name, namespace, uid, resourceVersion, labels, deletionTimestamp } = metadata;
   const { hostname, subdomain, nodeName, hostNetwork } = spec;

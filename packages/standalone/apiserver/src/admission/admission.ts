@@ -34,15 +34,15 @@ export interface AdmissionRequest {
 export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 
 export interface Admission {
-  /** Mutates the object, and applies `complete` after each change. Throws a StatusError if the request is denied. */
+  /** Returns the mutated object. Calls `complete` after each change. Throws a StatusError if the request is denied. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionRequest): Promise<void>;
-  /** Also calls mutating webhooks, which may deny a deletion but not change the object. */
+  /** Throws a StatusError if the deletion is denied, or if a mutating webhook changes the object. */
   admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
-/** Admits everything. Used for writes that follow from an admitted request. */
+/** Admits all requests. Used for writes that execute an admitted Binding or Eviction. */
 export const ADMIT_ALL: Admission = {
   mutate: (request) => Promise.resolve(request.object),
   validate: () => Promise.resolve(),

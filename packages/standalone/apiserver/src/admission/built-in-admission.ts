@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in admission plugins, run before and after the webhooks.
+// Built-in admission plugins, which run before and after the webhooks.
 import type { Clock } from "@patchbay/base";
 import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
@@ -26,7 +26,7 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /** Checks escalation last, because webhooks may change RBAC rules. */
+  /** Mutates the object. Checks for privilege escalation last, because webhooks may change RBAC rules. */
   async mutate(
     request: Mutation,
     complete: (object: KubeObject) => KubeObject,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restriction of nodes to their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
+// Restriction of nodes to writes of their own objects. Source: Kubernetes NodeRestriction admission.
 import { parseNodeName } from "../auth/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, asFields, textAt, valueAt } from "../objects/json.ts";
@@ -37,9 +37,9 @@ function podSubresourceFault(node: string, request: AdmissionRequest): Fault {
   if (!OWN_POD_SUBRESOURCES.includes(subresource)) {
     return `unexpected pod subresource ${subresource}, only 'status' and 'eviction' are allowed`;
   }
-  const isRelabelled =
+  const changesLabels =
     subresource === "status" && !equalJson(object?.metadata.labels, oldObject?.metadata.labels);
-  return isRelabelled ? `node ${node} cannot update labels through pod status` : undefined;
+  return changesLabels ? `node ${node} cannot update labels through pod status` : undefined;
 }
 
 function podWriteFault(node: string, request: AdmissionRequest): Fault {
@@ -50,8 +50,9 @@ function podWriteFault(node: string, request: AdmissionRequest): Fault {
   if (operation === "UPDATE") {
     return `node ${node} is not allowed to update pods, only their status`;
   }
-  const isForeign = operation === "CREATE" && !(object !== undefined && isMirror(object));
-  return isForeign
+  const lacksMirrorAnnotation =
+    operation === "CREATE" && !(object !== undefined && isMirror(object));
+  return lacksMirrorAnnotation
     ? `pod does not have the mirror annotation, node ${node} can only create mirror pods`
     : undefined;
 }
@@ -59,8 +60,8 @@ function podWriteFault(node: string, request: AdmissionRequest): Fault {
 function podFault(node: string, request: AdmissionRequest): Fault {
   const fault = podWriteFault(node, request);
   const { operation, oldObject } = request;
-  const isOwn = oldObject === undefined || textAt(oldObject, "spec", "nodeName") === node;
-  if (fault !== undefined || isOwn) {
+  const isOwnPod = oldObject === undefined || textAt(oldObject, "spec", "nodeName") === node;
+  if (fault !== undefined || isOwnPod) {
     return fault;
   }
   const action = operation === "DELETE" ? "delete pods" : "update the status of pods";
@@ -73,10 +74,10 @@ function isReservedLabel(label: string): boolean {
 }
 
 function changedLabels({ object, oldObject }: AdmissionRequest): readonly string[] {
-  const before = oldObject?.metadata.labels ?? {};
-  const after = object?.metadata.labels ?? {};
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names].filter((name) => before[name] !== after[name]);
+  const oldLabels = oldObject?.metadata.labels ?? {};
+  const newLabels = object?.metadata.labels ?? {};
+  const names = new Set([...Object.keys(oldLabels), ...Object.keys(newLabels)]);
+  return [...names].filter((name) => oldLabels[name] !== newLabels[name]);
 }
 
 function nodeFault(node: string, request: AdmissionRequest): Fault {
@@ -118,7 +119,7 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
     : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
 }
 
-/** Returns a fault unless the token is bound to a pod of the node, so that it expires with the pod. */
+/** Returns a fault unless the token is bound to a pod of the node. A bound token expires with its pod. */
 function tokenFault(node: string, request: AdmissionRequest, store: PodLookup): Fault {
   const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {
@@ -146,18 +147,18 @@ const RULES: Readonly<Record<string, Rule>> = {
   "coordination.k8s.io/leases": leaseFault,
 };
 
-/** Throws a StatusError 403 if a node writes an object that is not its own. */
+/** Throws a StatusError 403 if the user is a node that may not write the object. */
 export function restrictNode(request: AdmissionRequest, store: PodLookup): void {
   const node = parseNodeName(request.user);
   const { kind, name, object } = request;
   const rule = RULES[`${kind.group}/${kind.resource}`];
   const fault = node === undefined ? undefined : rule?.(node, request, store);
   if (fault !== undefined) {
-    const about = {
+    const target = {
       group: kind.group,
       resource: kind.resource,
       name: name || (object?.metadata.name ?? ""),
     };
-    throw forbiddenBecause(about, fault);
+    throw forbiddenBecause(target, fault);
   }
 }

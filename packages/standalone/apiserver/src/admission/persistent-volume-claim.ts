@@ -13,25 +13,25 @@ import type { AdmissionRequest, Mutation } from "./admission.ts";
 
 const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 const CLASSES = bucketOf(STORAGE_CLASS);
-/** Annotation that named the class before `spec.storageClassName` existed. */
+/** Deprecated annotation for the storage class. `spec.storageClassName` replaces the annotation. */
 const BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 function findCreationTime({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** Returns the newest default class; of classes created in the same second, the first by name. */
-function defaultClass(store: Pick<Store, "list">): string | undefined {
-  const [first] = store
+/** Returns the newest default class. Among classes with the same creation time, selects the first name. */
+function findDefaultClass(store: Pick<Store, "list">): string | undefined {
+  const [newestClass] = store
     .list({ bucket: CLASSES })
     .map((stored) => stored.view())
     .filter(isDefaultClass)
     // The list is sorted by name, and toSorted is stable.
     .toSorted((left, right) => findCreationTime(right).localeCompare(findCreationTime(left)));
-  return first?.metadata.name;
+  return newestClass?.metadata.name;
 }
 
-/** Sets the default class unless the claim names a class, even an empty one. Source: Kubernetes DefaultStorageClass. */
+/** Sets the default storage class in a new claim without a class. Source: Kubernetes DefaultStorageClass. */
 export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "list">): void {
   const { kind, subresource, operation, object } = request;
   const isNew = subresource === "" && operation === "CREATE";
@@ -42,7 +42,7 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
   const hasClass =
     spec["storageClassName"] !== undefined ||
     object.metadata.annotations?.[BETA_CLASS_ANNOTATION] !== undefined;
-  const name = hasClass ? undefined : defaultClass(store);
+  const name = hasClass ? undefined : findDefaultClass(store);
   if (name !== undefined) {
     object["spec"] = { ...spec, storageClassName: name };
   }

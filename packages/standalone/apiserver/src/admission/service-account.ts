@@ -12,7 +12,7 @@ const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_NAME_PREFIX = "kube-api-access-";
 /** File mode 0644. Source: Kubernetes ServiceAccount admission. */
 const VOLUME_MODE = 420;
-/** One hour plus 7 s, which identifies such tokens. Source: Kubernetes ServiceAccount admission. */
+/** One hour plus 7 s, by which Kubernetes recognizes injected tokens. Source: ServiceAccount admission. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
 
 function tokenVolume(name: string): Fields {
@@ -36,34 +36,36 @@ function shouldMountToken(spec: Fields, account: unknown): boolean {
 }
 
 function hasMount(container: Fields): boolean {
-  return asList(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
+  return asList(container["volumeMounts"]).some(
+    (mount) => textAt(mount, "mountPath") === MOUNT_PATH,
+  );
 }
 
-/** Adds a token volume, and mounts it in each container that mounts nothing at its path. */
+/** Adds a token volume. Mounts the volume in each container that has no mount at the token path. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;
   }
   const containers = CONTAINER_LISTS.flatMap((list) => objectItems(spec, list));
-  const unmounted = containers.filter((container) => !hasMount(container));
-  if (unmounted.length === 0) {
+  const unmountedContainers = containers.filter((container) => !hasMount(container));
+  if (unmountedContainers.length === 0) {
     return;
   }
   const volumes = asList(spec["volumes"]);
-  const existing = volumes
-    .map((one) => textAt(one, "name"))
+  const existingName = volumes
+    .map((volume) => textAt(volume, "name"))
     .find((name) => name.startsWith(VOLUME_NAME_PREFIX));
-  const name = existing ?? `${VOLUME_NAME_PREFIX}${suffix()}`;
-  if (existing === undefined) {
+  const name = existingName ?? `${VOLUME_NAME_PREFIX}${suffix()}`;
+  if (existingName === undefined) {
     spec["volumes"] = [...volumes, tokenVolume(name)];
   }
-  for (const container of unmounted) {
+  for (const container of unmountedContainers) {
     const mount = { name, readOnly: true, mountPath: MOUNT_PATH };
     container["volumeMounts"] = [...asList(container["volumeMounts"]), mount];
   }
 }
 
-/** Account that each namespace gets shortly after its creation. */
+/** Name of the account that a controller creates in each namespace. */
 export const DEFAULT_ACCOUNT = "default";
 
 const DEFAULT_ACCOUNT_WAIT_MS = 1000;
@@ -76,24 +78,24 @@ interface AccountLookup {
   readonly random: { readonly suffix: () => string };
 }
 
-/** Returns the account, or undefined if it does not exist. Waits for the default account only. */
+/** Returns the account, or undefined if it does not exist. Waits for the default account of a new namespace. */
 async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },
 ): Promise<KubeObject | undefined> {
   const find = () => lookup.store.find({ bucket: BUCKET, ...address })?.view();
-  const existing = find();
-  if (existing !== undefined || address.name !== DEFAULT_ACCOUNT) {
-    return existing;
+  const existingAccount = find();
+  if (existingAccount !== undefined || address.name !== DEFAULT_ACCOUNT) {
+    return existingAccount;
   }
-  const done = new AbortController();
+  const sleepController = new AbortController();
   const unsubscribe = lookup.store.subscribe(() => {
     if (find() !== undefined) {
-      done.abort();
+      sleepController.abort();
     }
   });
   try {
-    await lookup.clock.sleep(DEFAULT_ACCOUNT_WAIT_MS, done.signal);
+    await lookup.clock.sleep(DEFAULT_ACCOUNT_WAIT_MS, sleepController.signal);
   } catch {
     // The subscription aborts the sleep when the account exists.
   } finally {
@@ -125,9 +127,9 @@ export async function setServiceAccount(request: Mutation, lookup: AccountLookup
     textAt(spec, "serviceAccountName") || textAt(spec, "serviceAccount") || DEFAULT_ACCOUNT;
   const account = await waitForAccount(lookup, { namespace, name });
   if (account === undefined) {
-    const about = { group: "", resource: "pods", name: object.metadata.name };
+    const pod = { group: "", resource: "pods", name: object.metadata.name };
     throw forbiddenBecause(
-      about,
+      pod,
       `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`,
     );
   }

@@ -30,7 +30,7 @@ test("APIServices define the order of group versions and which are remote", asyn
   };
   await server.put("apiregistration.k8s.io/apiservices", apiService(), local);
   const remote = new RemoteDiscovery(server.deps.store);
-  const priorityOf = remote.priorities();
+  const priorityOf = remote.makePriorityLookup();
   expect(priorityOf("far.io", "v1")).toEqual({ group: 2000, version: 15 });
   expect(priorityOf("near.io", "v1")).toEqual({ group: 0, version: 0 });
   expect(priorityOf("new.io", "v1")).toEqual({ group: 1000, version: 100 });

@@ -13,7 +13,7 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** Paths of a group version's resources and OpenAPI document. */
+/** Matches paths of a group version's resources and OpenAPI document. */
 const AGGREGATED_PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
 
 /** Returns whether an extension API server serves the group version. */
@@ -31,7 +31,7 @@ export function findApiServiceByPath(store: Store, url: string): KubeObject | un
   return object !== undefined && isAggregated(object) ? object : undefined;
 }
 
-export function availableCondition(apiService: KubeObject): unknown {
+export function findAvailableCondition(apiService: KubeObject): unknown {
   return asList(valueAt(apiService, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Available",
   );
@@ -43,13 +43,13 @@ export function resolveApiService(store: Store, apiService: KubeObject): Resolut
 
 export function toPeer(
   apiService: KubeObject,
-  resolution: Extract<Resolution, { found: true }>,
+  resolution: Extract<Resolution, { isResolved: true }>,
 ): Peer {
   return {
     addresses: resolution.addresses,
     serverName: toServerName(toServiceReference(valueAt(apiService, "spec", "service"))),
     caPem: toPem(textAt(apiService, "spec", "caBundle")),
-    insecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
+    isInsecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
   };
 }
 
@@ -81,7 +81,7 @@ const BUILT_IN_GROUP_PRIORITIES: Readonly<Record<string, number>> = {
   "flowcontrol.apiserver.k8s.io": 16_100,
 };
 
-/** Priority of CustomResourceDefinitions, whose groups come after the built-in groups. */
+/** Priority of CustomResourceDefinitions, whose groups are listed after the built-in groups. */
 const CUSTOM_PRIORITY: Priority = { group: 1000, version: 100 };
 
 export function localPriority(group: string, version: string, isCustom: boolean): Priority {

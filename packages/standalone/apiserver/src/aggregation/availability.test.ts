@@ -154,7 +154,7 @@ describe("availability", () => {
       want.status === "True" ? { resources: { resources: [1] }, openApiUrl: "/u" } : undefined,
     );
     expect(
-      connections.attempts.every(({ peer }) => peer.insecure === true && peer.caPem === ""),
+      connections.attempts.every(({ peer }) => peer.isInsecure === true && peer.caPem === ""),
     ).toBe(true);
   });
 
@@ -263,7 +263,7 @@ describe("availability", () => {
 test("orders remote group versions as their APIServices define", async () => {
   const server = await startTestServer();
   await server.put(BUCKET, apiService());
-  const priority = new RemoteDiscovery(server.deps.store).priorities();
+  const priority = new RemoteDiscovery(server.deps.store).makePriorityLookup();
   expect([priority("far.io", "v1"), priority("new.io", "v1")]).toEqual([
     { group: 2000, version: 15 },
     { group: 1000, version: 100 },

@@ -25,7 +25,7 @@ import type { Change, Store } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import {
   API_SERVICES_BUCKET,
-  availableCondition,
+  findAvailableCondition,
   isAggregated,
   resolveApiService,
   toPeer,
@@ -99,7 +99,7 @@ function parseFields(text: string): Fields {
   try {
     return asFields(parseJson(text));
   } catch {
-    // The extension API server is available, but its resources are unknown.
+    // A server that responds is available, even if its document is invalid.
     return {};
   }
 }
@@ -109,23 +109,23 @@ async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections
     const index = parseFields(await fetchDiscovery(peer, "/openapi/v3", connections));
     return textAt(index, "paths", key, "serverRelativeURL");
   } catch {
-    // OpenAPI documents are optional.
+    // An extension API server may have no OpenAPI documents.
     return "";
   }
 }
 
-/** Requests discovery without verifying the certificate, because each proxied request verifies it. */
+/** Requests discovery documents. Skips the verification of the certificate, which each proxied request verifies. */
 async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
   if (!isAggregated(apiService)) {
     return LOCALLY_AVAILABLE;
   }
   const resolution = resolveApiService(deps.store, apiService);
-  if (!resolution.found) {
+  if (!resolution.isResolved) {
     const { reason, portName } = resolution;
     const reference = toServiceReference(valueAt(apiService, "spec", "service"));
     return { status: "False", reason, message: describeUnavailable(reference, reason, portName) };
   }
-  const peer = { ...toPeer(apiService, resolution), caPem: "", insecure: true };
+  const peer = { ...toPeer(apiService, resolution), caPem: "", isInsecure: true };
   const [group, version] = [
     textAt(apiService, "spec", "group"),
     textAt(apiService, "spec", "version"),
@@ -143,52 +143,56 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
 
 const PROBE_INTERVAL_MS = 30_000;
 
-/** Maximum delay between retries, so that a server is soon available after it starts. */
+/** Maximum delay between retries. It is short, so that a server becomes available soon after it starts. */
 const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
 type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
-function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
+function withCondition(
+  apiService: KubeObject,
+  availability: Availability,
+  now: string,
+): KubeObject {
   const status = asFields(apiService["status"]);
-  const previousCondition = availableCondition(apiService);
+  const previousCondition = findAvailableCondition(apiService);
   const lastTransitionTime =
-    textAt(previousCondition, "status") === available.status
+    textAt(previousCondition, "status") === availability.status
       ? textAt(previousCondition, "lastTransitionTime")
       : now;
   const otherConditions = asList(status["conditions"]).filter(
     (condition) => condition !== previousCondition,
   );
-  const condition = { type: "Available", ...available, lastTransitionTime: lastTransitionTime };
+  const condition = { type: "Available", ...availability, lastTransitionTime: lastTransitionTime };
   apiService["status"] = { ...status, conditions: [...otherConditions, condition] };
   return apiService;
 }
 
-function isReported(apiService: KubeObject, available: Availability): boolean {
-  const condition = availableCondition(apiService);
-  return Object.entries(available).every(([key, value]) => textAt(condition, key) === value);
+function isReported(apiService: KubeObject, availability: Availability): boolean {
+  const condition = findAvailableCondition(apiService);
+  return Object.entries(availability).every(([key, value]) => textAt(condition, key) === value);
 }
 
 /** Probes the server and writes the condition. Throws if discovery fails, so that the queue retries soon. */
 async function updateCondition(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
-  const observed = deps.store.find(address)?.view();
-  if (kind === undefined || observed === undefined) {
+  const observedApiService = deps.store.find(address)?.view();
+  if (kind === undefined || observedApiService === undefined) {
     return;
   }
-  const available = await probe(observed, deps);
-  if (!isReported(observed, available)) {
+  const availability = await probe(observedApiService, deps);
+  if (!isReported(observedApiService, availability)) {
     const target = { kind, address, subresource: "status" };
     await changeInternally(deps, target, (apiService) =>
-      equalJson(apiService["spec"], observed["spec"])
-        ? withCondition(apiService, available, rfc3339(deps.clock.now()))
+      equalJson(apiService["spec"], observedApiService["spec"])
+        ? withCondition(apiService, availability, rfc3339(deps.clock.now()))
         : apiService,
     );
   }
-  if (available.reason === "FailedDiscoveryCheck") {
-    throw new Error(available.message);
+  if (availability.reason === "FailedDiscoveryCheck") {
+    throw new Error(availability.message);
   }
 }
 

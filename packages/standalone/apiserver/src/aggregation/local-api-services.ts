@@ -24,16 +24,16 @@ interface DesiredApiService {
   readonly management: Management;
 }
 
-/** Returns the APIServices by name. The group of APIServices itself gets none. */
+/** Returns the APIServices by name. The group of the kind APIService has no APIService. */
 function desiredApiServices(deps: VerbDeps): ReadonlyMap<string, DesiredApiService> {
-  const desired = deps.registry
+  const apiServices = deps.registry
     .list()
     .filter((kind) => kind.group !== API_SERVICE.group)
     .map(({ group, version, custom }): DesiredApiService => {
       const management = custom === undefined ? "onstart" : "true";
       return { name: `${version}.${group}`, group, version, management };
     });
-  return new Map(desired.map((one) => [one.name, one]));
+  return new Map(apiServices.map((apiService) => [apiService.name, apiService]));
 }
 
 function toSpec({ group, version, management }: DesiredApiService): Record<string, unknown> {
@@ -66,7 +66,7 @@ function toAddress(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Creates the APIService. Corrects an existing one only if it has the expected managed label. */
+/** Creates the APIService. Corrects an existing APIService only if it has the expected managed label. */
 function ensureApiService(
   deps: VerbDeps,
   transaction: Transaction,
@@ -86,9 +86,9 @@ function ensureApiService(
 async function sync(deps: VerbDeps, managements: readonly Management[]): Promise<void> {
   const desired = desiredApiServices(deps);
   await deps.store.write((transaction) => {
-    for (const one of desired.values()) {
-      if (managements.includes(one.management)) {
-        ensureApiService(deps, transaction, one);
+    for (const apiService of desired.values()) {
+      if (managements.includes(apiService.management)) {
+        ensureApiService(deps, transaction, apiService);
       }
     }
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {

@@ -135,7 +135,7 @@ describe("a request for an aggregated server", () => {
           ],
           serverName: "far.default.svc",
           caPem: "CA",
-          insecure: false,
+          isInsecure: false,
         },
         at: { host: "10.0.0.1", port: 8443 },
       },

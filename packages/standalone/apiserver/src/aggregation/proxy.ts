@@ -9,7 +9,7 @@ import { StatusError } from "../meta/status.ts";
 import { textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import {
-  availableCondition,
+  findAvailableCondition,
   findApiServiceByPath,
   resolveApiService,
   toPeer,
@@ -19,7 +19,7 @@ import { requestHeaders } from "./front-proxy.ts";
 /** Default and maximum duration of a request. Source: kube-apiserver --request-timeout. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Paths of subresources whose requests have no deadline. */
+/** Matches paths of subresources whose requests have no deadline. */
 const LONG_RUNNING_PATH = /\/(attach|exec|log|portforward|proxy)(\/|$)/;
 
 function timeoutError(): StatusError {
@@ -62,16 +62,16 @@ function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
   const deadline = requestDeadline(request);
-  let outgoing: ClientRequest;
+  let backendRequest: ClientRequest;
   try {
-    outgoing = await openRequest(forwarding);
+    backendRequest = await openRequest(forwarding);
   } catch (error) {
     sendUnavailable(response, `error trying to reach service: ${messageOf(error)}`);
     return;
   }
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   const abort = (): void => {
-    outgoing.destroy();
+    backendRequest.destroy();
     if (response.headersSent) {
       response.destroy();
     } else {
@@ -81,11 +81,11 @@ async function forward(forwarding: Forwarding): Promise<void> {
   deadline?.addEventListener("abort", abort);
   response.on("close", () => {
     deadline?.removeEventListener("abort", abort);
-    outgoing.destroy();
+    backendRequest.destroy();
     resolve(undefined);
   });
-  outgoing.on("error", (error) => {
-    // At the deadline, `abort` already ended the response; destroying it here could cut off the timeout error.
+  backendRequest.on("error", (error) => {
+    // `abort` handles the deadline. Destroying the response here could cut off the timeout error.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();
@@ -96,14 +96,14 @@ async function forward(forwarding: Forwarding): Promise<void> {
       );
     }
   });
-  outgoing.on("response", (backendResponse) => {
+  backendRequest.on("response", (backendResponse) => {
     forwardResponse(backendResponse, response);
   });
   if (deadline?.aborted === true) {
-    // The deadline passed before the connection was open, so its event was missed.
+    // The deadline passed before the listener was added, so `abort` was not called.
     abort();
   } else {
-    request.pipe(outgoing);
+    request.pipe(backendRequest);
   }
   return promise;
 }
@@ -122,7 +122,7 @@ async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise
   }
 }
 
-/** Creates an aggregator. An APIService with a Service takes precedence over a definition of its group version. */
+/** Creates an aggregator. An APIService with a Service takes precedence over CustomResourceDefinitions. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {
@@ -131,8 +131,8 @@ export function makeAggregator(deps: ProxyDeps): Aggregator {
         return false;
       }
       const resolution = resolveApiService(deps.store, apiService);
-      const isAvailable = textAt(availableCondition(apiService), "status") === "True";
-      if (!isAvailable || !resolution.found) {
+      const isAvailable = textAt(findAvailableCondition(apiService), "status") === "True";
+      if (!isAvailable || !resolution.isResolved) {
         sendUnavailable(response, "service unavailable");
         return true;
       }

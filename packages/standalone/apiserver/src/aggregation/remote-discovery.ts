@@ -5,15 +5,14 @@ import type { Store } from "../storage/store.ts";
 import {
   API_SERVICES_BUCKET,
   type Priority,
-  availableCondition,
+  findAvailableCondition,
   isAggregated,
   localPriority,
 } from "./api-services.ts";
 
 interface RemoteDocuments {
-  /** APIResourceList of the group version. */
   readonly resources: Fields;
-  /** Path of the group version's OpenAPI v3 document; empty if it has none. */
+  /** Path of the group version's OpenAPI v3 document; empty if the server has no document. */
   readonly openApiUrl: string;
 }
 
@@ -43,7 +42,7 @@ export class RemoteDiscovery {
       .map((object) => ({
         group: textAt(object, "spec", "group"),
         version: textAt(object, "spec", "version"),
-        isAvailable: textAt(availableCondition(object), "status") === "True",
+        isAvailable: textAt(findAvailableCondition(object), "status") === "True",
         documents: this.#documents.get(object.metadata.name),
       }));
   }
@@ -54,8 +53,8 @@ export class RemoteDiscovery {
     return object !== undefined && isAggregated(object);
   }
 
-  /** Returns a lookup. A group version without an APIService belongs to a new CustomResourceDefinition. */
-  priorities(): (group: string, version: string) => Priority {
+  /** Returns a priority lookup. A group version without an APIService has the priority of custom resources. */
+  makePriorityLookup(): (group: string, version: string) => Priority {
     const byName = new Map(
       this.#apiServices().map(({ metadata, spec }) => [metadata.name, toPriority(spec)]),
     );

@@ -8,19 +8,19 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Matches the names of programs' users. The use of rights by people is not logged. */
+/** Matches the user names of service accounts and nodes. For other users, only denials are logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Maximum number of logged rights. Bounds memory, because clients choose the names in paths. */
+/** Maximum number of logged rights, which limits memory because clients choose the resource names in paths. */
 const LOG_LINES_MAX = 5000;
 
 /** Returns, for example, `virtualmachines.kubevirt.io/status`. */
-function resourceText({ group, resource, subresource }: AccessAttributes): string {
+function printResource({ group, resource, subresource }: AccessAttributes): string {
   const qualifiedResource = group === "" ? resource : `${resource}.${group}`;
   return subresource === "" ? qualifiedResource : `${qualifiedResource}/${subresource}`;
 }
 
-/** Logs the first use of each right by a program, and the first denial of each right to anyone. */
+/** Logs the first use of each right by a program, and the first denial of each right to a user. */
 export class AccessLog {
   readonly #logger: Logger;
   readonly #logged = new Set<string>();
@@ -34,7 +34,7 @@ export class AccessLog {
       return;
     }
     const { verb, namespace, name } = attributes;
-    const resource = resourceText(attributes);
+    const resource = printResource(attributes);
     const line = `${user.name} ${verb} ${resource} ${String(allowed)}`;
     if (this.#logged.has(line) || this.#logged.size === LOG_LINES_MAX) {
       return;

@@ -13,7 +13,7 @@ export interface TokenEntry {
   readonly groups: readonly string[];
 }
 
-function digest(token: string): string {
+function hashToken(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
@@ -30,7 +30,6 @@ function readCertificate(socket: TLSSocket): CertificateResult {
   if (subject === undefined) {
     return "none";
   }
-  // Node.js types the subject loosely.
   const attributes = subject as Readonly<Record<string, unknown>>;
   const [name] = toStrings(attributes["CN"]);
   return !socket.authorized || name === undefined
@@ -38,7 +37,7 @@ function readCertificate(socket: TLSSocket): CertificateResult {
     : { name, groups: [...toStrings(attributes["O"]), AUTHENTICATED] };
 }
 
-function bearerToken(request: IncomingMessage): string | undefined {
+function readBearerToken(request: IncomingMessage): string | undefined {
   const [scheme = "", token = ""] = (request.headers.authorization ?? "").trim().split(" ");
   return scheme.toLowerCase() === "bearer" && token !== "" ? token : undefined;
 }
@@ -58,14 +57,14 @@ export class Authentication {
   constructor(tokens: readonly TokenEntry[], accounts: AccountTokens) {
     this.#accounts = accounts;
     for (const { token, user, groups } of tokens) {
-      this.#users.set(digest(token), { name: user, groups: [...groups, AUTHENTICATED] });
+      this.#users.set(hashToken(token), { name: user, groups: [...groups, AUTHENTICATED] });
     }
   }
 
   /** Returns the token's user. The default audience is this server. Throws TokenRejected. */
   async authenticateToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
     const requestedAudiences = audiences.length === 0 ? [ISSUER] : audiences;
-    const user = this.#users.get(digest(token));
+    const user = this.#users.get(hashToken(token));
     if (user !== undefined && requestedAudiences.includes(ISSUER)) {
       return { user, audiences: [ISSUER] };
     }
@@ -85,7 +84,7 @@ export class Authentication {
     if (typeof certificate === "object") {
       return certificate;
     }
-    const token = bearerToken(request);
+    const token = readBearerToken(request);
     if (token !== undefined) {
       return this.#authenticateToken(token);
     }
@@ -104,9 +103,9 @@ export class Authentication {
   }
 
   #certificateOf(socket: TLSSocket): CertificateResult {
-    const cached = this.#sockets.get(socket);
-    if (cached !== undefined) {
-      return cached;
+    const cachedCertificate = this.#sockets.get(socket);
+    if (cachedCertificate !== undefined) {
+      return cachedCertificate;
     }
     const result = readCertificate(socket);
     this.#sockets.set(socket, result);

@@ -18,7 +18,7 @@ export interface AccessAttributes {
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** Whether only the node authorizer allows the request, because the node's pods need it. */
+  /** Whether RBAC denies the request but the node authorizer allows the request. */
   readonly isAllowedByPods?: boolean;
 }
 
@@ -75,11 +75,12 @@ export function includesOrWildcard(list: readonly string[], item: string): boole
   return list.includes(WILDCARD) || list.includes(item);
 }
 
-/** Returns whether the list has the resource. `pods` does not match `pods/log`, but a `*` before the slash does. */
+/** Returns whether the list matches the resource. `pods` does not match the subresource `pods/log`. */
 export function matchesResource(list: readonly string[], resource: string): boolean {
-  const slash = resource.indexOf("/");
+  const slashIndex = resource.indexOf("/");
   return (
-    includesOrWildcard(list, resource) || (slash >= 0 && list.includes(`*${resource.slice(slash)}`))
+    includesOrWildcard(list, resource) ||
+    (slashIndex >= 0 && list.includes(`*${resource.slice(slashIndex)}`))
   );
 }
 

@@ -26,13 +26,13 @@ function describeAction(user: User, attributes: AccessAttributes): string {
 type ForbiddenSubject = Pick<AccessAttributes, "group" | "resource" | "name">;
 
 function describeSubject({ group, resource, name }: ForbiddenSubject): string {
-  const qualified = group === "" ? resource : `${resource}.${group}`;
-  return qualified + (name === "" || qualified === "" ? "" : ` ${quote(name)}`);
+  const qualifiedResource = group === "" ? resource : `${resource}.${group}`;
+  return qualifiedResource + (name === "" || qualifiedResource === "" ? "" : ` ${quote(name)}`);
 }
 
-export function forbiddenBecause(about: ForbiddenSubject, reason: string): StatusError {
-  const { group, resource, name } = about;
-  const subject = describeSubject(about);
+export function forbiddenBecause(target: ForbiddenSubject, reason: string): StatusError {
+  const { group, resource, name } = target;
+  const subject = describeSubject(target);
   return new StatusError({
     code: 403,
     reason: "Forbidden",

@@ -26,8 +26,8 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Decodes the percent-encoded key. A key with an invalid escape is taken literally. */
-function extraKey(header: string): string {
+/** Decodes the percent-encoded key. Returns a key with an invalid escape unchanged. */
+function decodeExtraKey(header: string): string {
   const key = header.slice(EXTRA_HEADER_PREFIX.length);
   try {
     return decodeURIComponent(key);
@@ -44,11 +44,11 @@ function parseImpersonation(request: IncomingMessage): Impersonation {
     user: firstValue("impersonate-user"),
     groups: headers["impersonate-group"] ?? [],
     uid: firstValue("impersonate-uid"),
-    extra: new Map(extra.map(([name, values]) => [extraKey(name), values ?? []])),
+    extra: new Map(extra.map(([name, values]) => [decodeExtraKey(name), values ?? []])),
   };
 }
 
-function requiredRights(impersonation: Impersonation): readonly AccessAttributes[] {
+function listRequiredRights(impersonation: Impersonation): readonly AccessAttributes[] {
   const request = {
     verb: "impersonate",
     version: "v1",
@@ -56,7 +56,7 @@ function requiredRights(impersonation: Impersonation): readonly AccessAttributes
     namespace: "",
     path: "",
   };
-  const core = { ...request, group: "" };
+  const coreRequest = { ...request, group: "" };
   const authentication = { ...request, group: "authentication.k8s.io" };
   const account = parseServiceAccount(impersonation.user);
   const extra = [...impersonation.extra].flatMap(([subresource, values]) =>
@@ -64,9 +64,9 @@ function requiredRights(impersonation: Impersonation): readonly AccessAttributes
   );
   return [
     account === undefined
-      ? { ...core, resource: "users", name: impersonation.user }
-      : { ...core, resource: "serviceaccounts", ...account },
-    ...impersonation.groups.map((name) => ({ ...core, resource: "groups", name })),
+      ? { ...coreRequest, resource: "users", name: impersonation.user }
+      : { ...coreRequest, resource: "serviceaccounts", ...account },
+    ...impersonation.groups.map((name) => ({ ...coreRequest, resource: "groups", name })),
     ...extra,
     ...(impersonation.uid === ""
       ? []
@@ -83,8 +83,8 @@ function impersonatedGroups(impersonation: Impersonation): readonly string[] {
   if (groups.includes(UNAUTHENTICATED)) {
     return groups;
   }
-  const implied = impersonation.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
-  return groups.includes(implied) ? groups : [...groups, implied];
+  const impliedGroup = impersonation.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
+  return groups.includes(impliedGroup) ? groups : [...groups, impliedGroup];
 }
 
 /** Formats the references like Go's list of object references. */
@@ -125,7 +125,7 @@ export function impersonate(request: IncomingMessage, user: User, authorize: Aut
       `requested ${printReferences(impersonation)} without impersonating a user`,
     );
   }
-  for (const attributes of requiredRights(impersonation)) {
+  for (const attributes of listRequiredRights(impersonation)) {
     const { allowed, reason } = authorize(user, attributes);
     if (!allowed) {
       throw forbiddenTo(user, attributes, reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes Node authorizer: nodes read what their pods reference, and request tokens of their pods' accounts.
+// Kubernetes Node authorizer: nodes may read objects that their pods reference, and request tokens for their pods.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
 import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
@@ -100,7 +100,7 @@ function podSpecTest({
 
 type Lookup = Pick<Store, "find" | "list">;
 
-/** Replaces a volume by the claim that is bound to it, because pods reference claims. */
+/** Replaces the volume in the attributes by the bound claim, because pods reference claims. */
 function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
@@ -115,18 +115,18 @@ function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessA
 
 function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes): boolean {
   const attributes = toClaimAttributes(store, requested);
-  const needs = podSpecTest(attributes);
-  if (needs === undefined || attributes.namespace === "") {
+  const isReferenced = podSpecTest(attributes);
+  if (isReferenced === undefined || attributes.namespace === "") {
     return false;
   }
   const pods = store.list({ bucket: "/pods", namespace: attributes.namespace });
   return pods.some((pod) => {
     const spec = valueAt(pod.view(), "spec");
-    return textAt(spec, "nodeName") === node && needs(spec);
+    return textAt(spec, "nodeName") === node && isReferenced(spec);
   });
 }
 
-/** Adds the node authorizer, which checks the roles first, then the references of the node's pods. */
+/** Adds the node authorizer, which checks the references of the node's pods if RBAC denies a request. */
 export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);

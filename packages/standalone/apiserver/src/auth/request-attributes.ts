@@ -19,7 +19,7 @@ const VERBS: Readonly<Record<string, string>> = {
   DELETE: "delete",
 };
 
-/** Subresources of a Namespace; other names after a namespace are resources in it. */
+/** Subresources of a Namespace. Other path segments after a namespace are resources in the namespace. */
 const NAMESPACE_SUBRESOURCES: readonly string[] = ["status", "finalize"];
 
 const EXACT_NAME = /^metadata\.name==?([^=]*)$/;
@@ -32,7 +32,7 @@ function splitSegments(path: string): readonly string[] {
       try {
         return decodeURIComponent(segment);
       } catch {
-        // No object has a name with an invalid escape.
+        // A segment with an invalid escape matches no object.
         return segment;
       }
     });
@@ -75,7 +75,7 @@ export function isWatchQuery(query: URLSearchParams): boolean {
   return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }
 
-function selectedName(query: URLSearchParams): string {
+function parseSelectedName(query: URLSearchParams): string {
   const terms = (query.get("fieldSelector") ?? "").split(/(?<!\\),/);
   const name = terms.map((term) => EXACT_NAME.exec(term)?.[1] ?? "").find((text) => text !== "");
   return name !== undefined && pathSegmentFault(name) === undefined ? name : "";
@@ -86,7 +86,7 @@ function collectionAttributes(
   query: URLSearchParams,
 ): Pick<AccessAttributes, "verb" | "name"> {
   if (isRead(method)) {
-    return { verb: isWatchQuery(query) ? "watch" : "list", name: selectedName(query) };
+    return { verb: isWatchQuery(query) ? "watch" : "list", name: parseSelectedName(query) };
   }
   return { verb: method === "DELETE" ? "deletecollection" : (VERBS[method] ?? ""), name: "" };
 }
@@ -112,7 +112,7 @@ export function toAccessAttributes(line: RequestLine): AccessAttributes {
     version,
     ...resourceAttributes(line, isPrefixed ? rest.slice(1) : rest),
   };
-  // A path below `/watch/` always watches the resource itself.
+  // A read below `/watch/` is a watch of the resource, never of a subresource.
   return isPrefixed && isRead(line.method)
     ? { ...attributes, subresource: "", verb: "watch" }
     : attributes;

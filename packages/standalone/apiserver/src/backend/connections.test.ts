@@ -26,12 +26,8 @@ describe("a request to a peer", () => {
   });
 
   test.each<{ name: string; peer: Partial<Peer>; want: Readonly<Record<string, unknown>> }>([
-    {
-      name: "a certificate of the configured CA",
-      peer: {},
-      want: { ca: "CA", rejectUnauthorized: true },
-    },
-    { name: "any certificate", peer: { insecure: true }, want: { rejectUnauthorized: false } },
+    { name: "its authority", peer: {}, want: { ca: "CA", rejectUnauthorized: true } },
+    { name: "any certificate", peer: { isInsecure: true }, want: { rejectUnauthorized: false } },
   ])("accepts $name", ({ peer, want }) => {
     expect(agentOf({ ...PEER, ...peer }, new Connections()).options).toMatchObject(want);
   });
@@ -65,7 +61,7 @@ describe("pooled connections", () => {
       connections.requestOptions(PEER, { ...AT, port: 444 }).agent,
       connections.requestOptions({ ...PEER, serverName: "other" }, AT).agent,
       connections.requestOptions({ ...PEER, caPem: "OTHER" }, AT).agent,
-      connections.requestOptions({ ...PEER, insecure: true }, AT).agent,
+      connections.requestOptions({ ...PEER, isInsecure: true }, AT).agent,
     ];
     expect(new Set(agents).size).toBe(agents.length);
     expect(connections.requestOptions({ ...PEER }, { ...AT }).agent).toBe(agents[0]);

@@ -44,9 +44,9 @@ export function printHostPort({ host, port }: HostPort): string {
 /** Describes the failure like Go's HTTP client. */
 export function describeFailure(error: unknown, address: HostPort): string {
   const code = errorCode(error);
-  const dial = DIAL_ERRORS[code];
-  if (dial !== undefined) {
-    return `dial tcp ${printHostPort(address)}: ${dial}`;
+  const dialError = DIAL_ERRORS[code];
+  if (dialError !== undefined) {
+    return `dial tcp ${printHostPort(address)}: ${dialError}`;
   }
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
     return `dial tcp: lookup ${address.host}: no such host`;
@@ -60,18 +60,18 @@ export function describeFailure(error: unknown, address: HostPort): string {
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Returns whether the request was not sent yet, so that another address may be tried. */
+/** Returns whether the connection failed, so that the request may be sent to another address. */
 export function isConnectFailure(error: unknown): boolean {
   return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
 
 export interface Peer {
-  /** Equivalent addresses; at least one. */
+  /** Interchangeable addresses of the peer. The list is not empty. */
   readonly addresses: readonly HostPort[];
   readonly serverName: string;
   /** CA of the peer's certificate, as PEM. If it is empty, the system's CAs are used. */
   readonly caPem: string;
-  readonly insecure?: boolean;
+  readonly isInsecure?: boolean;
 }
 
 /** Certificate of this server as a client. Its key is secret. */
@@ -84,7 +84,7 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns no SNI for IP addresses, which SNI does not allow. Node.js then verifies the host. */
+/** Returns the SNI option, which does not allow IP addresses. Without SNI, Node.js verifies the host. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
@@ -115,15 +115,21 @@ export class Connections {
   }
 
   #agentFor(peer: Peer, address: HostPort): Agent {
-    const key = printJson([address.host, address.port, peer.serverName, peer.caPem, peer.insecure]);
-    const existing = this.#agents.get(key);
-    if (existing !== undefined) {
-      return existing;
+    const key = printJson([
+      address.host,
+      address.port,
+      peer.serverName,
+      peer.caPem,
+      peer.isInsecure,
+    ]);
+    const existingAgent = this.#agents.get(key);
+    if (existingAgent !== undefined) {
+      return existingAgent;
     }
     const agent = new Agent({
       keepAlive: true,
       ...serverNameOption(peer.serverName),
-      rejectUnauthorized: peer.insecure !== true,
+      rejectUnauthorized: peer.isInsecure !== true,
       ...(peer.caPem === "" ? {} : { ca: peer.caPem }),
       ...(this.#certificate === undefined
         ? {}

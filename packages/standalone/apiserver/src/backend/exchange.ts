@@ -39,18 +39,18 @@ async function readAll(response: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Sends the request. Retries if the backend has closed the reused connection. */
+/** Sends the request. Retries if the backend has closed an idle connection that the request reused. */
 function sendRequest(options: RequestOptions, text: string | undefined): Promise<BackendResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>();
-  const outgoing = request(options);
-  outgoing.on("error", (error) => {
-    if (outgoing.reusedSocket && errorCode(error) === "ECONNRESET") {
+  const backendRequest = request(options);
+  backendRequest.on("error", (error) => {
+    if (backendRequest.reusedSocket && errorCode(error) === "ECONNRESET") {
       sendRequest(options, text).then(resolve, reject);
     } else {
       reject(error);
     }
   });
-  outgoing.on("response", (response) => {
+  backendRequest.on("response", (response) => {
     readAll(response)
       .then((responseText) => {
         resolve({
@@ -61,11 +61,11 @@ function sendRequest(options: RequestOptions, text: string | undefined): Promise
       })
       .catch(reject);
   });
-  outgoing.end(text);
+  backendRequest.end(text);
   return promise;
 }
 
-/** Attempts the addresses in order. Continues with the next one only if the connection fails. */
+/** Calls `attempt` for the addresses in order, until a connection succeeds. */
 export async function tryAddresses<T>(
   peer: Peer,
   attempt: (address: HostPort) => Promise<T>,
@@ -84,7 +84,7 @@ export async function tryAddresses<T>(
   throw failure;
 }
 
-/** Sends the request to the peer. Throws an Error with a message for users if there is no response. */
+/** Sends the request to the peer. Throws an Error with a message for users if the peer does not respond. */
 export async function exchange(
   peer: Peer,
   backendRequest: BackendRequest,

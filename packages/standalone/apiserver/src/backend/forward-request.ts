@@ -31,9 +31,11 @@ function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string
 
 /** Returns the request's headers without the client's credentials and user headers. */
 export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
-  const forwarded = endToEndHeaders(headers).filter(([name]) => !SERVER_ONLY_HEADERS.test(name));
+  const allowedHeaders = endToEndHeaders(headers).filter(
+    ([name]) => !SERVER_ONLY_HEADERS.test(name),
+  );
   return {
-    ...Object.fromEntries(forwarded),
+    ...Object.fromEntries(allowedHeaders),
     ...(headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
     host,
   };
@@ -58,19 +60,18 @@ export interface Forwarding {
 /** Message of kube-apiserver. Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
 const REDIRECT_MESSAGE = "the backend attempted to redirect this request, which is not permitted";
 
-/** Opens a request, and waits for its connection. Sends no body bytes. */
+/** Opens a request and waits until the TLS connection is established. Does not send the body. */
 async function openConnected(options: RequestOptions): Promise<ClientRequest> {
-  const outgoing = httpsRequest(options);
-  // The argument of the `socket` event is a Socket.
-  const [socket] = (await once(outgoing, "socket")) as [Socket];
-  if (!outgoing.reusedSocket) {
+  const backendRequest = httpsRequest(options);
+  const [socket] = (await once(backendRequest, "socket")) as [Socket];
+  if (!backendRequest.reusedSocket) {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    outgoing.once("error", reject);
+    backendRequest.once("error", reject);
     socket.once("secureConnect", resolve);
     await promise;
-    outgoing.off("error", reject);
+    backendRequest.off("error", reject);
   }
-  return outgoing;
+  return backendRequest;
 }
 
 /** Opens a request to the peer. Throws an Error with a message for users. */
@@ -95,7 +96,7 @@ export async function openRequest(
   }
 }
 
-/** Returns whether the response redirects. The client would send its credentials to the target. */
+/** Returns whether the response is a redirect. Clients would send their credentials to the new address. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }

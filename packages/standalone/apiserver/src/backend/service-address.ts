@@ -20,8 +20,8 @@ export type UnresolvedReason =
   | "MissingEndpoints";
 
 export type Resolution =
-  | { readonly found: true; readonly addresses: readonly HostPort[] }
-  | { readonly found: false; readonly reason: UnresolvedReason; readonly portName: string };
+  | { readonly isResolved: true; readonly addresses: readonly HostPort[] }
+  | { readonly isResolved: false; readonly reason: UnresolvedReason; readonly portName: string };
 
 export function toServiceReference(service: unknown): ServiceReference {
   return {
@@ -49,33 +49,36 @@ function toAddresses(subset: unknown, portName: string): HostPort[] {
 
 export function resolveService(store: Store, reference: ServiceReference): Resolution {
   const { namespace, name, port } = reference;
-  const unresolved = (reason: UnresolvedReason, portName = ""): Resolution => ({
-    found: false,
+  const toUnresolved = (reason: UnresolvedReason, portName = ""): Resolution => ({
+    isResolved: false,
     reason,
     portName,
   });
   const service = store.find({ bucket: "/services", namespace, name })?.view();
   if (service === undefined) {
-    return unresolved("ServiceNotFound");
+    return toUnresolved("ServiceNotFound");
   }
   if (textAt(service, "spec", "type") === "ExternalName") {
-    return { found: true, addresses: [{ host: textAt(service, "spec", "externalName"), port }] };
+    return {
+      isResolved: true,
+      addresses: [{ host: textAt(service, "spec", "externalName"), port }],
+    };
   }
   const servicePort = asList(valueAt(service, "spec", "ports")).find(
     (candidate) => valueAt(candidate, "port") === port,
   );
   if (servicePort === undefined) {
-    return unresolved("ServicePortError");
+    return toUnresolved("ServicePortError");
   }
   const portName = textAt(servicePort, "name");
   const endpoints = store.find({ bucket: "/endpoints", namespace, name })?.view();
   if (endpoints === undefined) {
-    return unresolved("EndpointsNotFound", portName);
+    return toUnresolved("EndpointsNotFound", portName);
   }
   const addresses = asList(endpoints["subsets"]).flatMap((subset) => toAddresses(subset, portName));
   return addresses.length === 0
-    ? unresolved("MissingEndpoints", portName)
-    : { found: true, addresses };
+    ? toUnresolved("MissingEndpoints", portName)
+    : { isResolved: true, addresses };
 }
 
 /** Describes the failure as Kubernetes does for webhook calls. */

@@ -54,23 +54,23 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
     right.destroy();
   };
   stop.addEventListener("abort", destroy);
-  for (const [from, to] of [
+  for (const [source, target] of [
     [left, right],
     [right, left],
   ] as const) {
-    from.setTimeout(0);
-    from.setNoDelay(true);
-    from.setKeepAlive(true, KEEPALIVE_DELAY_MS);
-    from.pipe(to);
-    from.on("error", destroy);
-    from.on("close", () => {
+    source.setTimeout(0);
+    source.setNoDelay(true);
+    source.setKeepAlive(true, KEEPALIVE_DELAY_MS);
+    source.pipe(target);
+    source.on("error", destroy);
+    source.on("close", () => {
       stop.removeEventListener("abort", destroy);
-      to.destroySoon();
+      target.destroySoon();
     });
   }
 }
 
-/** Tunnels an upgrade, or forwards the backend's refusal. Throws an Error if nothing was sent to the client yet. */
+/** Tunnels an upgrade, or forwards the backend's response. Throws an Error if the backend does not respond. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);
@@ -79,17 +79,17 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
   }
   const { socket, head } = upgrade;
   const upgradeHeaders = { connection: "Upgrade", upgrade: request.headers.upgrade };
-  const outgoing = await openRequest(forwarding, upgradeHeaders);
-  socket.once("close", () => outgoing.destroy());
+  const backendRequest = await openRequest(forwarding, upgradeHeaders);
+  socket.once("close", () => backendRequest.destroy());
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  outgoing.on("error", reject);
-  outgoing.on("response", (backendResponse) => {
+  backendRequest.on("error", reject);
+  backendRequest.on("response", (backendResponse) => {
     forwardResponse(backendResponse, response);
     response.once("close", () => {
       resolve(undefined);
     });
   });
-  outgoing.on("upgrade", (backendResponse, backendSocket, backendHead) => {
+  backendRequest.on("upgrade", (backendResponse, backendSocket, backendHead) => {
     response.detachSocket(socket);
     socket.write(printHead(backendResponse));
     socket.write(backendHead);
@@ -97,6 +97,6 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
     pipeBothWays(socket, backendSocket, stop);
     resolve(undefined);
   });
-  outgoing.end();
+  backendRequest.end();
   await promise;
 }

@@ -21,12 +21,11 @@ function isAggregate(role: KubeObject): boolean {
 
 function aggregatedRules(role: KubeObject, allRoles: readonly KubeObject[]): readonly unknown[] {
   const selectors = asList(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
-  // Validation admits only label selectors.
   const matchers = selectors.map((selector) => makeLabelMatcher(selector as Selector));
   const rules = allRoles
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
     .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))
-    .flatMap((other) => asList(other["rules"]));
+    .flatMap((matchingRole) => asList(matchingRole["rules"]));
   return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
@@ -53,7 +52,7 @@ function aggregateNames(deps: VerbDeps): readonly string[] {
     .map(({ metadata }) => metadata.name);
 }
 
-/** Aggregates all ClusterRoles. Repeats, because aggregated roles may select one another. */
+/** Aggregates all ClusterRoles. Repeats the aggregation, because aggregated roles may select aggregated roles. */
 export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   const names = aggregateNames(deps);
   for (let depth = 0; depth < names.length; depth += 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Default roles and bindings. Source: Kubernetes "Default roles and role bindings".
 import { parseRules } from "../auth/authorizer.ts";
-import { missingRules } from "../auth/rbac/escalation.ts";
+import { findMissingRules } from "../auth/rbac/escalation.ts";
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { AUTHENTICATED, UNAUTHENTICATED } from "../auth/user.ts";
 import { RBAC_KINDS } from "../kinds/access/rbac.ts";
@@ -28,7 +28,11 @@ const POD_CONNECT_SUBRESOURCES: readonly string[] = ["attach", "exec", "portforw
 const SCALABLE_WORKLOADS: readonly string[] = ["deployments", "replicasets", "statefulsets"];
 const AGGREGATE_LABEL_PREFIX = "rbac.authorization.k8s.io/aggregate-to-";
 
-function allow(apiGroup: string, resources: readonly string[], verbs: readonly string[]): Fields {
+function makeRule(
+  apiGroup: string,
+  resources: readonly string[],
+  verbs: readonly string[],
+): Fields {
   return { apiGroups: [apiGroup], resources, verbs };
 }
 
@@ -53,7 +57,7 @@ function aggregate(name: string, aggregatedTo = ""): DefaultObject {
   return { resource: "clusterroles", namespace: "", name, labels, fields };
 }
 
-function bind(name: string, ...groups: readonly string[]): DefaultObject {
+function makeBinding(name: string, ...groups: readonly string[]): DefaultObject {
   const subjects = groups.map((group) => ({ kind: "Group", apiGroup: RBAC_GROUP, name: group }));
   const roleRef = { apiGroup: RBAC_GROUP, kind: "ClusterRole", name };
   const fields = { roleRef, ...(subjects.length === 0 ? {} : { subjects }) };
@@ -61,64 +65,64 @@ function bind(name: string, ...groups: readonly string[]): DefaultObject {
 }
 
 const ROLES: readonly DefaultObject[] = [
-  role("cluster-admin", [allow("*", ["*"], ["*"]), { nonResourceURLs: ["*"], verbs: ["*"] }]),
+  role("cluster-admin", [makeRule("*", ["*"], ["*"]), { nonResourceURLs: ["*"], verbs: ["*"] }]),
   aggregate("admin"),
   aggregate("edit", "admin"),
   aggregate("view", "edit"),
   role(
     "system:aggregate-to-admin",
     [
-      allow("authorization.k8s.io", ["localsubjectaccessreviews"], ["create"]),
-      allow(RBAC_GROUP, ["rolebindings", "roles"], [...READ_VERBS, ...WRITE_VERBS]),
+      makeRule("authorization.k8s.io", ["localsubjectaccessreviews"], ["create"]),
+      makeRule(RBAC_GROUP, ["rolebindings", "roles"], [...READ_VERBS, ...WRITE_VERBS]),
     ],
     "admin",
   ),
   role(
     "system:aggregate-to-edit",
     [
-      allow("", ["secrets", ...POD_CONNECT_SUBRESOURCES, "services/proxy"], READ_VERBS),
-      allow("", ["serviceaccounts"], ["impersonate"]),
-      allow("", ["pods", ...POD_CONNECT_SUBRESOURCES], WRITE_VERBS),
-      allow("", ["pods/eviction", "serviceaccounts/token"], ["create"]),
-      allow("", ["configmaps", "events", "persistentvolumeclaims", "secrets"], WRITE_VERBS),
-      allow("", ["serviceaccounts", "services", "services/proxy"], WRITE_VERBS),
-      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], WRITE_VERBS),
-      allow(
+      makeRule("", ["secrets", ...POD_CONNECT_SUBRESOURCES, "services/proxy"], READ_VERBS),
+      makeRule("", ["serviceaccounts"], ["impersonate"]),
+      makeRule("", ["pods", ...POD_CONNECT_SUBRESOURCES], WRITE_VERBS),
+      makeRule("", ["pods/eviction", "serviceaccounts/token"], ["create"]),
+      makeRule("", ["configmaps", "events", "persistentvolumeclaims", "secrets"], WRITE_VERBS),
+      makeRule("", ["serviceaccounts", "services", "services/proxy"], WRITE_VERBS),
+      makeRule("", ["replicationcontrollers", "replicationcontrollers/scale"], WRITE_VERBS),
+      makeRule(
         "apps",
         ["daemonsets", ...SCALABLE_WORKLOADS, ...SCALABLE_WORKLOADS.map((name) => `${name}/scale`)],
         WRITE_VERBS,
       ),
-      allow("batch", ["cronjobs", "jobs"], WRITE_VERBS),
-      allow("policy", ["poddisruptionbudgets"], WRITE_VERBS),
-      allow("networking.k8s.io", ["ingresses", "networkpolicies"], WRITE_VERBS),
-      allow("coordination.k8s.io", ["leases"], [...READ_VERBS, ...WRITE_VERBS]),
+      makeRule("batch", ["cronjobs", "jobs"], WRITE_VERBS),
+      makeRule("policy", ["poddisruptionbudgets"], WRITE_VERBS),
+      makeRule("networking.k8s.io", ["ingresses", "networkpolicies"], WRITE_VERBS),
+      makeRule("coordination.k8s.io", ["leases"], [...READ_VERBS, ...WRITE_VERBS]),
     ],
     "edit",
   ),
   role(
     "system:aggregate-to-view",
     [
-      allow("", ["configmaps", "endpoints", "pods", "serviceaccounts"], READ_VERBS),
-      allow("", withStatusSubresource("persistentvolumeclaims", "services"), READ_VERBS),
-      allow("", ["replicationcontrollers", "replicationcontrollers/scale"], READ_VERBS),
-      allow("", ["bindings", "events", "limitranges", "namespaces/status"], READ_VERBS),
-      allow("", ["pods/log", "pods/status", "replicationcontrollers/status"], READ_VERBS),
-      allow("", withStatusSubresource("resourcequotas"), READ_VERBS),
-      allow("", ["namespaces"], READ_VERBS),
-      allow("discovery.k8s.io", ["endpointslices"], READ_VERBS),
-      allow(
+      makeRule("", ["configmaps", "endpoints", "pods", "serviceaccounts"], READ_VERBS),
+      makeRule("", withStatusSubresource("persistentvolumeclaims", "services"), READ_VERBS),
+      makeRule("", ["replicationcontrollers", "replicationcontrollers/scale"], READ_VERBS),
+      makeRule("", ["bindings", "events", "limitranges", "namespaces/status"], READ_VERBS),
+      makeRule("", ["pods/log", "pods/status", "replicationcontrollers/status"], READ_VERBS),
+      makeRule("", withStatusSubresource("resourcequotas"), READ_VERBS),
+      makeRule("", ["namespaces"], READ_VERBS),
+      makeRule("discovery.k8s.io", ["endpointslices"], READ_VERBS),
+      makeRule(
         "apps",
         ["controllerrevisions", ...withStatusSubresource("daemonsets", ...SCALABLE_WORKLOADS)],
         READ_VERBS,
       ),
-      allow(
+      makeRule(
         "apps",
         SCALABLE_WORKLOADS.map((name) => `${name}/scale`),
         READ_VERBS,
       ),
-      allow("batch", withStatusSubresource("cronjobs", "jobs"), READ_VERBS),
-      allow("policy", withStatusSubresource("poddisruptionbudgets"), READ_VERBS),
-      allow(
+      makeRule("batch", withStatusSubresource("cronjobs", "jobs"), READ_VERBS),
+      makeRule("policy", withStatusSubresource("poddisruptionbudgets"), READ_VERBS),
+      makeRule(
         "networking.k8s.io",
         [...withStatusSubresource("ingresses"), "networkpolicies"],
         READ_VERBS,
@@ -127,12 +131,12 @@ const ROLES: readonly DefaultObject[] = [
     "view",
   ),
   role("system:basic-user", [
-    allow(
+    makeRule(
       "authorization.k8s.io",
       ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
       ["create"],
     ),
-    allow("authentication.k8s.io", ["selfsubjectreviews"], ["create"]),
+    makeRule("authentication.k8s.io", ["selfsubjectreviews"], ["create"]),
   ]),
   role("system:discovery", [
     allowPaths(
@@ -173,48 +177,48 @@ const ROLES: readonly DefaultObject[] = [
     ),
   ]),
   role("system:auth-delegator", [
-    allow("authentication.k8s.io", ["tokenreviews"], ["create"]),
-    allow("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    makeRule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    makeRule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ]),
-  role("system:kube-aggregator", [allow("", ["endpoints", "services"], READ_VERBS)]),
+  role("system:kube-aggregator", [makeRule("", ["endpoints", "services"], READ_VERBS)]),
   role("system:kube-scheduler", [
-    allow("", ["events"], ["create", "patch", "update"]),
-    allow("coordination.k8s.io", ["leases"], ["create", "get", "update"]),
-    allow("", ["nodes"], READ_VERBS),
-    allow("", ["pods"], ["delete", ...READ_VERBS]),
-    allow("", ["bindings", "pods/binding"], ["create"]),
-    allow("", ["pods/status"], ["patch", "update"]),
-    allow("", ["services", "namespaces"], READ_VERBS),
+    makeRule("", ["events"], ["create", "patch", "update"]),
+    makeRule("coordination.k8s.io", ["leases"], ["create", "get", "update"]),
+    makeRule("", ["nodes"], READ_VERBS),
+    makeRule("", ["pods"], ["delete", ...READ_VERBS]),
+    makeRule("", ["bindings", "pods/binding"], ["create"]),
+    makeRule("", ["pods/status"], ["patch", "update"]),
+    makeRule("", ["services", "namespaces"], READ_VERBS),
   ]),
   role("system:node", [
-    allow("authentication.k8s.io", ["tokenreviews"], ["create"]),
-    allow(
+    makeRule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    makeRule(
       "authorization.k8s.io",
       ["localsubjectaccessreviews", "subjectaccessreviews"],
       ["create"],
     ),
-    allow("", ["services"], READ_VERBS),
-    allow("", ["nodes"], ["create", ...READ_VERBS]),
-    allow("", ["nodes/status", "nodes"], ["patch", "update"]),
-    allow("", ["events"], ["create", "patch", "update"]),
-    allow("", ["pods"], [...READ_VERBS, "create", "delete"]),
-    allow("", ["pods/status"], ["patch", "update"]),
-    allow("", ["pods/eviction"], ["create"]),
-    allow("", ["configmaps", "secrets"], READ_VERBS),
-    allow("", ["serviceaccounts/token"], ["create"]),
-    allow("coordination.k8s.io", ["leases"], ["create", "delete", "get", "patch", "update"]),
+    makeRule("", ["services"], READ_VERBS),
+    makeRule("", ["nodes"], ["create", ...READ_VERBS]),
+    makeRule("", ["nodes/status", "nodes"], ["patch", "update"]),
+    makeRule("", ["events"], ["create", "patch", "update"]),
+    makeRule("", ["pods"], [...READ_VERBS, "create", "delete"]),
+    makeRule("", ["pods/status"], ["patch", "update"]),
+    makeRule("", ["pods/eviction"], ["create"]),
+    makeRule("", ["configmaps", "secrets"], READ_VERBS),
+    makeRule("", ["serviceaccounts/token"], ["create"]),
+    makeRule("coordination.k8s.io", ["leases"], ["create", "delete", "get", "patch", "update"]),
   ]),
 ];
 
 const BINDINGS: readonly DefaultObject[] = [
-  bind("cluster-admin", "system:masters"),
-  bind("system:basic-user", AUTHENTICATED),
-  bind("system:discovery", AUTHENTICATED),
-  bind("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
-  bind("system:monitoring", "system:monitoring"),
-  bind("system:service-account-issuer-discovery", "system:serviceaccounts"),
-  // Binds no subjects, like Kubernetes: the node authorizer and NodeRestriction decide for each node.
-  bind("system:node"),
+  makeBinding("cluster-admin", "system:masters"),
+  makeBinding("system:basic-user", AUTHENTICATED),
+  makeBinding("system:discovery", AUTHENTICATED),
+  makeBinding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
+  makeBinding("system:monitoring", "system:monitoring"),
+  makeBinding("system:service-account-issuer-discovery", "system:serviceaccounts"),
+  // Binds no subjects, as in Kubernetes, because the node authorizer authorizes nodes.
+  makeBinding("system:node"),
 ];
 
 const AUTHENTICATION_READER: DefaultObject = {
@@ -225,7 +229,7 @@ const AUTHENTICATION_READER: DefaultObject = {
   fields: {
     rules: [
       {
-        ...allow("", ["configmaps"], READ_VERBS),
+        ...makeRule("", ["configmaps"], READ_VERBS),
         resourceNames: ["extension-apiserver-authentication"],
       },
     ],
@@ -239,21 +243,21 @@ const AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate";
 
 /** Adds missing rules. Aggregated roles get no rules here, because their controller writes them. */
 function completeRules(object: KubeObject, desired: DefaultObject): void {
-  const missing = asList(desired.fields["rules"]).filter(
-    (rule) => missingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
+  const missingRules = asList(desired.fields["rules"]).filter(
+    (rule) => findMissingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
   );
-  if (missing.length > 0) {
-    object["rules"] = [...asList(object["rules"]), ...copyJson(missing)];
+  if (missingRules.length > 0) {
+    object["rules"] = [...asList(object["rules"]), ...copyJson(missingRules)];
   }
 }
 
 function completeSubjects(object: KubeObject, desired: DefaultObject): void {
-  const existing = asList(object["subjects"]);
-  const missing = asList(desired.fields["subjects"]).filter(
-    (subject) => !existing.some((other) => equalJson(other, subject)),
+  const existingSubjects = asList(object["subjects"]);
+  const missingSubjects = asList(desired.fields["subjects"]).filter(
+    (subject) => !existingSubjects.some((existingSubject) => equalJson(existingSubject, subject)),
   );
-  if (missing.length > 0) {
-    object["subjects"] = [...existing, ...copyJson(missing)];
+  if (missingSubjects.length > 0) {
+    object["subjects"] = [...existingSubjects, ...copyJson(missingSubjects)];
   }
 }
 
@@ -288,7 +292,7 @@ function ensureDefault(transaction: Transaction, desired: DefaultObject, deps: V
   });
 }
 
-/** Ensures the default objects. Retains additional rules, and objects with the annotation autoupdate=false. */
+/** Creates or completes the default objects. Does not change objects with the annotation autoupdate=false. */
 export async function ensureDefaultRoles(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
     for (const desired of DEFAULT_OBJECTS) {

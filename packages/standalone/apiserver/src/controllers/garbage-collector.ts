@@ -30,7 +30,7 @@ import { WorkQueue } from "./work-queue.ts";
 
 const COMPONENT = "garbage-collector-controller";
 
-/** Records an owner in another namespace. Source: Kubernetes garbage collector OwnerRefInvalidNamespace. */
+/** Writes an Event about an owner in another namespace. Source: Kubernetes, OwnerRefInvalidNamespace. */
 async function recordForeignOwner(
   deps: VerbDeps,
   target: Target,
@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of deleted owners to remember, because their kinds may be deleted before their dependents. */
+/** Maximum number of retained UIDs of deleted owners. An owner's kind may be deleted before its dependents. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Objects with live owners were checked when they were written, so a start does not read them.
+      // Objects with unchanged, live owners are skipped, because they were checked when they were written.
       this.#addIfNeeded(stored, stored);
     }
   }
@@ -147,7 +147,7 @@ class GarbageCollector {
   #addOwners(uids: Iterable<string>): void {
     for (const uid of uids) {
       const address = this.#index.findByUid(uid);
-      if (address !== undefined && this.#deps.store.find(address)?.deleting === true) {
+      if (address !== undefined && this.#deps.store.find(address)?.isDeleting === true) {
         this.#add(address);
       }
     }
@@ -168,13 +168,13 @@ class GarbageCollector {
     this.#unresolved.clear();
   }
 
-  /** Queues the object if it needs work. Decides from metadata in memory, because almost no object does. */
+  /** Queues the object if the collector may have to change or delete the object. */
   #addIfNeeded(stored: StoredObject, previous: StoredObject | undefined): void {
-    const { address, owners, deleting } = stored;
+    const { address, owners, isDeleting } = stored;
     const hasLiveOwners = owners.every((uid) => this.#isLiveOwner(address, uid));
     const hasSameOwners =
       owners.length === 0 || (previous !== undefined && equalLists(owners, previous.owners));
-    if (deleting) {
+    if (isDeleting) {
       this.#addDeleting(stored);
     } else if (!hasLiveOwners || !hasSameOwners) {
       this.#add(address);
@@ -195,7 +195,7 @@ class GarbageCollector {
     return (
       address !== undefined &&
       ["", dependent.namespace].includes(address.namespace) &&
-      this.#deps.store.find(address)?.deleting === false
+      this.#deps.store.find(address)?.isDeleting === false
     );
   }
 
@@ -234,9 +234,9 @@ class GarbageCollector {
       return;
     }
     if (live.length > 0) {
-      const removable = new Set([...deleted, ...waiting].map(({ uid }) => uid));
-      if (removable.size > 0) {
-        await changeInternally(this.#deps, target, withoutOwners(removable));
+      const removableUids = new Set([...deleted, ...waiting].map(({ uid }) => uid));
+      if (removableUids.size > 0) {
+        await changeInternally(this.#deps, target, withoutOwners(removableUids));
       }
       return;
     }
@@ -250,7 +250,7 @@ class GarbageCollector {
       return;
     }
     if (dependents.some((address) => this.#isWaiting(address))) {
-      // Objects that own each other would block each other forever.
+      // Objects that own each other would otherwise block each other's deletion forever.
       await changeInternally(this.#deps, target, withoutBlocking);
     }
     await deleteInternally(this.#deps, target, { uid, propagationPolicy: "Foreground" });
@@ -287,12 +287,12 @@ class GarbageCollector {
   }
 
   #isDeleting(address: Address): boolean {
-    return this.#deps.store.find(address)?.deleting === true;
+    return this.#deps.store.find(address)?.isDeleting === true;
   }
 
   #isWaiting(address: Address): boolean {
     const stored = this.#deps.store.find(address);
-    return stored?.deleting === true && waitsForDependents(stored.view());
+    return stored?.isDeleting === true && waitsForDependents(stored.view());
   }
 
   #isBlocking(address: Address, ownerUid: string): boolean {

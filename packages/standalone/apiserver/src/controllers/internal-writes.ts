@@ -24,7 +24,7 @@ function toCall(kind: Kind, address: Address, subresource = ""): Call {
     query: new URLSearchParams(),
     body: { text: "", contentType: "" },
     user: CONTROLLER_USER,
-    representation: { format: "json", as: "object", pretty: false },
+    representation: { format: "json", as: "object", isPretty: false },
     warnings: [],
   };
 }
@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Changes the object, or does nothing if it does not exist. `subresource` is for admission. */
+/** Changes the object, or does nothing if it does not exist. Admission receives `subresource`. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },

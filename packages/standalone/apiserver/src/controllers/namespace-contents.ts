@@ -48,7 +48,6 @@ const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 const DESCRIPTION_ANNOTATION = "kubernetes.io/description";
 
 type ContentsDeps = VerbDeps & {
-  /** CA of the server's certificate, as PEM. */
   readonly rootCaPem: string;
 };
 

@@ -118,7 +118,7 @@ export function withContentConditions(
   const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((condition) =>
     toCondition(
       condition,
-      previousConditions.find((other) => textAt(other, "type") === condition.type),
+      previousConditions.find((candidate) => textAt(candidate, "type") === condition.type),
       now,
     ),
   );
@@ -135,7 +135,7 @@ function listContents(deps: VerbDeps, namespace: string): readonly StoredObject[
 
 function isTerminating(deps: VerbDeps, name: string): boolean {
   const stored = deps.store.find({ bucket: BUCKET, namespace: "", name });
-  return stored?.deleting === true;
+  return stored?.isDeleting === true;
 }
 
 async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
@@ -145,7 +145,7 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
   const contents = listContents(deps, name);
   await Promise.all(
     contents
-      .filter((stored) => !stored.deleting)
+      .filter((stored) => !stored.isDeleting)
       .map(async (stored) => {
         const kind = deps.registry.findByBucket(stored.address.bucket);
         if (kind !== undefined) {

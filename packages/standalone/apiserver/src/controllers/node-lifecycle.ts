@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of nodes without heartbeats. Taints and evictions would not help on a machine that is its only node.
-// Source: Kubernetes node-lifecycle-controller.
+// Conditions of nodes without heartbeats. Source: Kubernetes node-lifecycle-controller, without eviction of pods.
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
@@ -12,7 +11,7 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** Types of conditions. Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
+/** Types of the kubelet's conditions. Source: node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
 const KUBELET_CONDITIONS = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 const STOPPED_REPORTING = {
@@ -26,17 +25,17 @@ const NEVER_REPORTED = {
   message: "Kubelet never posted node status.",
 };
 
-/** Sets the kubelet's conditions to Unknown. Retains other conditions, and those that are already Unknown. */
+/** Sets the kubelet's conditions to Unknown. Does not change other conditions. */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
   const status = asFields(node["status"]);
-  const existing = asList(status["conditions"]).map(asFields);
+  const existingConditions = asList(status["conditions"]).map(asFields);
   const toUnknown = (condition: Fields): Fields =>
     KUBELET_CONDITIONS.includes(textAt(condition, "type")) &&
     textAt(condition, "status") !== "Unknown"
       ? { ...condition, ...STOPPED_REPORTING, lastTransitionTime: now }
       : condition;
   const isMissing = (type: string): boolean =>
-    !existing.some((condition) => textAt(condition, "type") === type);
+    !existingConditions.some((condition) => textAt(condition, "type") === type);
   const lastHeartbeatTime = node.metadata.creationTimestamp;
   const toNeverReported = (type: string): Fields => ({
     type,
@@ -45,7 +44,7 @@ export function withUnknownConditions(node: KubeObject, now: string): KubeObject
     lastTransitionTime: now,
   });
   const conditions = [
-    ...existing.map(toUnknown),
+    ...existingConditions.map(toUnknown),
     ...KUBELET_CONDITIONS.filter(isMissing).map(toNeverReported),
   ];
   return { ...node, status: { ...status, conditions } };
@@ -55,14 +54,14 @@ const NODES = bucketOf(NODE);
 const LEASES = bucketOf(LEASE);
 /** Namespace of node Leases. Source: Kubernetes core/v1 NamespaceNodeLease. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Time without a heartbeat. Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
+/** Time from the last heartbeat to status Unknown. Source: kube-controller-manager, --node-monitor-grace-period. */
 const GRACE_PERIOD_MS = 40_000;
 
 function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
   if (address.bucket === LEASES) return textAt(object, "spec", "renewTime");
   const conditions = asList(valueAt(object, "status", "conditions"));
-  const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
-  return textAt(ready, "lastHeartbeatTime");
+  const readyCondition = conditions.find((condition) => textAt(condition, "type") === "Ready");
+  return textAt(readyCondition, "lastHeartbeatTime");
 }
 
 function isNodeOrLease({ bucket, namespace }: Change["current"]["address"]): boolean {
@@ -75,7 +74,7 @@ function isHeartbeat({ current, previous, type }: Change): boolean {
   return heartbeatTime(current, current.view()) !== heartbeatTime(current, previous.view());
 }
 
-/** Starts the controller. Uses this machine's clock, not kubelet timestamps; each start begins new grace periods. */
+/** Starts the controller. Measures grace periods with this machine's clock, because kubelet clocks may differ. */
 export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   /** Timers of nodes within their grace period, by node name. */

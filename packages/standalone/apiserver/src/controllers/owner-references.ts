@@ -22,16 +22,16 @@ interface Owners {
   /** Owners that exist and do not wait for their dependents. */
   readonly live: readonly OwnerReference[];
   readonly deleted: readonly OwnerReference[];
-  /** Owners that are being deleted in the foreground, so they wait for their dependents. */
+  /** Owners that are being deleted in the foreground and wait for their dependents. */
   readonly waiting: readonly OwnerReference[];
-  /** Owners whose kind is unknown or cannot own the object. The object is then left alone. */
+  /** Owners whose kind is unknown or cannot own the object. They prevent the deletion of the object. */
   readonly unresolved: readonly OwnerReference[];
 }
 
 export interface OwnerSources {
   readonly store: Pick<Store, "find">;
   readonly registry: Pick<Registry, "findByKind">;
-  /** Returns whether the owner was deleted, even if its kind is no longer known. */
+  /** Returns whether an owner of an unknown kind was deleted. */
   readonly isDeleted: (uid: string) => boolean;
 }
 
@@ -60,7 +60,7 @@ function classify(
   if (owner?.uid !== reference.uid) {
     return "deleted";
   }
-  return owner.deleting && waitsForDependents(owner.view()) ? "waiting" : "live";
+  return owner.isDeleting && waitsForDependents(owner.view()) ? "waiting" : "live";
 }
 
 export function classifyOwners(

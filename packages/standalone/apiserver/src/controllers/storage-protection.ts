@@ -25,7 +25,7 @@ function claimNames(pod: KubeObject): readonly string[] {
     .filter((name) => name !== "");
 }
 
-/** Ignores pods without a node: they have not started, and are not scheduled while their claim is being deleted. */
+/** Ignores pods without a node, because they are not scheduled while their claim is being deleted. */
 function usesClaim(pod: KubeObject, claim: string): boolean {
   return textAt(pod, "spec", "nodeName") !== "" && claimNames(pod).includes(claim);
 }
@@ -56,7 +56,7 @@ const PROTECTIONS: Readonly<Record<string, Protection>> = {
 function withoutFinalizer(finalizer: string): (object: KubeObject) => KubeObject {
   return (object) => {
     const { metadata } = object;
-    metadata.finalizers = (metadata.finalizers ?? []).filter((one) => one !== finalizer);
+    metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizer);
     return object;
   };
 }
@@ -64,7 +64,7 @@ function withoutFinalizer(finalizer: string): (object: KubeObject) => KubeObject
 async function releaseUnused(deps: VerbDeps, address: Address): Promise<void> {
   const protection = PROTECTIONS[address.bucket];
   const stored = deps.store.find(address);
-  if (protection === undefined || stored?.deleting !== true || protection.isUsed(deps, stored)) {
+  if (protection === undefined || stored?.isDeleting !== true || protection.isUsed(deps, stored)) {
     return;
   }
   await changeInternally(
@@ -79,7 +79,7 @@ function findReleasable({ current, type }: Change): readonly Address[] {
   if (bucket === PODS && type === "DELETED") {
     return claimNames(current.view()).map((name) => ({ bucket: CLAIMS, namespace, name }));
   }
-  return bucket in PROTECTIONS && type !== "DELETED" && current.deleting ? [current.address] : [];
+  return bucket in PROTECTIONS && type !== "DELETED" && current.isDeleting ? [current.address] : [];
 }
 
 export function startStorageProtection(deps: VerbDeps, stop: AbortSignal): void {
@@ -97,8 +97,8 @@ export function startStorageProtection(deps: VerbDeps, stop: AbortSignal): void 
   });
   stop.addEventListener("abort", unsubscribe);
   for (const bucket of Object.keys(PROTECTIONS)) {
-    for (const { address, deleting } of store.list({ bucket })) {
-      if (deleting) {
+    for (const { address, isDeleting } of store.list({ bucket })) {
+      if (isDeleting) {
         add(address);
       }
     }

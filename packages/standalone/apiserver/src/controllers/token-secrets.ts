@@ -20,7 +20,6 @@ const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 
 export type TokenSecretsDeps = VerbDeps & {
   readonly accountTokens: AccountTokens;
-  /** CA of the server's certificate, as PEM. */
   readonly rootCaPem: string;
 };
 

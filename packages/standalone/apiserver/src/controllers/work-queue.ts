@@ -19,7 +19,7 @@ interface QueueDeps {
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waitingKeys = new Set<string>();
-  /** Waiting keys, oldest first. The first one is at `#head`. */
+  /** Waiting keys, oldest first. The first key is at index `#head`. */
   #order: string[] = [];
   #head = 0;
   readonly #workingKeys = new Set<string>();

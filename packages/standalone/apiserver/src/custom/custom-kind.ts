@@ -189,7 +189,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   };
 }
 
-/** Returns the kinds of the served versions, or none until the definition is established. */
+/** Returns the kinds of the served versions, or an empty list until the definition is established. */
 export function toKinds(definition: KubeObject, schemaRevision: number): readonly Kind[] {
   const isEstablished = asList(valueAt(definition, "status", "conditions")).some(
     (condition) =>

@@ -12,8 +12,8 @@ function ownDefaultCauses(schema: Schema, path: string): Cause[] {
   if (schema["default"] === undefined) {
     return [];
   }
-  const wrapped: Fields = { type: "object", properties: { default: schema } };
-  return makeValidator(wrapped)({ default: schema["default"] }).map((cause) =>
+  const wrapperSchema: Fields = { type: "object", properties: { default: schema } };
+  return makeValidator(wrapperSchema)({ default: schema["default"] }).map((cause) =>
     invalidValue(`${path}.default`, schema["default"], cause.message),
   );
 }
@@ -69,7 +69,7 @@ function listVersions(definition: KubeObject): Fields[] {
   return asList(valueAt(definition, "spec", "versions")).map(asFields);
 }
 
-/** Warns about features that this server ignores. */
+/** Returns warnings about features that this server ignores. */
 export function definitionWarnings(definition: KubeObject): readonly string[] {
   const versions = listVersions(definition);
   const isWebhook = textAt(definition, "spec", "conversion", "strategy") === "Webhook";
@@ -83,7 +83,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Checks the strategy. Without conversion webhooks, several versions would be served unconverted. */
+/** Checks the conversion strategy. This server does not call conversion webhooks. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";

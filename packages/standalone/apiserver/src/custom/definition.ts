@@ -30,8 +30,8 @@ const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] =
   ["listKind", "ListKindConflict", "kind"],
 ];
 
-/** Returns the last conflict, like Kubernetes. Source: apiextensions/v1 "naming". */
-function nameConflict(
+/** Returns the last name conflict, as Kubernetes does. Source: apiextensions/v1 "naming". */
+function findNameConflict(
   definition: KubeObject,
   definitions: readonly KubeObject[],
 ): NameConflict | undefined {
@@ -51,12 +51,13 @@ function nameConflict(
 
 function sameGroupDefinitions(
   definition: KubeObject,
-  all: readonly KubeObject[],
+  definitions: readonly KubeObject[],
 ): readonly KubeObject[] {
   const group = textAt(definition, "spec", "group");
-  return all.filter(
-    (other) =>
-      other.metadata.name !== definition.metadata.name && textAt(other, "spec", "group") === group,
+  return definitions.filter(
+    (candidate) =>
+      candidate.metadata.name !== definition.metadata.name &&
+      textAt(candidate, "spec", "group") === group,
   );
 }
 
@@ -83,13 +84,13 @@ interface Condition {
   readonly message: string;
 }
 
-/** Builds the conditions. An established definition stays established. */
+/** Builds the conditions. An established definition remains established. */
 function nameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],
   wasEstablished: boolean,
 ): readonly Condition[] {
-  const conflict = nameConflict(definition, sameGroupDefinitions(definition, definitions));
+  const conflict = findNameConflict(definition, sameGroupDefinitions(definition, definitions));
   const isEstablished = wasEstablished || conflict === undefined;
   return [
     {
@@ -165,7 +166,7 @@ function prepareCreate(definition: KubeObject, listAccepted: AcceptedDefinitions
 
 function prepareUpdate(definition: KubeObject, listAccepted: AcceptedDefinitions): void {
   const definitions = listAccepted(textAt(definition, "spec", "group"));
-  // No clock is available here. Names rarely change, so the creation time is used.
+  // The creation time is the transition time, because no clock is available here.
   const status = withNameConditions(
     definition,
     definitions,

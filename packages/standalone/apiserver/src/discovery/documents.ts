@@ -130,7 +130,10 @@ const GROUP = "apidiscovery.k8s.io";
 export function aggregatedVersion(accept: string): "v2" | "v2beta1" | undefined {
   const entry = accept
     .split(",")
-    .find((part) => part.includes("as=APIGroupDiscoveryList") && part.includes(`g=${GROUP}`));
+    .find(
+      (mediaType) =>
+        mediaType.includes("as=APIGroupDiscoveryList") && mediaType.includes(`g=${GROUP}`),
+    );
   const version = /v=(v2|v2beta1)(?:;|$)/.exec(entry?.trim() ?? "")?.[1];
   return version === "v2" || version === "v2beta1" ? version : undefined;
 }
@@ -171,40 +174,45 @@ interface ServedVersions {
   readonly kinds: readonly Kind[];
   /** Groups in order of priority, without the core group. */
   readonly groups: readonly ServedGroup[];
-  /** Group versions of extension API servers, which take precedence over own kinds of the same version. */
+  /** Group versions of extension API servers, which take precedence over kinds of this server. */
   readonly remote: readonly RemoteVersion[];
 }
 
-function toVersion(served: ServedVersions, group: string, version: string): Fields {
-  const remote = served.remote.find((one) => one.group === group && one.version === version);
-  if (remote === undefined) {
-    const kinds = served.kinds.filter((kind) => kind.group === group && kind.version === version);
+function toVersion(servedVersions: ServedVersions, group: string, version: string): Fields {
+  const remoteVersion = servedVersions.remote.find(
+    (candidate) => candidate.group === group && candidate.version === version,
+  );
+  if (remoteVersion === undefined) {
+    const kinds = servedVersions.kinds.filter(
+      (kind) => kind.group === group && kind.version === version,
+    );
     return { version, resources: kinds.map(toResource), freshness: "Current" };
   }
   return {
     version,
-    resources: toRemoteResources(remote.documents?.resources, group, version),
-    freshness: remote.isAvailable && remote.documents !== undefined ? "Current" : "Stale",
+    resources: toRemoteResources(remoteVersion.documents?.resources, group, version),
+    freshness:
+      remoteVersion.isAvailable && remoteVersion.documents !== undefined ? "Current" : "Stale",
   };
 }
 
-function toGroup(served: ServedVersions, { name, versions }: ServedGroup): Fields {
+function toGroup(servedVersions: ServedVersions, { name, versions }: ServedGroup): Fields {
   return {
     metadata: name === "" ? {} : { name },
-    versions: versions.map((version) => toVersion(served, name, version)),
+    versions: versions.map((version) => toVersion(servedVersions, name, version)),
   };
 }
 
 /** Builds the response to `/api` (the core group) or `/apis` (all other groups). */
 export function toDiscoveryList(
-  served: ServedVersions,
+  servedVersions: ServedVersions,
   options: { readonly root: "/api" | "/apis"; readonly version: string },
 ): Fields {
-  const groups = options.root === "/api" ? [{ name: "", versions: ["v1"] }] : served.groups;
+  const groups = options.root === "/api" ? [{ name: "", versions: ["v1"] }] : servedVersions.groups;
   return {
     kind: "APIGroupDiscoveryList",
     apiVersion: `${GROUP}/${options.version}`,
     metadata: {},
-    items: groups.map((group) => toGroup(served, group)),
+    items: groups.map((group) => toGroup(servedVersions, group)),
   };
 }

@@ -15,18 +15,20 @@ function versionRank(version: string): readonly number[] {
 
 /** Compares versions, preferred first. Source: Kubernetes "Version priority" of CustomResourceDefinitions. */
 export function compareVersions(left: string, right: string): number {
-  const [a, b] = [versionRank(left), versionRank(right)];
-  const position = a.findIndex((rank, index) => rank !== b[index]);
-  return position < 0 ? left.localeCompare(right) : (a[position] ?? 0) - (b[position] ?? 0);
+  const [leftRank, rightRank] = [versionRank(left), versionRank(right)];
+  const position = leftRank.findIndex((rank, index) => rank !== rightRank[index]);
+  return position < 0
+    ? left.localeCompare(right)
+    : (leftRank[position] ?? 0) - (rightRank[position] ?? 0);
 }
 
-/** A group with its versions, the preferred version first. */
+/** API group. The first version is the preferred version. */
 export interface ServedGroup {
   readonly name: string;
   readonly versions: readonly string[];
 }
 
-/** Group that is listed first. It has no APIService with a priority. */
+/** Group that is listed first, because it has no APIService with a priority. */
 const FIRST_GROUP = "apiregistration.k8s.io";
 
 function groupRank(

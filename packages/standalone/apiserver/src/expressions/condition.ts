@@ -34,7 +34,7 @@ export function compileCondition(expression: string): Condition {
   if (!valid) throw new Error(`compilation failed: ${error?.message ?? "unknown"}`);
   if (type !== "bool" && type !== "dyn") throw new Error("must evaluate to bool");
   return ({ object, oldObject, request }) => {
-    // Converts on access, because most expressions use only the request, which is the smallest variable.
+    // Getters convert only the variables that the expression reads. Most expressions read only `request`.
     const result: unknown = evaluate({
       get object() {
         return toCel(object);

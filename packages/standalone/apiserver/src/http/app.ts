@@ -18,7 +18,7 @@ import { type DispatchDeps, dispatch } from "./dispatch.ts";
 import { type AccessFilterDeps, accessFilter, authenticatedUser } from "./access-filter.ts";
 import { routeOpenApi } from "./routes/openapi.ts";
 import {
-  type Rendered,
+  type RenderedResponse,
   formatJson,
   renderReply,
   renderingCost,
@@ -45,7 +45,11 @@ export interface AppDeps extends DispatchDeps, DiscoveryDeps, AccessFilterDeps, 
 
 const STREAMED_TEXT_MIN_LENGTH = 16 * 1024;
 
-async function send(response: ServerResponse, rendered: Rendered, limits: Limits): Promise<void> {
+async function send(
+  response: ServerResponse,
+  rendered: RenderedResponse,
+  limits: Limits,
+): Promise<void> {
   const { code, contentType, text } = rendered;
   if (text.length > STREAMED_TEXT_MIN_LENGTH) {
     const { unreadMs } = limits;
@@ -69,13 +73,13 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   if (target === undefined) {
     throw unknownPath();
   }
-  const { received } = deps.quotas.forUser(user.name);
+  const { receivedBudget } = deps.quotas.forUser(user.name);
   const bodyBytes = request.method === "GET" ? 0 : expectedBytes(request);
-  const dispatched = await withReserved(received, bodyBytes, response, () =>
+  const dispatchResult = await withReserved(receivedBudget, bodyBytes, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
-  if (dispatched?.reply !== undefined) {
-    await sendReply(response, { call: dispatched.call, reply: dispatched.reply }, deps);
+  if (dispatchResult?.reply !== undefined) {
+    await sendReply(response, { call: dispatchResult.call, reply: dispatchResult.reply }, deps);
   }
 }
 
@@ -85,14 +89,14 @@ async function sendReply(
   deps: AppDeps,
 ): Promise<void> {
   const { limits, clock } = deps;
-  const { responses } = deps.quotas.forUser(call.user.name);
+  const { responseBudget } = deps.quotas.forUser(call.user.name);
   const nowMs = clock.now();
   const pieces = streamReply(call, reply, {
     nowMs,
     timeSlice: new TimeSlice(deps, call.user.name),
   });
   const length = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
-  await withReserved(responses, length, response, async () => {
+  await withReserved(responseBudget, length, response, async () => {
     if (pieces !== undefined) {
       await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;
@@ -129,7 +133,11 @@ function sendError(
     response.setHeader("retry-after", String(retryAfterSeconds));
   }
   const isYaml = (request.headers.accept ?? "").startsWith("application/yaml");
-  const representation = { format: isYaml ? "yaml" : "json", as: "object", pretty: false } as const;
+  const representation = {
+    format: isYaml ? "yaml" : "json",
+    as: "object",
+    isPretty: false,
+  } as const;
   const rendered = formatJson(printJson(status.toBody()), representation);
   void send(response, { code: status.code, ...rendered }, deps.limits);
 }
@@ -142,9 +150,9 @@ function commonHeaders(_request: Request, response: Response, next: NextFunction
 
 function fieldsSender(limits: Limits): SendFields {
   return (request, response, fields) => {
-    const pretty = request.query["pretty"] === "true";
-    const { format } = chooseRepresentation(request.headers.accept ?? "", pretty);
-    const rendered = formatJson(printJson(fields), { format, as: "object", pretty });
+    const isPretty = request.query["pretty"] === "true";
+    const { format } = chooseRepresentation(request.headers.accept ?? "", isPretty);
+    const rendered = formatJson(printJson(fields), { format, as: "object", isPretty });
     void send(response, { code: 200, ...rendered }, limits);
   };
 }
@@ -163,8 +171,7 @@ export function makeApp(deps: AppDeps): Express {
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));
-  // Express recognizes an error handler by its four parameters.
-  // oxlint-disable-next-line typescript/no-unused-vars -- see above
+  // oxlint-disable-next-line typescript/no-unused-vars -- Express recognizes error handlers by their four parameters
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     sendError(error, { request, response }, deps);
   });

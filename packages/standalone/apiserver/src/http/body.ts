@@ -25,17 +25,17 @@ export interface Body {
   readonly contentType: string;
 }
 
-function decodeProtobufBody(received: Buffer): Body {
-  const decoded = decodeFields(received);
-  if (decoded === undefined) {
+function decodeProtobufBody(receivedBytes: Buffer): Body {
+  const decodedFields = decodeFields(receivedBytes);
+  if (decodedFields === undefined) {
     throw unsupportedMediaType(PROTOBUF, OBJECT_TYPES);
   }
-  return { text: printJson(decoded), contentType: "application/json" };
+  return { text: printJson(decodedFields), contentType: "application/json" };
 }
 
-function decodeFields(received: Buffer): Fields | undefined {
+function decodeFields(receivedBytes: Buffer): Fields | undefined {
   try {
-    return decodeProtobuf(received);
+    return decodeProtobuf(receivedBytes);
   } catch (error) {
     throw error instanceof StatusError ? error : badRequest(messageOf(error));
   }
@@ -46,7 +46,6 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
-    // Chunks are buffers unless an encoding is set.
     const buffer = chunk as Buffer;
     bytes += buffer.length;
     if (bytes <= BODY_MAX_BYTES) {
@@ -58,10 +57,10 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   }
   const header = request.headers["content-type"] ?? "";
   const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
-  const received = Buffer.concat(chunks);
-  return contentType === PROTOBUF && received.length > 0
-    ? decodeProtobufBody(received)
-    : { text: received.toString("utf8"), contentType };
+  const receivedBytes = Buffer.concat(chunks);
+  return contentType === PROTOBUF && receivedBytes.length > 0
+    ? decodeProtobufBody(receivedBytes)
+    : { text: receivedBytes.toString("utf8"), contentType };
 }
 
 function checkSize(text: string, isYaml: boolean): void {
@@ -93,9 +92,9 @@ export function parseObject(body: Body): Fields {
   if (body.text === "") {
     throw badRequest("unexpected end of JSON input: the body is empty");
   }
-  const parsed = parseText(body.text, body.contentType);
-  if (!isFields(parsed)) {
+  const value = parseText(body.text, body.contentType);
+  if (!isFields(value)) {
     throw badRequest("couldn't get version/kind; the body is not an object");
   }
-  return parsed;
+  return value;
 }

@@ -98,7 +98,7 @@ const VERBS: Readonly<Record<string, string>> = {
 function toVerb(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
     const collectionVerb = isWatchQuery(query) ? "watch" : "list";
-    return target.watch ? "watch" : target.name === "" ? collectionVerb : "get";
+    return target.isWatch ? "watch" : target.name === "" ? collectionVerb : "get";
   }
   if (method === "DELETE") {
     return target.name === "" ? "deletecollection" : "delete";
@@ -164,7 +164,6 @@ async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string
   };
 }
 
-/** `reply` is undefined if the handler has sent the response itself. */
 export interface DispatchResult {
   readonly call: Call;
   readonly reply: Reply | undefined;

@@ -10,7 +10,7 @@ const none = {
   resource: "",
   name: "",
   subresource: "",
-  watch: false,
+  isWatch: false,
 };
 
 test.each([
@@ -38,11 +38,11 @@ test.each([
   },
   {
     path: "/api/v1/watch/namespaces/a/pods/b",
-    want: { ...none, namespace: "a", resource: "pods", name: "b", watch: true },
+    want: { ...none, namespace: "a", resource: "pods", name: "b", isWatch: true },
   },
   {
     path: "/api/v1/watch/namespaces/a",
-    want: { ...none, resource: "namespaces", name: "a", watch: true },
+    want: { ...none, resource: "namespaces", name: "a", isWatch: true },
   },
   { path: "/api/v1/pods/a%2Fstatus", want: undefined },
   {

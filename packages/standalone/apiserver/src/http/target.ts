@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets of requests, parsed from their paths. Source: Kubernetes apiserver RequestInfo.
 
-/** Object or collection that a path names. Missing parts are empty. */
+/** Object or collection that a path identifies. Missing parts are empty. */
 export interface Target {
   readonly group: string;
   readonly version: string;
@@ -10,10 +10,10 @@ export interface Target {
   readonly name: string;
   readonly subresource: string;
   /** Whether the path has the deprecated prefix `/watch`. */
-  readonly watch: boolean;
+  readonly isWatch: boolean;
 }
 
-/** Returns the decoded segments, or undefined if one has an invalid escape or an escaped slash. */
+/** Returns the decoded segments, or undefined if a segment has an invalid escape or an escaped slash. */
 function decodeSegments(path: string): string[] | undefined {
   try {
     const segments = path.split("/").slice(1).map(decodeURIComponent);
@@ -46,11 +46,11 @@ export function parseTarget(path: string): Target | undefined {
     return undefined;
   }
   const { group, version } = split;
-  const watch = split.rest[0] === "watch" && split.rest.length > 1;
-  const segments = watch ? split.rest.slice(1) : split.rest;
+  const isWatch = split.rest[0] === "watch" && split.rest.length > 1;
+  const segments = isWatch ? split.rest.slice(1) : split.rest;
   const namespace = isInNamespace(segments) ? (segments[1] ?? "") : "";
   const [resource = "", name = "", ...subresource] = isInNamespace(segments)
     ? segments.slice(2)
     : segments;
-  return { group, version, namespace, resource, name, subresource: subresource.join("/"), watch };
+  return { group, version, namespace, resource, name, subresource: subresource.join("/"), isWatch };
 }

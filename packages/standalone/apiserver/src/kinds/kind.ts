@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types that describe kinds. Everything that is particular to one kind is a member of `Kind` or of its `Strategy`.
+// Types that describe kinds. `Kind` and `Strategy` contain all behavior that differs between kinds.
 import type { Cause } from "../meta/status.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -41,23 +41,23 @@ export interface Column {
   readonly type: "string" | "integer" | "number" | "boolean" | "date";
   readonly format?: string;
   readonly description?: string;
-  /** 0 for a column that is always shown, otherwise it is shown with `-o wide` only. */
+  /** Priority 0 is always shown. Higher priorities are shown only with `-o wide`. */
   readonly priority?: number;
   readonly cell: (object: KubeObject, nowMs: number) => unknown;
 }
 
 export interface ClaimContext {
-  /** Returns all other objects of the kind. This is expensive, so call it only if a value must be allocated. */
+  /** Returns all other objects of the kind. The call is expensive, so it is made only to allocate a value. */
   readonly otherObjects: () => readonly KubeObject[];
   /** Service network in CIDR notation. */
   readonly network: string;
-  /** Returns a number from 0 up to but not including 1. */
+  /** Returns a random number that is at least 0 and less than 1. */
   readonly random: () => number;
 }
 
-/** Behavior that is particular to a kind. Unset members have the usual behavior. */
+/** Behavior that differs between kinds. Unset members select the default behavior. */
 export interface Strategy {
-  /** Whether writes to the main resource ignore status, and writes to `/status` ignore everything else. */
+  /** Whether writes to the main resource ignore status, and writes to `/status` ignore all other fields. */
   readonly hasStatus: boolean;
   /** Whether `/status` writes also change labels and annotations, as for built-in kinds. */
   readonly statusWritesMetadata: boolean;
@@ -91,7 +91,7 @@ export interface Strategy {
   readonly validateName?: (name: string) => string | undefined;
   /** Fields that field selectors may use, in addition to metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
-  /** Returns a deletion's grace period in seconds; undefined deletes at once. `requested` is the client's period. */
+  /** Returns the grace period of a deletion in seconds, or undefined for an immediate deletion. */
   readonly graceSeconds?: (object: KubeObject, requested: number | undefined) => number | undefined;
   /** Columns of `kubectl get` after Name. */
   readonly columns: readonly Column[];
@@ -112,16 +112,15 @@ export interface Kind {
   readonly strategy: Strategy;
   /** Field types of a built-in kind. Other fields are dropped. */
   readonly shape?: ObjectShape;
-  /** Values of the scale subresource; unset if there is none. */
+  /** Values of the scale subresource; unset for kinds without the subresource. */
   readonly scale?: ScaleValues;
   readonly view?: StoredView;
   readonly custom?: CustomKind;
 }
 
 export interface CustomKind {
-  /** The apiVersion under which objects are stored. */
   readonly storageApiVersion: string;
-  /** Revision of the definition. Objects that are older are pruned and defaulted again when they are read. */
+  /** Revision of the definition. Objects with a lower revision are pruned and defaulted again when they are read. */
   readonly schemaRevision: number;
   /** Text of the Warning header for a deprecated version. */
   readonly deprecationWarning?: string;
@@ -135,11 +134,11 @@ export interface CustomKind {
 export interface ScaleValues {
   readonly specReplicasPath: readonly string[];
   readonly statusReplicasPath: readonly string[];
-  /** Returns the pods' label selector as text; empty if there is none. */
+  /** Returns the pods' label selector as text, or an empty text without a selector. */
   readonly selector: (object: KubeObject) => string;
 }
 
-/** View that shows objects of another built-in kind. Both functions return new objects. */
+/** View of the objects of another built-in kind. The conversion functions return new objects. */
 export interface StoredView {
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;

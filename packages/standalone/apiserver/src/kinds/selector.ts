@@ -28,7 +28,7 @@ function printExpression(expression: Fields): string {
   return texts[textAt(expression, "operator")] ?? key;
 }
 
-/** Prints the selector in the syntax of the labelSelector query parameter; empty if there is none. */
+/** Prints the selector in the syntax of the labelSelector query parameter. */
 export function printSelector(value: unknown): string {
   const selector = asFields(value);
   const labels = Object.entries(toLabels(selector["matchLabels"])).map(

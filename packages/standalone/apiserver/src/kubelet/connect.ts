@@ -31,7 +31,7 @@ import {
   toLogParameters,
 } from "./parameters.ts";
 
-/** Port if the node's status has none. Source: kubelet, default of `port`. */
+/** Port of a kubelet if the node's status has no port. Source: kubelet, default of `port`. */
 const DEFAULT_KUBELET_PORT = 10250;
 
 /** Address types in order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
@@ -58,7 +58,6 @@ export function findKubelet(store: Store, nodeName: string, caPem: string): Peer
 
 interface Kubelets {
   readonly connections: Connections;
-  /** CA of the kubelets' certificates, as PEM. */
   readonly caPem: string;
 }
 
@@ -148,7 +147,6 @@ async function readErrorText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response) {
-    // Chunks are buffers unless an encoding is set.
     const buffer = chunk as Buffer;
     chunks.push(buffer);
     bytes += buffer.length;
@@ -188,12 +186,12 @@ async function openLogRequest(forwarding: Forwarding): Promise<ClientRequest> {
 }
 
 async function awaitResponse(
-  outgoing: ClientRequest,
+  kubeletRequest: ClientRequest,
   { peer }: Forwarding,
 ): Promise<IncomingMessage> {
-  outgoing.end();
+  kubeletRequest.end();
   try {
-    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    const [response] = (await once(kubeletRequest, "response")) as [IncomingMessage];
     return response;
   } catch (error) {
     const [address = { host: "", port: 0 }] = peer.addresses;
@@ -203,13 +201,13 @@ async function awaitResponse(
 
 async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
-  const outgoing = await openLogRequest(forwarding);
-  outgoing.on("error", () => {
+  const kubeletRequest = await openLogRequest(forwarding);
+  kubeletRequest.on("error", () => {
     // Errors before the response are reported by `awaitResponse`.
     if (response.headersSent) response.destroy();
   });
-  response.once("close", () => outgoing.destroy());
-  const kubeletResponse = await awaitResponse(outgoing, forwarding);
+  response.once("close", () => kubeletRequest.destroy());
+  const kubeletResponse = await awaitResponse(kubeletRequest, forwarding);
   const code = kubeletResponse.statusCode ?? 0;
   if (code < 200 || code > 206) {
     throw toStatusError(code, await readErrorText(kubeletResponse), pod);

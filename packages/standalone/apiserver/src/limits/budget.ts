@@ -20,7 +20,7 @@ export class Budget {
     return this.#spent >= this.#maximum;
   }
 
-  /** Spends the amount even above the maximum, for amounts that cannot be refused. */
+  /** Spends the amount without waiting, even above the maximum. */
   spend(amount: number): void {
     this.#spent += amount;
   }
@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Waits until the amount fits, or until nothing is spent. Returns false if `signal` is aborted first. */
+  /** Waits until the amount fits or nothing is spent, then spends it. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;
@@ -70,7 +70,7 @@ export class Budget {
   }
 }
 
-/** Amounts up to this maximum are not reserved. */
+/** Maximum amount that needs no reservation. */
 const UNRESERVED_MAX = 16 * 1024;
 
 /** Reserves the amount while `work` runs. Returns undefined if the client disconnects first. */
@@ -83,13 +83,13 @@ export async function withReserved<T>(
   if (amount <= UNRESERVED_MAX) {
     return work();
   }
-  const disconnected = new AbortController();
+  const disconnectController = new AbortController();
   const onClose = (): void => {
-    disconnected.abort();
+    disconnectController.abort();
   };
   response.once("close", onClose);
   try {
-    if (response.destroyed || !(await budget.reserve(amount, disconnected.signal))) {
+    if (response.destroyed || !(await budget.reserve(amount, disconnectController.signal))) {
       return undefined;
     }
     return await work().finally(() => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 
-/** Runs one piece of long work in each turn of the event loop, and alternates between users. */
+/** Queue for long work. Starts one piece of work in each turn of the event loop, and alternates between users. */
 export class FairQueue {
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** Waits for the user's turn. The caller must start its work in the turn in which the promise resolves. */
+  /** Resolves when the user may start work. The caller must start the work in the same turn of the event loop. */
   waitForTurn(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const queue = this.#waiting.get(user);
@@ -56,7 +56,7 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** Time in which work may continue. The work checks `isUsedUp` at each object, and then awaits `waitForNext`. */
+/** Time slice of long work, which checks `isUsedUp` after each object and then awaits `waitForNext`. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

@@ -91,7 +91,7 @@ test("each user has one quota with separate budgets", () => {
   const share = quotas.forUser("a");
   expect(quotas.forUser("a")).toBe(share);
   expect(quotas.forUser("b")).not.toBe(share);
-  const spent = [share.received, share.responses, share.events].map((budget) => {
+  const spent = [share.receivedBudget, share.responseBudget, share.watchBudget].map((budget) => {
     budget.spend(10);
     return budget.isSpent;
   });

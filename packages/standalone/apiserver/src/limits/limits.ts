@@ -11,13 +11,13 @@ export interface Limits {
   readonly requestMs: number;
   /** Time after which a client that reads nothing is disconnected, in milliseconds. */
   readonly unreadMs: number;
-  /** Maximum number of unauthenticated connections. Above it, the oldest is closed. */
+  /** Maximum number of unauthenticated connections. Above this limit, the oldest connection is closed. */
   readonly unauthenticatedConnections: number;
   readonly connections: number;
   readonly watches: number;
   /** Maximum size of the request bodies in progress. */
   readonly receivedBytes: number;
-  /** Maximum size of responses that are not read yet; watch events have the same maximum again. */
+  /** Maximum size of unread responses. Unread watch events have a separate limit of the same size. */
   readonly unsentBytes: number;
 }
 
@@ -36,19 +36,19 @@ export const LIMITS: Limits = {
 };
 
 class UserQuota {
-  readonly received: Budget;
-  readonly responses: Budget;
+  readonly receivedBudget: Budget;
+  readonly responseBudget: Budget;
   /** Budget of watch events, which is separate so that unread watches do not block responses. */
-  readonly events: Budget;
+  readonly watchBudget: Budget;
   readonly #limits: Limits;
   readonly #connections = new Set<Socket>();
   #watches = 0;
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    this.received = new Budget(limits.receivedBytes);
-    this.responses = new Budget(limits.unsentBytes);
-    this.events = new Budget(limits.unsentBytes);
+    this.receivedBudget = new Budget(limits.receivedBytes);
+    this.responseBudget = new Budget(limits.unsentBytes);
+    this.watchBudget = new Budget(limits.unsentBytes);
   }
 
   /** Counts a connection until it closes. Throws a StatusError 429 above the limit. */
@@ -63,7 +63,7 @@ class UserQuota {
     socket.once("close", () => this.#connections.delete(socket));
   }
 
-  /** Counts a watch, and returns a function that ends the count. Throws a StatusError 429 above the limit. */
+  /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */
   addWatch(): () => void {
     if (this.#watches >= this.#limits.watches) {
       throw tooManyRequests("this user has too many watches");

@@ -101,7 +101,6 @@ function takeRequirement(tokens: Tokens): Requirement {
       `values[0]: Invalid value: "${value}": for 'Gt', 'Lt' operators, the value must be an integer`,
     );
   }
-  // The other tokens are members of Operator.
   return { key, operator: operator === "==" ? "=" : (operator as Operator), values: [value] };
 }
 
@@ -130,7 +129,7 @@ function isSatisfied(requirement: Requirement, labels: Readonly<Record<string, s
   return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
 }
 
-/** Parses a selector. Returns undefined if it is empty, which matches everything. Throws a StatusError 400. */
+/** Parses a selector. Returns undefined for an empty selector, which matches all labels. Throws a StatusError 400. */
 export function parseLabelSelector(text: string): LabelMatcher | undefined {
   if (text.trim() === "") {
     return undefined;

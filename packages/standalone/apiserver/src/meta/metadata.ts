@@ -114,17 +114,17 @@ function decodeScalar(
 
 function decodeKnownFields(
   value: Fields,
-  known: Readonly<Record<string, FieldType>>,
+  fieldTypes: Readonly<Record<string, FieldType>>,
   path: string,
 ): Fields {
-  const decoded: Fields = {};
-  for (const [key, type] of Object.entries(known)) {
+  const result: Fields = {};
+  for (const [key, type] of Object.entries(fieldTypes)) {
     const field = value[key];
     if (field !== undefined && field !== null) {
-      decoded[key] = DECODERS[type](field, `${path}.${key}`);
+      result[key] = DECODERS[type](field, `${path}.${key}`);
     }
   }
-  return decoded;
+  return result;
 }
 
 function dropEmptyAndUnrecorded(meta: Fields): void {
@@ -146,10 +146,9 @@ export function decodeMeta(value: unknown, kind: string): Meta {
   if (value !== undefined && value !== null && !isFields(value)) {
     throw cannotUnmarshal(value, `${kind}.metadata`, "v1.ObjectMeta");
   }
-  const decoded = decodeKnownFields(isFields(value) ? value : {}, META_FIELDS, "ObjectMeta");
-  dropEmptyAndUnrecorded(decoded);
-  // META_FIELDS has the fields and types of Meta.
-  return { name: "", ...decoded };
+  const meta = decodeKnownFields(isFields(value) ? value : {}, META_FIELDS, "ObjectMeta");
+  dropEmptyAndUnrecorded(meta);
+  return { name: "", ...meta };
 }
 
 /** Maximum size of all keys and values, 256 KiB. Kubernetes has this limit for annotations only. */
@@ -229,7 +228,7 @@ function propagationCauses(finalizers: readonly string[]): Cause[] {
   return hasBoth ? [invalidValue("metadata.finalizers", finalizers, message)] : [];
 }
 
-/** Checks the finalizers. In the core group, an unqualified one must be defined by Kubernetes. */
+/** Checks the finalizers. In the core group, an unqualified finalizer must be defined by Kubernetes. */
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;

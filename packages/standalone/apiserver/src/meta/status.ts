@@ -27,7 +27,7 @@ export interface Cause {
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
-  /** The resource for 404 and 409, the Kind for 422. */
+  /** Resource in 404 and 409 responses, Kind in 422 responses. */
   readonly kind?: string;
   readonly uid?: string;
   readonly causes?: readonly Cause[];
@@ -97,13 +97,13 @@ export function notFound(ref: ResourceRef, name: string): StatusError {
   return new StatusError({ code: 404, reason: "NotFound", message, ...buildDetails(ref, name) });
 }
 
-/** Creates a 404 for a path that nothing serves. `feature` names the missing feature if it is known. */
+/** Creates a 404 for a path that is not served. `feature` is the missing feature, if it is known. */
 export function unknownPath(feature?: string): StatusError {
-  const head = "the server could not find the requested resource";
+  const baseMessage = "the server could not find the requested resource";
   const message =
     feature === undefined
-      ? head
-      : `${head}: Patchbay does not have ${feature}; nothing was changed`;
+      ? baseMessage
+      : `${baseMessage}: Patchbay does not have ${feature}; nothing was changed`;
   return new StatusError({ code: 404, reason: "NotFound", message, details: {} });
 }
 
@@ -117,20 +117,20 @@ export function alreadyExists(ref: ResourceRef, name: string): StatusError {
   });
 }
 
-export function conflict(ref: ResourceRef, name: string, why: string): StatusError {
-  const message = `Operation cannot be fulfilled on ${qualifiedResource(ref)} "${name}": ${why}`;
+export function conflict(ref: ResourceRef, name: string, explanation: string): StatusError {
+  const message = `Operation cannot be fulfilled on ${qualifiedResource(ref)} "${name}": ${explanation}`;
   return new StatusError({ code: 409, reason: "Conflict", message, ...buildDetails(ref, name) });
 }
 
 /** Creates a 409 for a stale resourceVersion. */
 export function modified(ref: ResourceRef, name: string): StatusError {
-  const why =
+  const explanation =
     "the object has been modified; please apply your changes to the latest version and try again";
-  return conflict(ref, name, why);
+  return conflict(ref, name, explanation);
 }
 
-export function tooLarge(why: string): StatusError {
-  const message = `Request entity too large: ${why}`;
+export function tooLarge(explanation: string): StatusError {
+  const message = `Request entity too large: ${explanation}`;
   return new StatusError({ code: 413, reason: "RequestEntityTooLarge", message });
 }
 
@@ -165,8 +165,8 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: "BadRequest", message });
 }
 
-export function forbidden(ref: ResourceRef, name: string, why: string): StatusError {
-  const message = `${qualifiedResource(ref)}${name === "" ? "" : ` "${name}"`} is forbidden: ${why}`;
+export function forbidden(ref: ResourceRef, name: string, explanation: string): StatusError {
+  const message = `${qualifiedResource(ref)}${name === "" ? "" : ` "${name}"`} is forbidden: ${explanation}`;
   return new StatusError({ code: 403, reason: "Forbidden", message, ...buildDetails(ref, name) });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API groups that KubeVirt's clients use and Patchbay does not serve. A request for one of them gets a 404 that names
-// the missing feature. Source: KubeVirt virtctl vmexport and image-upload; CDI.
+// Unserved API groups that KubeVirt's clients use. The message of a 404 contains the missing feature. Source: KubeVirt
+// virtctl vmexport and image-upload; CDI.
 
 const CDI =
   "the Containerized Data Importer, which uploads disks; wrap one as an image (patchbay image add), or fill a claim by a DataVolume with source registry, http or pvc";
@@ -14,8 +14,7 @@ const FEATURES: Readonly<Record<string, string>> = {
 
 /**
  * Returns the message of a 400 that replaces a 404. virtctl memory-dump --create-claim reads CDI's configuration first,
- * and continues after a 404. Any other error stops it before it creates a claim. Source: KubeVirt virtctl memorydump
- * calcPVCNeededSize.
+ * and creates a claim after a 404, but not after other errors. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"

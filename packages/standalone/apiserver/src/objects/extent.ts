@@ -4,8 +4,8 @@
 /** Maximum depth. Functions that walk JSON are recursive, so deeper objects could overflow the stack. */
 const DEPTH_MAX = 1000;
 /**
- * Maximum number of commas and opening brackets. Parsing, checking, copying and printing each value takes microseconds
- * during which no other request is served. The largest CustomResourceDefinitions in use have about half as many.
+ * Maximum number of commas and opening brackets, because work on a large object blocks all other requests. The largest
+ * CustomResourceDefinitions in use have about half of this number.
  */
 export const VALUES_MAX = 32_768;
 

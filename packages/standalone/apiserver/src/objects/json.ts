@@ -5,14 +5,14 @@
 const LONG_INTEGER = /[:[,\s-]\d{16,}/;
 const INTEGER = /^-?\d+$/;
 
-/** Reviver that gets the source text (ES2025), which TypeScript's library does not declare yet. */
+/** Reviver that receives the source text (ES2025), which TypeScript's library does not declare. */
 type SourceReviver = (
   key: string,
   value: unknown,
   context: { readonly source?: string },
 ) => unknown;
 type SourceParse = (text: string, reviver: SourceReviver) => unknown;
-/** ES2025 JSON.rawJSON, which TypeScript's library does not declare yet. */
+/** JSON.rawJSON (ES2025), which TypeScript's library does not declare. */
 type RawJson = { readonly rawJSON: (text: string) => unknown };
 
 function reviveLongIntegers(
@@ -24,46 +24,44 @@ function reviveLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Go rejects such numbers too. Converting one with a million digits to a bigint would take seconds.
+  // Go rejects infinite values too. The conversion of a million digits to a bigint would take seconds.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of range");
   }
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
 
-/** Parses JSON. Integers that a number cannot hold become bigint. Throws a SyntaxError. */
+/** Parses JSON. Converts unsafe integers to bigint. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   if (!LONG_INTEGER.test(text)) {
     return JSON.parse(text);
   }
-  // the runtime passes a context to the reviver (ES2025)
   return (JSON.parse as SourceParse)(text, reviveLongIntegers);
 }
 
-/** Stands for a scalar that Go would print differently. NaN equals nothing. */
+/** Replacement for a scalar that Go would print differently. NaN is not equal to any value. */
 const NON_CANONICAL = NaN;
 
 /** Prints JSON with the escapes of Go. Source: Go encoding/json, HTMLEscape. */
 function printLikeGo(value: unknown): string {
-  const escaped = (letter: string): string =>
+  const escapeLetter = (letter: string): string =>
     `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return printJson(value).replace(/[<>&\u2028\u2029]/g, escaped);
+  return printJson(value).replace(/[<>&\u2028\u2029]/g, escapeLetter);
 }
 
 /**
- * Parses values that are compared like in Kubernetes' JSON patch library, which compares bytes with the output of Go's
- * encoder. A scalar in another notation equals nothing. Throws SyntaxError.
+ * Parses JSON for comparisons as in Kubernetes' JSON patch library, which compares bytes with the output of Go's
+ * encoder. A scalar in another notation is not equal to any value. Throws a SyntaxError.
  */
 export function parseCanonical(text: string): unknown {
-  return (JSON.parse as SourceParse)(text, (key, parsed, context) => {
-    const value = reviveLongIntegers(key, parsed, context);
+  return (JSON.parse as SourceParse)(text, (key, parsedValue, context) => {
+    const value = reviveLongIntegers(key, parsedValue, context);
     const { source } = context;
     return source === undefined || source === printLikeGo(value) ? value : NON_CANONICAL;
   });
 }
 
 function replaceLongIntegers(_key: string, value: unknown): unknown {
-  // the runtime has JSON.rawJSON (ES2025)
   return typeof value === "bigint" ? (JSON as unknown as RawJson).rawJSON(String(value)) : value;
 }
 
@@ -108,7 +106,6 @@ function copyValue(value: unknown): unknown {
 
 /** Copies JSON data deeply and drops undefined members. */
 export function copyJson<T>(value: T): T {
-  // a copy has the type of the original
   return copyValue(value) as T;
 }
 
@@ -167,15 +164,15 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
 
 /** Returns the string at a path of keys, or an empty string. */
 export function textAt(value: unknown, ...path: readonly string[]): string {
-  const found = valueAt(value, ...path);
-  return typeof found === "string" ? found : "";
+  const result = valueAt(value, ...path);
+  return typeof result === "string" ? result : "";
 }
 
 export function without(fields: Fields, ...keys: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.includes(key)));
 }
 
-/** Returns strings as they are, an empty string for null and undefined, and JSON for everything else. */
+/** Returns strings unchanged, an empty string for null and undefined, and JSON for all other values. */
 export function asText(value: unknown): string {
   if (typeof value === "string") {
     return value;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Fields, isFields } from "./json.ts";
 
-/** Reference to an owner. Source: Kubernetes metav1.OwnerReference. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;

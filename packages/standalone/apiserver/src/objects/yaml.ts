@@ -9,20 +9,19 @@ const require = createRequire(import.meta.url);
 let library: typeof Yaml | undefined;
 
 function loadLibrary(): typeof Yaml {
-  // the module has the exports that its types declare
   library ??= require("yaml") as typeof Yaml;
   return library;
 }
 
 /**
- * Bounds the time of parsing: the library is about 100 times slower than JSON.parse, and quadratic for some texts. At
- * these limits the slowest known text takes 0.14 s. kubectl converts YAML to JSON itself, so long YAML is rare.
+ * Limits of YAML texts. The library is about 100 times slower than JSON.parse, and takes quadratic time for some texts.
+ * At these limits, the slowest known text takes 0.14 s.
  */
 const INDICATORS_MAX = 1500;
 const TEXT_MAX_LENGTH = 64 * 1024;
 /** Maximum depth. The library recurses several times for each level, and V8 may abort when the stack overflows. */
 const DEPTH_MAX = 100;
-/** Maximum number of aliases, because each one multiplies the size of the result. */
+/** Maximum number of aliases, because each alias multiplies the size of the result. */
 const ALIASES_MAX = 10;
 /** Maximum length of printed YAML. Longer or deeper objects are returned as JSON, which is valid YAML in flow style. */
 const PRINTED_MAX_LENGTH = 64 * 1024;

@@ -52,18 +52,18 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether to omit `properties`, because OpenAPI v2 clients reject fields that are not in it. */
+/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that `properties` does not list. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }
 
 function toOpenApi(schema: Fields, version: OpenApiVersion): Fields {
-  const isOpen = allowsUnknownFields(schema, version);
+  const omitsProperties = allowsUnknownFields(schema, version);
   const members = Object.entries(schema).filter(
     ([key]) =>
       (SUPPORTED_KEYWORDS.has(key) || key.startsWith("x-kubernetes-")) &&
       !(version === "v2" && KEYWORDS_NOT_IN_V2.has(key)) &&
-      !(isOpen && (key === "properties" || key === "required")),
+      !(omitsProperties && (key === "properties" || key === "required")),
   );
   return Object.fromEntries(
     members.map(([key, value]) => [key, convertMember(key, value, version)]),
@@ -100,7 +100,6 @@ function customDefinition(kind: Kind, schema: Fields, version: OpenApiVersion): 
     properties: {
       ...typeMeta(kind),
       metadata,
-      // the server's schemas of these fields replace those of the definition
       ...without(asFields(properties), "apiVersion", "kind", "metadata"),
     },
     ...groupVersionKind(kind, kind.kind),
@@ -159,7 +158,7 @@ export function buildVersionPath(kind: Pick<Kind, "group" | "version">): string 
   return kind.group === "" ? `api/${kind.version}` : `apis/${apiVersionOf(kind)}`;
 }
 
-/** Builds the parameters from which kubectl learns whether the server supports them. */
+/** Builds the parameters dryRun and fieldValidation. kubectl uses them only if the document lists them. */
 function buildParameters(version: OpenApiVersion): Fields[] {
   const typeFields = version === "v2" ? { type: "string" } : { schema: { type: "string" } };
   return ["dryRun", "fieldValidation"].map((name) => ({ name, in: "query", ...typeFields }));
@@ -217,22 +216,22 @@ export function toOpenApi3(kinds: readonly Kind[]): Fields {
   };
 }
 
-/** Hashes by the document's first kind. Built-in kinds never change, and a changed custom kind is a new object. */
+/** Cache of document hashes, by the document's first kind. An entry is valid if the document has the same kinds. */
 const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly hash: string }>();
 
 function hashDocument(kinds: readonly Kind[]): string {
-  const [first] = kinds;
-  const cached = first === undefined ? undefined : HASHES.get(first);
+  const [firstKind] = kinds;
+  const cachedEntry = firstKind === undefined ? undefined : HASHES.get(firstKind);
   if (
-    cached?.kinds.length === kinds.length &&
-    cached.kinds.every((kind, index) => kind === kinds[index])
+    cachedEntry?.kinds.length === kinds.length &&
+    cachedEntry.kinds.every((kind, index) => kind === kinds[index])
   ) {
-    return cached.hash;
+    return cachedEntry.hash;
   }
   const text = JSON.stringify(toOpenApi3(kinds));
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 32).toUpperCase();
-  if (first !== undefined) {
-    HASHES.set(first, { kinds, hash });
+  if (firstKind !== undefined) {
+    HASHES.set(firstKind, { kinds, hash });
   }
   return hash;
 }

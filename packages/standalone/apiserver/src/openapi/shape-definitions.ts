@@ -145,7 +145,7 @@ const SCALARS: Readonly<Record<Scalar, Fields>> = {
   any: { type: "object" },
 };
 
-/** Types that only v3 can express. */
+/** Schemas of scalars that OpenAPI v2 cannot express. */
 const SCALARS_V3: Readonly<Partial<Record<Scalar, Fields>>> = {
   "int-or-string": { oneOf: [{ type: "integer" }, { type: "string" }], format: "int-or-string" },
   quantity: { oneOf: [{ type: "string" }, { type: "number" }] },
@@ -218,15 +218,15 @@ export function shapeDefinitions(
   roots: readonly ObjectShape[],
   version: OpenApiVersion,
 ): readonly (readonly [string, Fields])[] {
-  const found = new Set<ObjectShape>();
+  const foundShapes = new Set<ObjectShape>();
   const queue = [...roots];
-  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    if (!found.has(next)) {
-      found.add(next);
-      queue.push(...[...next.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
+  for (let current = queue.pop(); current !== undefined; current = queue.pop()) {
+    if (!foundShapes.has(current)) {
+      foundShapes.add(current);
+      queue.push(...[...current.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
     }
   }
-  return [...found]
+  return [...foundShapes]
     .map((shape) => [typeDefinitionName(shape), toDefinition(shape, version)] as const)
     .sort(([left], [right]) => (left < right ? -1 : 1));
 }

@@ -67,18 +67,17 @@ export function parseOperations(patch: unknown, text: string): readonly Operatio
   if (!patch.every(isOperation)) {
     throw badRequest("error decoding patch: an operation has no known op or no usable path");
   }
-  // isOperation has checked every member
   return withCanonicalTests(patch as readonly Operation[], text);
 }
 
-function invalidPatch(why: string): StatusError {
-  const message = `the server rejected our request due to an error in our request: ${why}`;
+function invalidPatch(reason: string): StatusError {
+  const message = `the server rejected our request due to an error in our request: ${reason}`;
   return new StatusError({ code: 422, reason: "Invalid", message, details: {} });
 }
 
 const MISSING = Symbol("missing");
 
-/** Returns a value at own properties only. The library also finds properties of the prototype. */
+/** Returns the value at a path. Ignores inherited properties, which the library would return. */
 function findValue(target: unknown, tokens: readonly string[]): unknown {
   let value = target;
   for (const token of tokens) {

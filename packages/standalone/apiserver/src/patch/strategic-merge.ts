@@ -50,13 +50,13 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** Returns the merge key's value of a list item, or the item itself, as JSON; empty if the key is missing. */
+/** Prints the merge key's value, or an item of a set. Returns an empty text if the merge key is missing. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
   const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);
 }
 
-/** Sorts items in the order of the patch. Items that the patch does not name keep their positions. */
+/** Sorts items in the order of the patch. Items that are not in the patch retain their positions. */
 function reorder(
   items: readonly unknown[],
   order: readonly unknown[],
@@ -104,16 +104,16 @@ function mergeItems(
     }
     const identity = printIdentity(item, mergeKey);
     const indexes = indexesByIdentity.get(identity) ?? [];
-    const [first] = indexes;
+    const [firstIndex] = indexes;
     if (item[DIRECTIVE] === "delete") {
       for (const index of indexes) {
         result[index] = DELETED;
       }
       indexesByIdentity.delete(identity);
-    } else if (first === undefined) {
+    } else if (firstIndex === undefined) {
       indexesByIdentity.set(identity, [result.push(withoutDirectives(item)) - 1]);
     } else {
-      result[first] = mergeMap(asFields(result[first]), item, shape);
+      result[firstIndex] = mergeMap(asFields(result[firstIndex]), item, shape);
     }
   }
   return result.filter((item) => item !== DELETED);
@@ -209,8 +209,8 @@ function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fiel
     if (value === null) {
       Reflect.deleteProperty(result, field);
     } else {
-      const existing = Object.hasOwn(result, field) ? result[field] : undefined;
-      result[field] = mergeField(existing, value, lookUpField(shape, field));
+      const existingValue = Object.hasOwn(result, field) ? result[field] : undefined;
+      result[field] = mergeField(existingValue, value, lookUpField(shape, field));
     }
   }
   applyOrders(result, patch, shape);

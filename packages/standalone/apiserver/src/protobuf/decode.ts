@@ -18,7 +18,7 @@ const TYPE_META_MESSAGE: Message = {
   2: { name: "kind", type: "text" },
 };
 
-/** Number of fields that the body may still have. The tables limit the depth, because no message contains itself. */
+/** Number of fields that may still be read. The depth needs no limit, because no message type contains itself. */
 interface FieldBudget {
   remaining: number;
 }
@@ -149,15 +149,14 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** Error for a field that is in no table, so decoding would lose it. */
+/** Error for a field that is not in the tables and would be lost. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
 /**
- * Rejects a field that is set. Go writes empty strings and messages for unset fields that are not pointers. A number is
- * rejected even if it is 0: all numbers that are not pointers are in the tables, and a pointer to 0 or false may differ
- * from the default, as in `hostUsers`.
+ * Rejects a field with a value. Go encodes unset strings and messages as empty values. Numbers are always rejected,
+ * because 0 and false may differ from the default, for example in `hostUsers`.
  */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {
@@ -177,7 +176,7 @@ function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0):
   );
 }
 
-/** Rejects a field that is not an empty message. A string, which cannot be parsed as a message, is not empty. */
+/** Rejects a field that is not an empty message. A value that cannot be parsed as a message is not empty. */
 function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
   try {
     if (isEmptyMessage(value, budget)) return;
@@ -191,7 +190,6 @@ function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
 function addValue(result: Fields, value: bigint | Buffer, { field, budget }: ReadContext): void {
   const { name, type, collection } = field;
   if (collection === "list") {
-    // `result` has only values that this function wrote.
     const list = (result[name] ??= []) as unknown[];
     list.push(readValue(value, type, budget));
   } else if (collection === "map") {

@@ -47,7 +47,7 @@ export function message(name: string): FieldType {
 
 export const METADATA: Field = single("metadata", message("ObjectMeta"));
 
-/** Builds a message with a spec. Without a table for the status, only an empty status is accepted. */
+/** Builds a message with a spec. If `status` is undefined, only an empty status is accepted. */
 export function withSpec(spec: string, status?: string): Message {
   const statusType = status === undefined ? "empty" : message(status);
   return { 1: METADATA, 2: single("spec", message(spec)), 3: single("status", statusType) };

@@ -5,7 +5,7 @@ import { type Message, METADATA, list, map, message, single, withSpec } from "./
 
 const TEMPLATE = single("template", message("PodTemplateSpec"));
 
-/** Messages with the fields that `kubectl create` sets. For other fields, the client sends JSON instead. */
+/** Messages with the fields that `kubectl create` sets. Other fields cause a 415, after which clients send JSON. */
 const WORKLOAD_MESSAGES: Readonly<Record<string, Message>> = {
   LabelSelector: {
     1: map("matchLabels"),

@@ -80,7 +80,7 @@ function listTypeCauses(schema: Schema, path: string): Cause[] {
   }
   const field = `${path}.${LIST_TYPE}`;
   const keys = asList(schema[LIST_MAP_KEYS]).length;
-  if (!LIST_TYPES.some((known) => known === type)) {
+  if (!LIST_TYPES.some((listType) => listType === type)) {
     return [unsupportedValue(field, type, LIST_TYPES)];
   }
   if (schema["type"] !== "array") {

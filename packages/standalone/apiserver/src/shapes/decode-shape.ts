@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of built-in kinds like in a typed server: known fields in canonical form, and a list of unknown ones.
+// Decoding of built-in kinds: known fields in canonical form, and the paths of unknown fields.
 import { type Fields, isFields, setField } from "../objects/json.ts";
 import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
@@ -11,7 +11,7 @@ interface DecodeContext {
   readonly fieldPath: string;
   /** Path with indexes, for example `spec.containers[0]`. */
   readonly path: string;
-  readonly unknown: string[];
+  readonly unknownPaths: string[];
 }
 
 const GO_SCALARS: Readonly<Record<Scalar, string>> = {
@@ -65,14 +65,14 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
     const fieldShape = shape.fields.get(key);
     const path = context.path === "" ? key : `${context.path}.${key}`;
     if (fieldShape === undefined) {
-      context.unknown.push(path);
+      context.unknownPaths.push(path);
     } else if (field !== null && field !== undefined) {
       const fieldPath = context.fieldPath === "" ? key : `${context.fieldPath}.${key}`;
       const childContext = {
         field: `${struct}.${fieldPath}`,
         fieldPath,
         path,
-        unknown: context.unknown,
+        unknownPaths: context.unknownPaths,
       };
       result[key] = readShape(field, fieldShape.shape, childContext);
     }
@@ -83,7 +83,7 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
 function readMap(value: Fields, itemShape: Shape, context: DecodeContext): Fields {
   const result: Fields = {};
   for (const [key, item] of Object.entries(value)) {
-    // Paths are needed for objects only, and a map of scalars may be long.
+    // Scalars need no path. This saves time, because a map of scalars may be long.
     const childContext =
       itemShape.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
     setField(result, key, readItem(item, itemShape, childContext));
@@ -112,15 +112,20 @@ function readShape(value: unknown, shape: Shape, context: DecodeContext): unknow
     : readMap(value, shape.items, context);
 }
 
-/** A decoded object. `unknown` has the paths of dropped fields. */
+/** A decoded object. `unknownPaths` are the paths of dropped fields. */
 export interface DecodedShape {
   readonly fields: Fields;
-  readonly unknown: readonly string[];
+  readonly unknownPaths: readonly string[];
 }
 
 /** Decodes a value. `basePath` is its path, or empty for a whole object. Throws DecodeErrors. */
 export function decodeShape(value: Fields, shape: ObjectShape, basePath = ""): DecodedShape {
-  const unknown: string[] = [];
-  const fields = readObject(value, shape, { field: "", fieldPath: "", path: basePath, unknown });
-  return { fields, unknown };
+  const unknownPaths: string[] = [];
+  const fields = readObject(value, shape, {
+    field: "",
+    fieldPath: "",
+    path: basePath,
+    unknownPaths,
+  });
+  return { fields, unknownPaths };
 }

@@ -109,17 +109,17 @@ test.each([
       containers: [{}, { command: ["a", ""], resources: { limits: { cpu: null } } }],
       nodeSelector: { a: "" },
     },
-    unknown: [],
+    unknownPaths: [],
   },
   {
     name: "keys appear in the paths of object maps only",
     type: "core.v1.Secret",
     given: { data: { a: "", b: "YQ==" }, other: 1 },
     want: { data: { a: "", b: "YQ==" } },
-    unknown: ["other"],
+    unknownPaths: ["other"],
   },
-])("$name", ({ type, given, want, unknown }) => {
-  expect(decodeShape(given, typeShape(type))).toEqual({ fields: want, unknown });
+])("$name", ({ type, given, want, unknownPaths }) => {
+  expect(decodeShape(given, typeShape(type))).toEqual({ fields: want, unknownPaths });
 });
 
 test("treats the key __proto__ like any other key", () => {
@@ -130,7 +130,7 @@ test("treats the key __proto__ like any other key", () => {
 
 test("names unknown fields by their path in the request", () => {
   const given = { a: 1, metadata: { b: 1 } };
-  expect(decodeShape(given, typeShape("core.v1.Pod"), "items[3]").unknown).toEqual([
+  expect(decodeShape(given, typeShape("core.v1.Pod"), "items[3]").unknownPaths).toEqual([
     "items[3].a",
     "items[3].metadata.b",
   ]);

@@ -80,20 +80,20 @@ function printQuantity({ nanos, family }: ParsedQuantity): string {
   const size = nanos < 0n ? -nanos : nanos;
   if (family === "binary" && nanos % NANO === 0n && size >= 1024n * NANO) {
     const units = nanos / NANO;
-    const step = countDivisions(units, 1024n, BINARY_SUFFIXES.length - 1);
-    return `${String(units / 1024n ** BigInt(step))}${BINARY_SUFFIXES[step] ?? ""}`;
+    const suffixIndex = countDivisions(units, 1024n, BINARY_SUFFIXES.length - 1);
+    return `${String(units / 1024n ** BigInt(suffixIndex))}${BINARY_SUFFIXES[suffixIndex] ?? ""}`;
   }
-  const step = countDivisions(nanos, 1000n, decimalStepsMax(family));
-  const mantissa = String(nanos / 1000n ** BigInt(step));
-  const exponent = 3 * step - NANO_DIGITS;
+  const suffixIndex = countDivisions(nanos, 1000n, decimalStepsMax(family));
+  const mantissa = String(nanos / 1000n ** BigInt(suffixIndex));
+  const exponent = 3 * suffixIndex - NANO_DIGITS;
   return family === "exponent" && exponent !== 0
     ? `${mantissa}e${String(exponent)}`
-    : `${mantissa}${DECIMAL_SUFFIXES[step] ?? ""}`;
+    : `${mantissa}${DECIMAL_SUFFIXES[suffixIndex] ?? ""}`;
 }
 
 export function canonicalQuantity(value: string): string | undefined {
-  const parsed = parseQuantity(value.trim());
-  return parsed === undefined ? undefined : printQuantity(parsed);
+  const quantity = parseQuantity(value.trim());
+  return quantity === undefined ? undefined : printQuantity(quantity);
 }
 
 export class DecodeError extends Error {
@@ -102,11 +102,11 @@ export class DecodeError extends Error {
 
 /** Creates an error. `field` is the Go struct and the path, or empty. */
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
-  const where = field === "" ? "Go value" : `Go struct field ${field}`;
+  const location = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";
   const printedType =
     isNumber && /^u?int|^float/.test(type) ? `number ${String(value)}` : jsonTypeOf(value);
-  return new DecodeError(`json: cannot unmarshal ${printedType} into ${where} of type ${type}`);
+  return new DecodeError(`json: cannot unmarshal ${printedType} into ${location} of type ${type}`);
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -156,13 +156,13 @@ function readMicroTime(value: unknown): string {
 function readQuantity(value: unknown): string {
   const isSupported =
     typeof value === "string" || typeof value === "number" || typeof value === "bigint";
-  const canonical = isSupported ? canonicalQuantity(String(value)) : undefined;
-  if (canonical === undefined) {
+  const canonicalValue = isSupported ? canonicalQuantity(String(value)) : undefined;
+  if (canonicalValue === undefined) {
     throw new DecodeError(
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
     );
   }
-  return canonical;
+  return canonicalValue;
 }
 
 function readIntOrString(value: unknown): unknown {
@@ -174,9 +174,9 @@ function readIntOrString(value: unknown): unknown {
 
 type Reader = (value: unknown, field: string) => unknown;
 
-function plainReader(accepts: (value: unknown) => boolean, type: string): Reader {
+function makeReader(isAccepted: (value: unknown) => boolean, type: string): Reader {
   return (value, field) => {
-    if (!accepts(value)) {
+    if (!isAccepted(value)) {
       throw wrongType(value, field, type);
     }
     return value;
@@ -185,11 +185,11 @@ function plainReader(accepts: (value: unknown) => boolean, type: string): Reader
 
 export const READERS: Readonly<Record<Scalar, Reader>> = {
   any: (value) => value,
-  string: plainReader((value) => typeof value === "string", "string"),
-  boolean: plainReader((value) => typeof value === "boolean", "bool"),
-  int32: plainReader(isInt32, "int32"),
-  int64: plainReader((value) => typeof value === "bigint" || Number.isInteger(value), "int64"),
-  double: plainReader((value) => typeof value === "number" || typeof value === "bigint", "float64"),
+  string: makeReader((value) => typeof value === "string", "string"),
+  boolean: makeReader((value) => typeof value === "boolean", "bool"),
+  int32: makeReader(isInt32, "int32"),
+  int64: makeReader((value) => typeof value === "bigint" || Number.isInteger(value), "int64"),
+  double: makeReader((value) => typeof value === "number" || typeof value === "bigint", "float64"),
   bytes: readBytes,
   time: (value) => rfc3339(readTime(value, "2006-01-02T15:04:05Z07:00").ms),
   "micro-time": readMicroTime,

@@ -55,18 +55,18 @@ function parseShape(notation: string): Shape {
   if (notation.includes(".") && /^\w/.test(notation)) {
     return typeShape(notation);
   }
-  const cached = shapesByNotation.get(notation);
-  if (cached !== undefined) {
-    return cached;
+  const cachedShape = shapesByNotation.get(notation);
+  if (cachedShape !== undefined) {
+    return cachedShape;
   }
   const prefix = notation.slice(0, 2);
-  const parsed: Shape =
+  const parsedShape: Shape =
     prefix === "[]" || prefix === "{}"
       ? { type: prefix === "[]" ? "list" : "map", items: parseShape(notation.slice(2)) }
-      : // shapes.json has no other words; its generator uses the same list
+      : // all other notations in shapes.json are names of scalars
         { type: "scalar", scalar: notation as Scalar };
-  shapesByNotation.set(notation, parsed);
-  return parsed;
+  shapesByNotation.set(notation, parsedShape);
+  return parsedShape;
 }
 
 function parseMerge(notation: string): FieldMerge {
@@ -89,7 +89,7 @@ function readType(name: string): ObjectShape {
     type: "object",
     name,
     get fields() {
-      // Parsed lazily, because types refer to each other in cycles.
+      // Parses the fields on first use, because types refer to each other in cycles.
       fields ??= new Map(
         Object.entries(TYPES[name] ?? {}).map(([field, text]) => [field, parseField(text)]),
       );
@@ -99,9 +99,9 @@ function readType(name: string): ObjectShape {
 }
 
 export function typeShape(name: string): ObjectShape {
-  const cached = shapesByType.get(name) ?? readType(name);
-  shapesByType.set(name, cached);
-  return cached;
+  const shape = shapesByType.get(name) ?? readType(name);
+  shapesByType.set(name, shape);
+  return shape;
 }
 
 export function kindShape(apiVersion: string, kind: string): ObjectShape | undefined {
@@ -125,7 +125,7 @@ const KINDS_BY_TYPE: ReadonlyMap<string, GroupVersionKind> = new Map(
   Object.entries(KINDS).map(([key, name]) => [name, toGroupVersionKind(key)]),
 );
 
-/** Returns the kind that has the type, or undefined for a type that is only part of kinds. */
+/** Returns the kind whose objects have the type, or undefined for a nested type. */
 export function findKindByType(name: string): GroupVersionKind | undefined {
   return KINDS_BY_TYPE.get(name);
 }

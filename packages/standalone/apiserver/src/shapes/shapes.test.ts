@@ -31,8 +31,8 @@ test.each([
   expect(canonicalQuantity(given)).toBe(want);
 });
 
-test("retains known fields in canonical form, and treats null as missing", () => {
-  const { fields, unknown } = decodeShape(
+test("what is known is kept in its canonical form, null is nothing", () => {
+  const { fields, unknownPaths } = decodeShape(
     {
       metadata: { name: "p", creationTimestamp: null },
       spec: {
@@ -51,7 +51,7 @@ test("retains known fields in canonical form, and treats null as missing", () =>
     },
     POD,
   );
-  expect(unknown).toEqual([]);
+  expect(unknownPaths).toEqual([]);
   expect(fields).toEqual({
     metadata: { name: "p" },
     spec: {
@@ -75,12 +75,12 @@ test("drops and names unknown fields, case-sensitively", () => {
     Spec: {},
     spec: { containers: [{ name: "c", Image: "i" }, { ports: [{ port: 1 }] }] },
   };
-  const { fields, unknown } = decodeShape(given, POD);
+  const { fields, unknownPaths } = decodeShape(given, POD);
   expect(fields).toEqual({
     metadata: {},
     spec: { containers: [{ name: "c" }, { ports: [{}] }] },
   });
-  expect(unknown).toEqual([
+  expect(unknownPaths).toEqual([
     "metadata.lables",
     "Spec",
     "spec.containers[0].Image",

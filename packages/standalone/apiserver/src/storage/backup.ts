@@ -11,7 +11,7 @@ const FORMAT = "patchbay-backup/1";
 /** Increase of the revision at a restore. Must exceed the number of revisions since the backup. */
 const REVISION_GAP = 1_000_000_000;
 
-/** Yields the state of the moment at which the first line is read. The last line marks the backup as complete. */
+/** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
   yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
@@ -22,16 +22,16 @@ export function* backupLines(store: Store): Generator<string> {
 }
 
 function toRow(line: string): LogRow {
-  const parsed = parseJson(line);
-  const object = valueAt(parsed, "object");
+  const entry = parseJson(line);
+  const object = valueAt(entry, "object");
   if (!isKubeObject(object)) {
     throw new TypeError("a line has no object");
   }
-  const parts = ["bucket", "namespace", "name"].map((part) => textAt(parsed, "address", part));
+  const parts = ["bucket", "namespace", "name"].map((part) => textAt(entry, "address", part));
   return {
-    revision: Number(valueAt(parsed, "revision")),
+    revision: Number(valueAt(entry, "revision")),
     key: parts.join("/"),
-    deleted: false,
+    isDeleted: false,
     previousRevision: 0,
     facts: extractFacts(object),
     text: printJson(object),
@@ -39,22 +39,21 @@ function toRow(line: string): LogRow {
 }
 
 function readBackup(text: string): { readonly revision: number; readonly rows: readonly LogRow[] } {
-  const [head = "", ...lines] = text.split("\n").filter((line) => line !== "");
-  const first = parseJson(head);
-  if (valueAt(first, "format") !== FORMAT) {
+  const [firstLine = "", ...lines] = text.split("\n").filter((line) => line !== "");
+  const header = parseJson(firstLine);
+  if (valueAt(header, "format") !== FORMAT) {
     throw new TypeError(`its first line is not ${FORMAT}`);
   }
-  const last = lines.pop() ?? "{}";
-  if (valueAt(parseJson(last), "objects") !== lines.length) {
+  const trailer = lines.pop() ?? "{}";
+  if (valueAt(parseJson(trailer), "objects") !== lines.length) {
     throw new TypeError("its last line is missing");
   }
-  return { revision: Number(valueAt(first, "revision")), rows: lines.map(toRow) };
+  return { revision: Number(valueAt(header, "revision")), rows: lines.map(toRow) };
 }
 
 /**
- * Replaces all objects of a store that no server has open. Earlier revisions then count as compacted, so clients list
- * again.
- * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED; the store is then unchanged.
+ * Replaces all objects of a store that no server has open. Compacts earlier revisions, so that clients list again.
+ * Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes to the store.
  */
 export function restoreStore(
   storePath: string,

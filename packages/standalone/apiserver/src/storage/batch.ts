@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutations that are committed together. Each sees the writes of earlier mutations; a failed one is undone alone.
+// Mutations that are committed together. A failed mutation is rolled back without the other mutations.
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
 import type { ObjectIndex } from "./object-index.ts";
@@ -66,17 +66,17 @@ export class Batch implements Transaction {
   }
 
   list(bucket: string): readonly TextObject[] {
-    const found = new Map<string, TextObject | undefined>(
+    const objectsByKey = new Map<string, TextObject | undefined>(
       this.#index.list({ bucket }).map((object) => [printAddress(object.address), object]),
     );
     for (const [key, state] of this.#states) {
-      if (parseAddress(key).bucket === bucket) found.set(key, state);
+      if (parseAddress(key).bucket === bucket) objectsByKey.set(key, state);
     }
     for (const { type, current } of this.#pending) {
       if (current.address.bucket !== bucket) continue;
-      found.set(printAddress(current.address), type === "DELETED" ? undefined : current);
+      objectsByKey.set(printAddress(current.address), type === "DELETED" ? undefined : current);
     }
-    return [...found.values()].filter((object) => object !== undefined);
+    return [...objectsByKey.values()].filter((object) => object !== undefined);
   }
 
   put(address: Address, object: KubeObject): KubeObject {
@@ -106,13 +106,13 @@ export class Batch implements Transaction {
     this.#revision += 1;
     object.metadata.resourceVersion = String(this.#revision);
     const identity = {
-      // reuses the strings of the previous address
+      // Reuses the strings of the previous address to save memory.
       address: previous?.address ?? { ...address },
       revision: this.#revision,
       facts: extractFacts(object),
     };
     const text = printJson(object);
-    // An object that is already too long can still be marked and deleted.
+    // An object that is already too long can still be marked for deletion.
     const sizeLimit = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
     if (text.length > Math.max(OBJECT_MAX_LENGTH, sizeLimit)) {
       throw new ObjectTooLong();

@@ -3,11 +3,10 @@ import { type Address, printAddress } from "../objects/object.ts";
 import { type Scope, keyRange } from "./store.ts";
 import type { TextObject } from "./text-object.ts";
 
-/** Returns the index of the first key that is not less than `key`. */
 function lowerBound(keys: readonly string[], key: string): number {
-  const last = keys.at(-1);
-  if (last === undefined || last < key) {
-    // Fast path: keys are sorted when a store is opened, and generated names mostly ascend.
+  const lastKey = keys.at(-1);
+  if (lastKey === undefined || lastKey < key) {
+    // Avoids the search for keys that are added in order, for example when a store is opened.
     return keys.length;
   }
   let low = 0;
@@ -71,12 +70,12 @@ export class ObjectIndex {
   }
 
   #getOrCreateBucket(name: string): Bucket {
-    const existing = this.#buckets.get(name);
-    if (existing !== undefined) {
-      return existing;
+    const existingBucket = this.#buckets.get(name);
+    if (existingBucket !== undefined) {
+      return existingBucket;
     }
-    const created: Bucket = { objects: new Map(), keys: [] };
-    this.#buckets.set(name, created);
-    return created;
+    const newBucket: Bucket = { objects: new Map(), keys: [] };
+    this.#buckets.set(name, newBucket);
+    return newBucket;
   }
 }

@@ -12,24 +12,24 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** Size of the reserve, which is enough for thousands of typical writes. It is less on a small disk. */
+/** Size of the reserve, which is enough for thousands of typical writes. A small disk has a smaller reserve. */
 const RESERVE_BYTES = 16 * 2 ** 20;
 const MAX_DISK_FRACTION = 0.05;
-/** Size of a release. It is small, because the process that filled the disk may take the unused part. */
+/** Number of bytes to free at a time. It is small, because another process may use the freed space first. */
 const RELEASE_STEP_BYTES = 256 * 1024;
 const PRIVATE_MODE = 0o600;
 
 export interface Reserve {
-  /** Whether the file has its full size. If not, the disk is or was full. */
+  /** Whether the file has its full size. A smaller file means that the disk is or was full. */
   readonly isFullSize: boolean;
-  /** Frees one step of space. Returns false if nothing is left. */
+  /** Frees RELEASE_STEP_BYTES. Returns false if the file is empty. */
   release(): boolean;
-  /** Grows the file to its full size, if the disk then still has as much free space. */
+  /** Grows the file to its full size if the same amount of disk space then remains free. */
   refill(): void;
   close(): void;
 }
 
-/** Reserve of a store in memory, and of a disk that was full from the start. */
+/** Reserve of a store in memory, or of a disk that is full when the store is opened. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,
@@ -64,7 +64,7 @@ class ReserveFile implements Reserve {
     if (this.#bytes === 0) return false;
     this.#bytes = Math.max(this.#bytes - RELEASE_STEP_BYTES, 0);
     ftruncateSync(this.#file, this.#bytes);
-    fsyncSync(this.#file); // journaling file systems free blocks on commit
+    fsyncSync(this.#file); // journaling file systems free blocks only on a commit
     return true;
   }
 
@@ -75,11 +75,11 @@ class ReserveFile implements Reserve {
     try {
       while (this.#bytes < this.#targetBytes) {
         const pieceBytes = Math.min(RELEASE_STEP_BYTES, this.#targetBytes - this.#bytes);
-        // Random data, because file systems may not allocate blocks for zeros.
+        // Writes random data, because file systems may not allocate blocks for zeros.
         this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(pieceBytes)));
       }
     } catch (error) {
-      if (!isDiskFull(error)) throw error; // another process took the space, so refill later
+      if (!isDiskFull(error)) throw error; // another process used the space; a later call continues
     }
   }
 

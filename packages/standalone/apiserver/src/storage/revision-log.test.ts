@@ -20,9 +20,9 @@ function row(revision: number, key: string, change: Partial<LogRow> = {}): LogRo
   return {
     revision,
     key,
-    deleted: false,
+    isDeleted: false,
     previousRevision: 0,
-    facts: { uid: "u", owners: [], deleting: false },
+    facts: { uid: "u", owners: [], isDeleting: false },
     text: `text ${String(revision)}`,
     ...change,
   };
@@ -32,7 +32,7 @@ function row(revision: number, key: string, change: Partial<LogRow> = {}): LogRo
 function appendLife(): void {
   log.append([row(2, "/b/a"), row(3, "/b/c", { text: "c" })]);
   log.append([row(4, "/b/a", { previousRevision: 2 })]);
-  log.append([row(5, "/b/a", { previousRevision: 4, deleted: true })]);
+  log.append([row(5, "/b/a", { previousRevision: 4, isDeleted: true })]);
 }
 
 function keysAt(revision: number): readonly string[] {
@@ -43,8 +43,8 @@ test("an empty log has no revision", () => {
   expect([log.lastRevision(), log.compactedRevision(), log.isDiskShort()]).toEqual([0, 0, false]);
 });
 
-test("reads changes with their facts and the previous text", () => {
-  const facts = { uid: "u1", owners: ["o1", "o2"], deleting: true };
+test("changes are read with their facts and the text before", () => {
+  const facts = { uid: "u1", owners: ["o1", "o2"], isDeleting: true };
   log.append([row(2, "/b/a"), row(3, "/b/a", { previousRevision: 2, facts })]);
   expect(log.readChanges(ALL, 1, MANY)).toEqual([
     { ...row(2, "/b/a"), previousText: undefined },

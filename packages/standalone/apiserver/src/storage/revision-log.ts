@@ -5,10 +5,10 @@ import { AppError, messageOf } from "@patchbay/base";
 import { type Reserve, openReserve } from "./reserve.ts";
 import type { StoredFacts } from "./store.ts";
 
-/** "pBay" in the file header identifies a store. */
+/** `pBay` in ASCII, which identifies a store in the file header. */
 const APPLICATION_ID = 0x70_42_61_79;
 const VERSION = 1;
-/** Maximum time to wait for the lock. After this time, another server must hold it. */
+/** Maximum time to wait for the lock. A lock that lasts longer means that another server uses the database. */
 const LOCK_WAIT_MS = 2000;
 
 // The text is the last column, so that SQLite can read the other columns without it.
@@ -47,7 +47,7 @@ function prepareTables(database: DatabaseSync): void {
     throw new Error(`it was written by a newer version (${String(version)})`);
   }
   if (version === VERSION) {
-    // Nothing is written here, so that the server starts on a full disk.
+    // Does not write, so that the server starts on a full disk.
     return;
   }
   database.exec(TABLES);
@@ -80,7 +80,7 @@ interface LogEntry {
 }
 
 export interface LogRow extends LogEntry {
-  readonly deleted: boolean;
+  readonly isDeleted: boolean;
   /** Revision of the previous state; 0 for a new object. */
   readonly previousRevision: number;
   readonly text: string;
@@ -90,12 +90,12 @@ export interface LogChange extends LogRow {
   readonly previousText: string | undefined;
 }
 
-/** First key, and first key after the range. */
+/** First key of the range, and first key after the range. */
 export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Delete rows that a revision in the range replaced, and rows of deletions. */
+/** Statements that delete rows replaced by a revision in the range, and rows of deletions. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -124,7 +124,7 @@ function toFacts(row: Row): StoredFacts {
   return {
     uid: String(row["uid"]),
     owners: owners === "" ? [] : owners.split(" "),
-    deleting: row["deleting"] === 1,
+    isDeleting: row["deleting"] === 1,
   };
 }
 
@@ -136,7 +136,7 @@ function toChange(row: Row): LogChange {
   const { previousText } = row;
   return {
     ...toEntry(row),
-    deleted: row["deleted"] === 1,
+    isDeleted: row["deleted"] === 1,
     previousRevision: Number(row["previous"]),
     text: String(row["text"]),
     previousText: typeof previousText === "string" ? previousText : undefined,
@@ -172,13 +172,12 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Returns whether the disk is full. The rest of the reserve is then for writes that enlarge nothing. */
+  /** Returns whether the disk is full, so that writes that create or enlarge objects must be rejected. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;
   }
 
-  /** Returns the highest revision that was ever committed. */
   lastRevision(): number {
     const row = this.#database
       .prepare(
@@ -188,7 +187,7 @@ export class RevisionLog {
     return Number(row?.["last"] ?? 0);
   }
 
-  /** Returns the revision up to which changes are no longer available. */
+  /** Returns the highest compacted revision, or 0. */
   compactedRevision(): number {
     const row = this.#database.prepare("SELECT revision FROM marks WHERE name = 'compacted'").get();
     return Number(row?.["revision"] ?? 0);
@@ -207,10 +206,7 @@ export class RevisionLog {
     });
   }
 
-  /**
-   * Replaces all rows in one durable transaction, and marks revisions up to `revision` as compacted.
-   * @throws AppError with STORE_WRITE_FAILED
-   */
+  /** Replaces all rows, and compacts revisions up to `revision`. Throws an AppError STORE_WRITE_FAILED. */
   replace(rows: Iterable<LogRow>, revision: number): void {
     this.#runTransaction(() => {
       this.#database.exec("DELETE FROM revisions");
@@ -234,7 +230,7 @@ export class RevisionLog {
     return this.#selectStates.all(from, to, revision).map(toEntry);
   }
 
-  /** Returns rows after a revision in order: at most `limit`, and no more than one beyond `length` characters. */
+  /** Returns rows after a revision. Stops at `limit` rows, or after the row that exceeds `length` characters. */
   readChanges(
     [from, to]: KeyRange,
     revision: number,
@@ -285,9 +281,9 @@ export class RevisionLog {
     }
   }
 
-  #write({ revision, key, deleted, previousRevision, facts, text }: LogRow): void {
-    const { uid, owners, deleting } = facts;
-    const flags = [deleted, deleting].map(Number) as [number, number];
+  #write({ revision, key, isDeleted, previousRevision, facts, text }: LogRow): void {
+    const { uid, owners, isDeleting } = facts;
+    const flags = [isDeleted, isDeleting].map(Number) as [number, number];
     this.#insert.run(
       revision,
       key,

@@ -168,8 +168,8 @@ test("reads facts without the text, also after reopening and from an older file"
     old.close();
     for (const opening of ["from the older file", "again"]) {
       const opened = openStore(path, fail);
-      const { uid, owners, deleting, revision } = opened.find(at("a")) ?? {};
-      expect([opening, uid, owners, deleting, revision]).toEqual([
+      const { uid, owners, isDeleting, revision } = opened.find(at("a")) ?? {};
+      expect([opening, uid, owners, isDeleting, revision]).toEqual([
         opening,
         "u1",
         ["o1", "o2"],

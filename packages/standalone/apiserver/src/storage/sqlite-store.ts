@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store on top of the log. Mutations are queued, run one after the other, and committed in batches.
+// Store on top of the log. Mutations are queued, run sequentially, and committed in batches.
 import { AppError, messageOf } from "@patchbay/base";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import { type BatchChange, Batch } from "./batch.ts";
@@ -24,7 +24,7 @@ export class ChangeListeners {
   readonly #scopeListeners = new Map<string, Set<Listener>>();
   readonly #onError: (error: unknown) => void;
 
-  /** `onError` receives the errors that listeners throw. The other listeners are called nevertheless. */
+  /** `onError` receives the errors that listeners throw. An error does not prevent calls of other listeners. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -48,7 +48,7 @@ export class ChangeListeners {
     };
   }
 
-  /** Calls the listeners. Those of one scope receive the same array, so that they can cache by it. */
+  /** Calls the listeners. All listeners of a scope receive the same array, which they can use as a cache key. */
   notify(changes: readonly Change[]): void {
     this.#call(this.#globalListeners, changes);
     for (const [key, scopedChanges] of this.#groupByScope(changes)) {
@@ -76,7 +76,7 @@ export class ChangeListeners {
   }
 
   #call(listeners: Iterable<Listener>, changes: readonly Change[]): void {
-    // a copy, because listeners may unsubscribe
+    // Iterates over a copy, because listeners may unsubscribe.
     for (const listener of [...listeners]) {
       try {
         listener(changes);
@@ -87,11 +87,11 @@ export class ChangeListeners {
   }
 }
 
-/** Maximum length of the buffer in characters, and maximum number of changes. */
+/** Limits of the buffer: total length in characters, and number of changes. */
 const RECENT_MAX_LENGTH = 8 * 1024 * 1024;
 const RECENT_MAX_COUNT = 1000;
 
-/** Buffer of the last changes. Watches that are slightly behind read from it instead of from the log. */
+/** Buffer of the last changes. Watches that are slightly behind do not need to read the log. */
 export class RecentChanges {
   #changes: Change[] = [];
   #length = 0;
@@ -123,7 +123,7 @@ export class RecentChanges {
     this.#changes = droppedCount === 0 ? this.#changes : this.#changes.slice(droppedCount);
   }
 
-  /** Returns changes up to both limits, or undefined if the buffer does not reach back to `revision`. */
+  /** Returns changes after `revision` within the limits, or undefined if the buffer starts at a later revision. */
   findAfter(
     scope: Scope,
     revision: number,
@@ -133,26 +133,26 @@ export class RecentChanges {
       return undefined;
     }
     const [from, to] = keyRange(scope);
-    const found: Change[] = [];
+    const foundChanges: Change[] = [];
     let length = 0;
     for (const change of this.#changes) {
       const key = printAddress(change.current.address);
       if (change.revision <= revision || key < from || key >= to) {
         continue;
       }
-      found.push(change);
+      foundChanges.push(change);
       length += change.current.text.length;
-      if (found.length >= limits.limit || length > limits.length) {
+      if (foundChanges.length >= limits.limit || length > limits.length) {
         break;
       }
     }
-    return found;
+    return foundChanges;
   }
 }
 
 /** Number of revisions that remain readable for watches and pages. */
 const RETAINED_REVISIONS = 10_000;
-/** Number of revisions that are compacted together, in the commit that makes them too old. */
+/** Number of revisions that are compacted in the same commit. */
 const COMPACTION_STEP = 500;
 /** Maximum length of the texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
@@ -162,7 +162,7 @@ const DISK_FULL_MESSAGE =
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
-  /** Runs the mutation, and returns a callback for when its writes are durable. */
+  /** Runs the mutation. Returns a callback to call when the writes are durable. */
   readonly run: (transaction: Transaction) => () => void;
   readonly reject: (reason: unknown) => void;
 }
@@ -171,7 +171,7 @@ function toLogRow({ type, revision, current, previous }: Change): LogRow {
   return {
     revision,
     key: printAddress(current.address),
-    deleted: type === "DELETED",
+    isDeleted: type === "DELETED",
     previousRevision: previous?.revision ?? 0,
     facts: current,
     text: current.text,
@@ -283,9 +283,9 @@ class SqliteStore implements Store {
   #readIndex(): void {
     const sharedStrings = new Map<string, string>();
     const share = (text: string): string => {
-      const known = sharedStrings.get(text) ?? text;
-      sharedStrings.set(known, known);
-      return known;
+      const sharedText = sharedStrings.get(text) ?? text;
+      sharedStrings.set(sharedText, sharedText);
+      return sharedText;
     };
     for (const { key, ...identity } of this.#log.readStates(["", LAST_KEY], this.#revision)) {
       const { bucket, namespace, name } = parseAddress(key);
@@ -306,7 +306,7 @@ class SqliteStore implements Store {
           );
     const writeType: ChangeType = previous === undefined ? "ADDED" : "MODIFIED";
     return {
-      type: row.deleted ? "DELETED" : writeType,
+      type: row.isDeleted ? "DELETED" : writeType,
       revision: row.revision,
       current: new TextObject({ ...identity, revision: row.revision }, this.#log, row.text),
       previous,
@@ -333,14 +333,14 @@ class SqliteStore implements Store {
   #flush(): void {
     const batch = new Batch(this.#index, this.#texts, this.#revision);
     const isDiskShort = this.#log.isDiskShort();
-    const finished: { readonly job: Job; readonly finish: () => void }[] = [];
+    const finishedJobs: { readonly job: Job; readonly finish: () => void }[] = [];
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
         if (isDiskShort && batch.isGrowing)
           throw new AppError("STORE_WRITE_FAILED", { reason: DISK_FULL_MESSAGE });
         batch.accept();
-        finished.push({ job, finish });
+        finishedJobs.push({ job, finish });
       } catch (error) {
         batch.rollBack();
         job.reject(error);
@@ -352,33 +352,33 @@ class SqliteStore implements Store {
     try {
       this.#commit(batch.changes);
     } catch (error) {
-      for (const { job } of finished) {
+      for (const { job } of finishedJobs) {
         job.reject(error);
       }
       return;
     }
-    for (const { finish } of finished) {
+    for (const { finish } of finishedJobs) {
       finish();
     }
   }
 
-  /** Commits the changes. Readers and listeners see them only after they are durable. */
+  /** Commits the changes. Readers and listeners receive the changes only when they are durable. */
   #commit(changes: readonly BatchChange[]): void {
-    const last = changes.at(-1);
-    if (last === undefined) {
+    const lastChange = changes.at(-1);
+    if (lastChange === undefined) {
       return;
     }
     const isCompactionDue =
-      last.revision - this.#compactedRevision > RETAINED_REVISIONS + COMPACTION_STEP;
+      lastChange.revision - this.#compactedRevision > RETAINED_REVISIONS + COMPACTION_STEP;
     const compactedRevision = isCompactionDue
-      ? last.revision - RETAINED_REVISIONS
+      ? lastChange.revision - RETAINED_REVISIONS
       : this.#compactedRevision;
     this.#log.append(
       changes.map(toLogRow),
       isCompactionDue ? [this.#compactedRevision, compactedRevision] : undefined,
     );
     this.#compactedRevision = compactedRevision;
-    this.#revision = last.revision;
+    this.#revision = lastChange.revision;
     changes.forEach((change) => {
       this.#apply(change);
     });
@@ -399,10 +399,7 @@ class SqliteStore implements Store {
   }
 }
 
-/**
- * Opens a store. `:memory:` persists nothing. `onListenerError` receives the errors that listeners throw.
- * @throws AppError with STORE_UNUSABLE when it cannot be opened, is damaged, or another process has it.
- */
+/** Opens a store. `:memory:` persists nothing. Throws an AppError STORE_UNUSABLE if the file is damaged or in use. */
 export function openStore(path: string, onListenerError: (error: unknown) => void): Store {
   return new SqliteStore(path, onListenerError);
 }

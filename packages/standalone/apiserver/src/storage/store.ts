@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface to storage: one log of revisions, one writer, changes in commit order.
+// Interface of the object store. Changes have increasing revisions and are reported in commit order.
 import type { Address, KubeObject } from "../objects/object.ts";
 
 /** Fields of a stored object that are available without parsing its text. */
@@ -7,7 +7,7 @@ export interface StoredFacts {
   readonly uid: string;
   /** UIDs of the owners. */
   readonly owners: readonly string[];
-  readonly deleting: boolean;
+  readonly isDeleting: boolean;
 }
 
 export interface StoredObject extends StoredFacts {
@@ -19,7 +19,7 @@ export interface StoredObject extends StoredFacts {
   view(): KubeObject;
   /** Returns a copy that the caller may change. */
   copy(): KubeObject;
-  /** Loads the text now, so that it stays available after compaction. */
+  /** Loads the text, so that it remains available after compaction. */
   loadText(): void;
 }
 
@@ -34,7 +34,7 @@ export interface Change {
   readonly previous: StoredObject | undefined;
 }
 
-/** View of the store for a mutation. It runs without interruption and sees all earlier mutations. */
+/** Access to the store for one mutation, which runs without interruption after all earlier mutations. */
 export interface Transaction {
   find(address: Address): StoredObject | undefined;
   /** Returns the bucket's objects, in no particular order. */
@@ -63,24 +63,20 @@ export class ObjectTooLong extends Error {
 }
 
 export interface Store {
-  /** Returns the last committed revision. */
   revision(): number;
   find(address: Address): StoredObject | undefined;
   /** Returns the objects, sorted by address. */
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
-  /** Returns undefined if the revision is compacted. Texts must be read or loaded in this turn of the event loop. */
+  /** Returns undefined if the revision is compacted. Callers must load texts in the same turn of the event loop. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** Returns at most `limit` changes, and fewer if they are long; undefined if the revision is compacted. */
+  /** Returns at most `limit` changes, or fewer if they are long. Returns undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
-  /**
-   * Runs the mutation, and resolves when its writes are durable. If the mutation throws, nothing is written. Throws an
-   * AppError STORE_WRITE_FAILED.
-   */
+  /** Runs the mutation, which writes nothing if it throws. Resolves when the writes are durable. */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
   /** Calls `listener` with the changes of each commit, before the writers' promises resolve. */
   subscribe(listener: Listener): () => void;
-  /** Like `subscribe`, but for one scope. `listener` is called after the listeners of all changes. */
+  /** Calls `listener` with the changes of one scope, after the listeners of `subscribe`. */
   follow(scope: Scope, listener: Listener): () => void;
   /** Commits the queued mutations, then closes the store. */
   close(): Promise<void>;
@@ -97,7 +93,7 @@ export function keyRange(scope: Scope): readonly [string, string] {
     : [`${bucket}/${namespace}/${name}`, `${bucket}/${namespace}/${name}\0`];
 }
 
-/** Returns the scopes that contain an address, from wide to narrow, each as the first key of its range. */
+/** Returns the first keys of the scopes that contain the address, from the widest to the narrowest scope. */
 export function scopeKeys({ bucket, namespace, name }: Address): readonly [string, string, string] {
   return [`${bucket}/`, `${bucket}/${namespace}/`, `${bucket}/${namespace}/${name}`];
 }

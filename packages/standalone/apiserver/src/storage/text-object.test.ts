@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { TextCache, TextObject } from "./text-object.ts";
 
-const FACTS = { uid: "u", owners: [], deleting: false };
+const FACTS = { uid: "u", owners: [], isDeleting: false };
 const LENGTH = 10;
 
 function makeCache(texts: number) {

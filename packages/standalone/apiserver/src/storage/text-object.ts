@@ -11,7 +11,7 @@ const NO_OWNERS: readonly string[] = [];
 
 export function extractFacts({ metadata }: KubeObject): StoredFacts {
   const owners = metadata.ownerReferences?.map(({ uid }) => uid) ?? NO_OWNERS;
-  return { uid: metadata.uid ?? "", owners, deleting: metadata.deletionTimestamp !== undefined };
+  return { uid: metadata.uid ?? "", owners, isDeleting: metadata.deletionTimestamp !== undefined };
 }
 
 /** An object at one revision. It is parsed on demand, and the parsed object is cached as long as memory allows. */
@@ -20,7 +20,7 @@ export class TextObject implements StoredObject {
   readonly revision: number;
   readonly uid: string;
   readonly owners: readonly string[];
-  readonly deleting: boolean;
+  readonly isDeleting: boolean;
   /** Whether the text was read since the cache last visited this object. */
   wasRead = false;
   #text: string | undefined;
@@ -36,7 +36,7 @@ export class TextObject implements StoredObject {
     this.revision = identity.revision;
     this.uid = identity.facts.uid;
     this.owners = identity.facts.owners.length === 0 ? NO_OWNERS : identity.facts.owners;
-    this.deleting = identity.facts.deleting;
+    this.isDeleting = identity.facts.isDeleting;
     this.#source = source;
     this.#text = text;
   }
@@ -55,17 +55,16 @@ export class TextObject implements StoredObject {
   }
 
   view(): KubeObject {
-    const cached = this.#view?.deref();
-    if (cached !== undefined) {
-      return cached;
+    const cachedView = this.#view?.deref();
+    if (cachedView !== undefined) {
+      return cachedView;
     }
-    const parsed = this.copy();
-    this.#view = new WeakRef(parsed);
-    return parsed;
+    const object = this.copy();
+    this.#view = new WeakRef(object);
+    return object;
   }
 
   copy(): KubeObject {
-    // put and remove store objects only
     return parseJson(this.text) as KubeObject;
   }
 
@@ -83,7 +82,7 @@ export class TextObject implements StoredObject {
   }
 }
 
-/** Cache for texts of current objects, up to a number of characters. */
+/** Cache for texts of current objects, with a maximum total length in characters. */
 export class TextCache {
   readonly #source: TextSource;
   readonly #maxLength: number;
@@ -113,7 +112,7 @@ export class TextCache {
     }
   }
 
-  /** Evicts by second chance: a text that was read since the last visit stays once more. */
+  /** Evicts texts, except texts that were read since the last visit (second-chance algorithm). */
   #evict(): void {
     for (const object of this.#cachedObjects) {
       if (this.#length <= this.#maxLength) {

@@ -38,11 +38,11 @@ function humanDuration(ms: number): string {
   if (seconds < 0) {
     return "0s";
   }
-  const step = STEPS.find((candidate) => seconds < candidate.limitSeconds) ?? YEARS_FORMAT;
-  const printed = `${String(Math.floor(seconds / step.unit))}${step.letter}`;
-  const [unit, letter] = step.smallerUnit ?? [0, ""];
-  const smallerCount = unit === 0 ? 0 : Math.floor((seconds % step.unit) / unit);
-  return smallerCount === 0 ? printed : `${printed}${String(smallerCount)}${letter}`;
+  const format = STEPS.find((candidate) => seconds < candidate.limitSeconds) ?? YEARS_FORMAT;
+  const largestUnit = `${String(Math.floor(seconds / format.unit))}${format.letter}`;
+  const [unit, letter] = format.smallerUnit ?? [0, ""];
+  const smallerCount = unit === 0 ? 0 : Math.floor((seconds % format.unit) / unit);
+  return smallerCount === 0 ? largestUnit : `${largestUnit}${String(smallerCount)}${letter}`;
 }
 
 export function printAge(text: unknown, nowMs: number): string {

@@ -14,7 +14,9 @@ function childStep(key: string): Step {
 function filterStep(path: string, expected: string): Step {
   const steps = parsePath(path);
   return (value) =>
-    asList(value).filter((item) => steps(item).some((found) => String(found) === expected));
+    asList(value).filter((item) =>
+      steps(item).some((foundValue) => String(foundValue) === expected),
+    );
 }
 
 function wildcardStep(value: unknown): readonly unknown[] {
@@ -23,8 +25,8 @@ function wildcardStep(value: unknown): readonly unknown[] {
 
 function indexStep(index: number): Step {
   return (value) => {
-    const found = asList(value).at(index);
-    return found === undefined ? [] : [found];
+    const item = asList(value).at(index);
+    return item === undefined ? [] : [item];
   };
 }
 
@@ -32,8 +34,8 @@ const TOKEN =
   /\.((?:[\w-]|\\.)+)|\.?\[\?\(@((?:\.[\w-]+)+)\s*==\s*["']([^"']*)["']\)\]|\[(-?\d+)\]|\[\*\]|\['([^']*)'\]/y;
 
 function toStep(match: RegExpExecArray): Step {
-  const [, plain, filter, expected, index, quoted] = match;
-  const key = plain?.replace(/\\(.)/g, "$1") ?? quoted;
+  const [, plainKey, filter, expected, index, quotedKey] = match;
+  const key = plainKey?.replace(/\\(.)/g, "$1") ?? quotedKey;
   if (key !== undefined) {
     return childStep(key);
   }
@@ -57,7 +59,7 @@ function parseSteps(path: string): Step[] {
   return steps;
 }
 
-/** Parses a path. An invalid path finds nothing. */
+/** Parses a path. For an invalid path, the returned function finds no values. */
 export function parsePath(path: string): (value: unknown) => readonly unknown[] {
   const steps = parseSteps(path.replace(/^\$?\{?/, "").replace(/\}$/, ""));
   return (value) => {

@@ -23,7 +23,7 @@ test.each([
   { include: "Object", want: { object: lease } },
   { include: "Metadata", want: { object: partial } },
 ] as const)("a table with $include of its objects", ({ include, want }) => {
-  const options = { kind: LEASE, include, nowMs: 5000, headers: true };
+  const options = { kind: LEASE, include, nowMs: 5000, includesColumns: true };
   const column = { format: "", description: "", priority: 0, type: "string" };
   expect(toTable([lease], { resourceVersion: "7" }, options)).toEqual({
     kind: "Table",
@@ -44,12 +44,12 @@ test.each([
 });
 
 test("later events of a watch do not describe the columns", () => {
-  const options = { kind: LEASE, include: "None", nowMs: 0, headers: false } as const;
+  const options = { kind: LEASE, include: "None", nowMs: 0, includesColumns: false } as const;
   expect(toTable([], {}, options)["columnDefinitions"]).toEqual([]);
 });
 
-test("shows the name once if a kind has its own column, and first for custom kinds", () => {
-  const options = { include: "None", nowMs: 0, headers: true } as const;
+test("a kind that places its name itself has it once, a custom one in front", () => {
+  const options = { include: "None", nowMs: 0, includesColumns: true } as const;
   const namesOf = (kind: typeof EVENT) => {
     const definitions = toTable([], {}, { ...options, kind })["columnDefinitions"];
     return (definitions as { name: string }[]).map(({ name }) => name);

@@ -11,7 +11,7 @@ export interface TableOptions {
   readonly include: IncludeObject;
   readonly nowMs: number;
   /** Whether to include column definitions, which a watch sends in its first event only. */
-  readonly headers: boolean;
+  readonly includesColumns: boolean;
 }
 
 const NAME_COLUMN: Column = {
@@ -41,7 +41,7 @@ export function toPartial(object: KubeObject): Fields {
   };
 }
 
-/** Returns the columns. Name is the first one, unless the kind has a column of that name, as events do. */
+/** Returns the columns. The first column is Name, unless the kind has its own column Name, like events. */
 function listColumns(kind: Kind): readonly Column[] {
   const kindColumns = kind.strategy.columns;
   const hasNameColumn =
@@ -70,7 +70,7 @@ export function toTable(
     kind: "Table",
     apiVersion: "meta.k8s.io/v1",
     metadata,
-    columnDefinitions: options.headers ? columns.map(toDefinition) : [],
+    columnDefinitions: options.includesColumns ? columns.map(toDefinition) : [],
     rows: objects.map((object) => toRow(object, options)),
   };
 }

@@ -48,7 +48,7 @@ export function changeRefusals(kind: Kind, before: Fields, after: Fields): reado
 
 /** Returns the cells of `kubectl get -o wide` by column name. */
 export function cellsOf(kind: Kind, fields: Fields, nowMs = 0): Fields {
-  const options = { kind, include: "None", nowMs, headers: true } as const;
+  const options = { kind, include: "None", nowMs, includesColumns: true } as const;
   const { columnDefinitions } = toTable([], {}, options);
   const { cells } = toRow(objectOf(kind, fields), options);
   const names = (columnDefinitions as readonly Fields[]).map(({ name }) => String(name));

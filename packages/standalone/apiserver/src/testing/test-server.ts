@@ -86,7 +86,7 @@ function countingRandom(): DispatchDeps["random"] {
     count += 1;
     return String(count);
   };
-  return { uid: () => `uid-${next()}`, suffix: () => next().padStart(5, "x"), part: () => 0 };
+  return { uid: () => `uid-${next()}`, suffix: () => next().padStart(5, "x"), fraction: () => 0 };
 }
 
 function bodyText(body: unknown): string {

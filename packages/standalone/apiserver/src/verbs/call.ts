@@ -51,7 +51,7 @@ export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/** Waits for the user's turn before work on large texts, so that other users are served meanwhile. */
+/** Waits in the fair queue before work on a long text, so that other users' requests proceed first. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
   deps: Pick<VerbDeps, "fairQueue">,

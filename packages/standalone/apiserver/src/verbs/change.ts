@@ -13,7 +13,7 @@ import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./conversion.ts";
 
-/** Number of conflicts after which even an update without a resourceVersion fails. */
+/** Maximum number of retries after conflicts with other writers. */
 const MAX_ATTEMPTS = 1000;
 
 export type ChangedPart = "main" | "status" | "all";
@@ -22,7 +22,7 @@ export interface ObjectChange {
   readonly part: ChangedPart;
   /** Returns the new object. May change `current`. May throw a StatusError. */
   readonly edit: (current: KubeObject) => KubeObject;
-  /** Representation that admission sees instead of the object. */
+  /** Representation that admission receives instead of the object. */
   readonly body?: ChangeBody;
 }
 
@@ -76,9 +76,9 @@ function withNextStatus(kind: Kind, next: KubeObject, current: KubeObject): Kube
 function restrictToPart(
   kind: Kind,
   part: ChangedPart,
-  pair: { next: KubeObject; current: KubeObject },
+  objects: { next: KubeObject; current: KubeObject },
 ): KubeObject {
-  const { next, current } = pair;
+  const { next, current } = objects;
   if (part === "status") {
     return withNextStatus(kind, next, current);
   }
@@ -113,13 +113,13 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Validates a change. Updates by the server itself (`all`) skip validateUpdate. */
+/** Validates a change. Changes by the server itself (`all`) skip validateUpdate. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,
-  pair: { next: KubeObject; current: KubeObject },
+  objects: { next: KubeObject; current: KubeObject },
 ): void {
-  const { next, current } = pair;
+  const { next, current } = objects;
   const causes = [
     ...validateMeta(kind, next),
     ...validateMetaUpdate(next, current),
@@ -145,12 +145,12 @@ function isReleased(object: KubeObject): boolean {
 function prepare(
   call: Call,
   change: ObjectChange,
-  pair: { next: KubeObject; current: KubeObject },
+  objects: { next: KubeObject; current: KubeObject },
 ): KubeObject {
   const { kind } = call;
-  const { current } = pair;
-  restoreServerMeta(pair.next, current);
-  const next = restrictToPart(kind, change.part, pair);
+  const { current } = objects;
+  restoreServerMeta(objects.next, current);
+  const next = restrictToPart(kind, change.part, objects);
   kind.strategy.applyDefaults?.(next);
   if (change.part === "main") {
     kind.strategy.prepareUpdate?.(next, current);
@@ -162,17 +162,20 @@ function prepare(
 function decodeMutated(
   call: Call,
   change: ObjectChange,
-  pair: { next: KubeObject; current: KubeObject },
+  objects: { next: KubeObject; current: KubeObject },
 ): KubeObject {
-  return prepare(call, change, { next: toObject(call.kind, pair.next), current: pair.current });
+  return prepare(call, change, {
+    next: toObject(call.kind, objects.next),
+    current: objects.current,
+  });
 }
 
 async function admit(
   call: Call,
   deps: VerbDeps,
-  step: { change: ObjectChange; current: KubeObject; next: KubeObject },
+  update: { change: ObjectChange; current: KubeObject; next: KubeObject },
 ): Promise<KubeObject> {
-  const { change, current } = step;
+  const { change, current } = update;
   const { body } = change;
   const toBody = body?.toBody ?? ((object: KubeObject) => object);
   const request = {
@@ -188,50 +191,52 @@ async function admit(
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
   } as const;
-  const mutated = await deps.admission.mutate(
-    { ...request, object: toBody(step.next) },
-    (changed) =>
-      body === undefined ? decodeMutated(call, change, { next: changed, current }) : changed,
+  const mutatedObject = await deps.admission.mutate(
+    { ...request, object: toBody(update.next) },
+    (changedObject) =>
+      body === undefined
+        ? decodeMutated(call, change, { next: changedObject, current })
+        : changedObject,
   );
-  const next = body === undefined ? mutated : body.applyBody(step.next, mutated);
+  const next = body === undefined ? mutatedObject : body.applyBody(update.next, mutatedObject);
   updateGeneration(call.kind, next, current);
   validateChange(call.kind, change.part, { next, current });
   await deps.admission.validate({ ...request, object: toBody(next) });
   return next;
 }
 
-/** Writes the object. Returns undefined after a conflict. */
+/** Writes the object, or removes it if its deletion is complete. Returns undefined after a conflict. */
 function commit(
   call: Call,
   deps: VerbDeps,
-  step: { stored: StoredObject; next: KubeObject },
+  update: { stored: StoredObject; next: KubeObject },
 ): Promise<KubeObject | undefined> {
   const address = toAddress(call);
   return deps.store.write((transaction) => {
-    if (transaction.find(address)?.revision !== step.stored.revision) {
+    if (transaction.find(address)?.revision !== update.stored.revision) {
       return undefined;
     }
-    const { next } = step;
-    const current = step.stored.view();
+    const { next } = update;
+    const current = update.stored.view();
     claimUniqueValues({ kind: call.kind, address, object: next, current }, transaction, deps);
     if (isDryRun(call.query)) {
       return next;
     }
     if (isReleased(next)) {
-      // The last state in the log is the stored one, without the change that removed the last finalizer.
-      transaction.remove(address, step.stored.copy());
+      // The last state in the log is the stored state, without the change that completed the deletion.
+      transaction.remove(address, update.stored.copy());
       return next;
     }
-    const written = transaction.put(address, toStorage(call.kind, next));
-    next.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
+    const writtenObject = transaction.put(address, toStorage(call.kind, next));
+    next.metadata.resourceVersion = writtenObject.metadata.resourceVersion ?? "";
     return next;
   });
 }
 
 /** Compares objects without managedFields. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
 function isUnchanged(next: KubeObject, current: KubeObject): boolean {
-  const toComparable = ({ metadata, ...rest }: KubeObject): Fields => ({
-    ...rest,
+  const toComparable = ({ metadata, ...otherFields }: KubeObject): Fields => ({
+    ...otherFields,
     metadata: without({ ...metadata }, "managedFields"),
   });
   return equalJson(toComparable(next), toComparable(current));
@@ -249,10 +254,10 @@ async function tryChange(
   const length = Math.max(stored.text.length, call.body.text.length);
   await queueIfHeavy(call, deps, length);
   const current = readObject(call.kind, stored);
-  const edited = change.edit(readObject(call.kind, stored));
+  const editedObject = change.edit(readObject(call.kind, stored));
   await queueIfHeavy(call, deps, length);
-  const prepared = prepare(call, change, { next: edited, current });
-  const next = await admit(call, deps, { change, current, next: prepared });
+  const preparedObject = prepare(call, change, { next: editedObject, current });
+  const next = await admit(call, deps, { change, current, next: preparedObject });
   await queueIfHeavy(call, deps, length);
   return isUnchanged(next, current) && !isReleased(next)
     ? current
@@ -261,9 +266,9 @@ async function tryChange(
 
 async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Promise<KubeObject> {
   for (let count = 0; count < MAX_ATTEMPTS; count += 1) {
-    const changed = await tryChange(call, deps, change);
-    if (changed !== undefined) {
-      return changed;
+    const changedObject = await tryChange(call, deps, change);
+    if (changedObject !== undefined) {
+      return changedObject;
     }
   }
   throw modified(toResourceRef(call.kind), call.name);
@@ -275,11 +280,11 @@ export async function changeObject(
   deps: VerbDeps,
   change: ObjectChange,
 ): Promise<KubeObject> {
-  const changed = await tryChange(call, deps, change);
-  if (changed !== undefined) {
-    return changed;
+  const changedObject = await tryChange(call, deps, change);
+  if (changedObject !== undefined) {
+    return changedObject;
   }
-  // After a conflict, writers run one after the other. Otherwise they would mostly conflict again.
+  // Writers of the same object run sequentially after a conflict. In parallel, most writers would conflict again.
   const key = printAddress(toAddress(call));
   return deps.mutex.runExclusive(key, () => retryChange(call, deps, change));
 }

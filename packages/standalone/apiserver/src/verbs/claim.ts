@@ -31,7 +31,7 @@ export function claimUniqueValues(
   const causes = claim(object, current, {
     otherObjects,
     network: serviceNetwork,
-    random: random.part,
+    random: random.fraction,
   });
   if (causes.length > 0) throw invalid(toResourceRef(kind), address.name, causes);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion between the stored version of an object and the version that a client sees.
+// Conversion between the stored version of an object and the version that a client requests.
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { copyJson, printJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -53,7 +53,7 @@ function resetMeta(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets fields that only the server sets, after mutating admission, which does not see them. */
+/** Sets fields that only the server may set. Mutating webhooks do not receive these fields. */
 function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {
@@ -131,30 +131,34 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
     warnings: call.warnings,
   } as const;
   await queueIfHeavy(call, deps, call.body.text.length);
-  const admitted = await deps.admission.mutate({ ...request, object }, (changed) =>
-    applyDefaults(kind, toObject(kind, changed)),
+  const admittedObject = await deps.admission.mutate({ ...request, object }, (changedObject) =>
+    applyDefaults(kind, toObject(kind, changedObject)),
   );
   await queueIfHeavy(call, deps, call.body.text.length);
-  resetMeta(call, admitted);
-  setServerMeta(call, deps, admitted);
-  dropStatus(kind, admitted);
-  kind.strategy.prepareCreate?.(admitted);
-  validateNew(kind, admitted);
+  resetMeta(call, admittedObject);
+  setServerMeta(call, deps, admittedObject);
+  dropStatus(kind, admittedObject);
+  kind.strategy.prepareCreate?.(admittedObject);
+  validateNew(kind, admittedObject);
   await queueIfHeavy(call, deps, call.body.text.length);
-  await deps.admission.validate({ ...request, object: admitted });
-  const address = toAddress({ kind, namespace: call.namespace, name: admitted.metadata.name });
+  await deps.admission.validate({ ...request, object: admittedObject });
+  const address = toAddress({
+    kind,
+    namespace: call.namespace,
+    name: admittedObject.metadata.name,
+  });
   return deps.store.write((transaction) => {
     if (transaction.find(address) !== undefined) {
       throw alreadyExists(toResourceRef(kind), address.name);
     }
-    checkNamespace(kind, admitted, transaction);
-    claimUniqueValues({ kind, address, object: admitted }, transaction, deps);
+    checkNamespace(kind, admittedObject, transaction);
+    claimUniqueValues({ kind, address, object: admittedObject }, transaction, deps);
     if (dryRun) {
-      return admitted;
+      return admittedObject;
     }
-    const written = transaction.put(address, toStorage(kind, admitted));
-    admitted.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
-    return admitted;
+    const writtenObject = transaction.put(address, toStorage(kind, admittedObject));
+    admittedObject.metadata.resourceVersion = writtenObject.metadata.resourceVersion ?? "";
+    return admittedObject;
   });
 }
 
@@ -164,11 +168,11 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");
   }
-  const created = await createDecoded(call, deps, object);
-  return { type: "object", code: 201, object: created };
+  const createdObject = await createDecoded(call, deps, object);
+  return { type: "object", code: 201, object: createdObject };
 }
 
-/** Checks the right to create the object, which a PUT needs if it creates one. Throws a StatusError 403. */
+/** Checks the right to create the object, which a PUT needs if the object does not exist. Throws a StatusError 403. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

@@ -130,7 +130,7 @@ describe("unknown fields are reported with their path, and dropped if the kind h
       resource: "configmaps",
       fields: { metadata: { name: "a", nope: 1 }, data: { k: "v" }, extra: { a: 1 } },
       want: {
-        unknown: ["metadata.nope", "extra"],
+        unknownPaths: ["metadata.nope", "extra"],
         object: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" }, data: { k: "v" } },
       },
     },
@@ -140,7 +140,7 @@ describe("unknown fields are reported with their path, and dropped if the kind h
       resource: "widgets",
       fields: { ...WIDGET, metadata: { name: "w", nope: 1 }, spec: { size: 1, nope: 2 } },
       want: {
-        unknown: ["metadata.nope", "spec.nope"],
+        unknownPaths: ["metadata.nope", "spec.nope"],
         object: { ...WIDGET, spec: { size: 1, nope: 2 } },
       },
     },
@@ -149,17 +149,17 @@ describe("unknown fields are reported with their path, and dropped if the kind h
       group: "test.io",
       resource: "widgets",
       fields: { ...WIDGET, metadata: null },
-      want: { unknown: [], object: { ...WIDGET, metadata: { name: "" } } },
+      want: { unknownPaths: [], object: { ...WIDGET, metadata: { name: "" } } },
     },
   ] as const;
 
   test.each(cases)("$name", ({ group, resource, fields, want }) => {
     const kind = server.deps.registry.find(group, "v1", resource);
     if (kind === undefined) throw new Error(`${resource} are not served`);
-    const { object, unknown } = decodeObject(kind, structuredClone(fields));
-    expect({ object, unknown: [...unknown].sort() }).toEqual({
+    const { object, unknownPaths } = decodeObject(kind, structuredClone(fields));
+    expect({ object, unknownPaths: [...unknownPaths].sort() }).toEqual({
       ...want,
-      unknown: [...want.unknown].sort(),
+      unknownPaths: [...want.unknownPaths].sort(),
     });
   });
 });

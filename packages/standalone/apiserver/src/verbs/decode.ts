@@ -11,10 +11,10 @@ import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
 import { toResourceRef } from "./call.ts";
 
-/** A decoded object. `unknown` has the paths of fields that are not in the schema. */
-export interface Decoded {
+/** A decoded object. `unknownPaths` are the paths of fields that are not in the schema. */
+export interface DecodedObject {
   readonly object: KubeObject;
-  readonly unknown: readonly string[];
+  readonly unknownPaths: readonly string[];
 }
 
 function checkApiVersion(kind: Kind, apiVersion: string): void {
@@ -64,17 +64,20 @@ function checkTypeMeta(kind: Kind, fields: Fields): void {
   }
 }
 
-/** Decodes only the metadata of a custom resource, because its schema validates the rest. */
+/** Decodes only the metadata of a custom resource, because its schema validates all other fields. */
 function readCustom(fields: Fields): DecodedShape {
   const { metadata } = fields;
   if (metadata === undefined || metadata === null) {
-    return { fields, unknown: [] };
+    return { fields, unknownPaths: [] };
   }
   if (!isFields(metadata)) {
     throw wrongType(metadata, ".metadata", "v1.ObjectMeta");
   }
-  const decoded = decodeShape(metadata, OBJECT_META, "metadata");
-  return { fields: { ...fields, metadata: decoded.fields }, unknown: decoded.unknown };
+  const decodedShape = decodeShape(metadata, OBJECT_META, "metadata");
+  return {
+    fields: { ...fields, metadata: decodedShape.fields },
+    unknownPaths: decodedShape.unknownPaths,
+  };
 }
 
 function readFields(kind: Kind, fields: Fields): DecodedShape {
@@ -92,18 +95,18 @@ function readFields(kind: Kind, fields: Fields): DecodedShape {
 }
 
 /** Decodes an object. Takes ownership of `fields`. Throws a StatusError 400 or 422. */
-export function decodeObject(kind: Kind, fields: Fields): Decoded {
+export function decodeObject(kind: Kind, fields: Fields): DecodedObject {
   checkTypeMeta(kind, fields);
-  const decoded = readFields(kind, fields);
+  const decodedShape = readFields(kind, fields);
   const object: KubeObject = {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
-    metadata: decodeMeta(decoded.fields["metadata"], kind.kind),
-    ...without(decoded.fields, "apiVersion", "kind", "metadata"),
+    metadata: decodeMeta(decodedShape.fields["metadata"], kind.kind),
+    ...without(decodedShape.fields, "apiVersion", "kind", "metadata"),
   };
   return {
     object,
-    unknown: [...decoded.unknown, ...(kind.strategy.unknownFields?.(object) ?? [])],
+    unknownPaths: [...decodedShape.unknownPaths, ...(kind.strategy.unknownFields?.(object) ?? [])],
   };
 }
 

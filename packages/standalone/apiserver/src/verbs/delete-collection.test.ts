@@ -23,8 +23,8 @@ afterEach(async () => {
 
 function left(): readonly string[] {
   const stored = server.deps.store.list({ bucket: "/configmaps" });
-  return stored.map(({ address, deleting }) => {
-    const mark = deleting ? " (deleting)" : "";
+  return stored.map(({ address, isDeleting }) => {
+    const mark = isDeleting ? " (deleting)" : "";
     return `${address.namespace}/${address.name}${mark}`;
   });
 }

@@ -17,7 +17,7 @@ import {
 import { readObject, toStorage } from "./conversion.ts";
 import { listObjects } from "./list.ts";
 
-/** Number of conflicts after which a deletion fails. */
+/** Maximum number of attempts of a deletion that conflicts with other writers. */
 const MAX_ATTEMPTS = 1000;
 const FOREGROUND_FINALIZER = "foregroundDeletion";
 const ORPHAN_FINALIZER = "orphan";
@@ -62,11 +62,11 @@ function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions
   const otherFinalizers = finalizers.filter(
     (name) => name !== FOREGROUND_FINALIZER && name !== ORPHAN_FINALIZER,
   );
-  const next = [...otherFinalizers, ...requestedFinalizers];
-  if (next.length === 0) {
+  const newFinalizers = [...otherFinalizers, ...requestedFinalizers];
+  if (newFinalizers.length === 0) {
     delete object.metadata.finalizers;
-  } else if (!equalJson(finalizers.toSorted(), next.toSorted())) {
-    object.metadata.finalizers = next;
+  } else if (!equalJson(finalizers.toSorted(), newFinalizers.toSorted())) {
+    object.metadata.finalizers = newFinalizers;
   }
 }
 
@@ -76,7 +76,7 @@ function incrementGeneration({ metadata }: KubeObject): void {
   }
 }
 
-/** Reduces the grace period, which counts from the first request. */
+/** Shortens the grace period, which starts at the first deletion request. */
 function shortenGrace({ metadata }: KubeObject, grace: number): void {
   const savedSeconds = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
   const newTimestampMs = parseTime(metadata.deletionTimestamp ?? "") - savedSeconds * 1000;
@@ -84,11 +84,11 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Returns `none` without a grace period, `pending` if the current one is short enough, or `begun` after a change. */
+/** Returns `none` without a grace period, `pending` for an unchanged period, or `begun` for a new or shorter period. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
-  timing: { readonly requested: number | undefined; readonly nowMs: number },
+  request: { readonly requested: number | undefined; readonly nowMs: number },
 ): "none" | "pending" | "begun" {
   const { graceSeconds } = kind.strategy;
   const { metadata } = object;
@@ -96,8 +96,8 @@ function applyGrace(
     return "none";
   }
   if (metadata.deletionTimestamp === undefined) {
-    const grace = graceSeconds(object, timing.requested) ?? 0;
-    metadata.deletionTimestamp = rfc3339(timing.nowMs + grace * 1000);
+    const grace = graceSeconds(object, request.requested) ?? 0;
+    metadata.deletionTimestamp = rfc3339(request.nowMs + grace * 1000);
     metadata.deletionGracePeriodSeconds = grace;
     incrementGeneration(object);
     return "begun";
@@ -106,10 +106,10 @@ function applyGrace(
   if (current === 0) {
     return "none";
   }
-  if (timing.requested === undefined || timing.requested >= current) {
+  if (request.requested === undefined || request.requested >= current) {
     return "pending";
   }
-  shortenGrace(object, timing.requested);
+  shortenGrace(object, request.requested);
   return "begun";
 }
 
@@ -134,7 +134,7 @@ function hasFinalizers(object: KubeObject): boolean {
 
 interface DeletionResult {
   readonly object: KubeObject;
-  /** Whether the object is removed, and not only marked for deletion. */
+  /** Whether the object is removed instead of only marked for deletion. */
   readonly isRemoved: boolean;
 }
 
@@ -145,7 +145,7 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/** Plans a deletion. Kinds with a grace period are always marked first, so that watches see the mark. */
+/** Plans a deletion. Objects of kinds with a grace period are always marked first, so that watches report the mark. */
 function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);
@@ -166,8 +166,8 @@ function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged
 function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionResult {
   const { kind, options, stored } = step;
   const { object, isRemoved, isChanged } = planDeletion(step);
-  const adoptRevision = (written: KubeObject) => {
-    object.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
+  const adoptRevision = (writtenObject: KubeObject) => {
+    object.metadata.resourceVersion = writtenObject.metadata.resourceVersion ?? "";
   };
   if (!options.dryRun && isChanged) {
     adoptRevision(transaction.put(stored.address, toStorage(kind, object)));
@@ -178,7 +178,7 @@ function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionRe
   return { object, isRemoved };
 }
 
-/** Deletes an object, or marks it if finalizers or a grace period delay this. Throws a StatusError 404 or 409. */
+/** Deletes an object, or marks it if finalizers or a grace period delay removal. Throws a StatusError 404 or 409. */
 export async function deleteOne(
   call: Call,
   deps: VerbDeps,
@@ -208,13 +208,13 @@ export async function deleteOne(
       warnings: call.warnings,
     });
     const nowMs = deps.clock.now();
-    const deleted = await deps.store.write((transaction) =>
+    const result = await deps.store.write((transaction) =>
       transaction.find(address)?.revision === stored.revision
         ? applyDeletion(transaction, { kind, options, stored, nowMs })
         : undefined,
     );
-    if (deleted !== undefined) {
-      return deleted;
+    if (result !== undefined) {
+      return result;
     }
   }
   throw conflict(toResourceRef(kind), call.name, "the object changes too often to be deleted");
@@ -243,20 +243,20 @@ export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
 async function deleteStored(
   call: Call,
   deps: VerbDeps,
-  step: { readonly stored: StoredObject; readonly options: DeleteOptions },
+  deletion: { readonly stored: StoredObject; readonly options: DeleteOptions },
 ): Promise<void> {
-  const { namespace, name } = step.stored.address;
+  const { namespace, name } = deletion.stored.address;
   try {
-    await deleteOne({ ...call, namespace, name }, deps, step.options);
+    await deleteOne({ ...call, namespace, name }, deps, deletion.options);
   } catch (error) {
-    // another client deleted it first
+    // Another client has deleted the object.
     if (!(error instanceof StatusError && error.code === 404)) {
       throw error;
     }
   }
 }
 
-/** Deletes the objects that a list with the same query returns, which is one page with a limit. Returns that list. */
+/** Deletes the objects that a list with the same query returns. Returns the list. */
 export async function deleteCollection(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseDeleteOptions(call);
   const reply = await listObjects(call, deps);

@@ -9,7 +9,7 @@ import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchBehavior } from "./watch/watch-behavior.ts";
 
-/** Parts of the server that are the same for all calls. Verbs and controllers share them. */
+/** Parts of the server that verbs and controllers share. */
 export interface VerbDeps {
   readonly store: Store;
   readonly registry: Registry;
@@ -18,17 +18,17 @@ export interface VerbDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly watchBehavior: WatchBehavior;
-  /** Keys: an object's printed address during conflicting updates, or the evictions of a namespace. */
+  /** Serializes conflicting updates of an object, and evictions in a namespace. */
   readonly mutex: KeyedMutex;
   readonly fairQueue: FairQueue;
-  /** Memory and connections in use by each user, and their limits. */
+  /** Memory and connections that each user may use. */
   readonly quotas: UserQuotas;
   readonly limits: Limits;
   readonly serviceNetwork: string;
-  /** `uid` returns a UID, `suffix` five characters for generateName, `part` a number from 0 up to but not including 1. */
+  /** Random values: five characters for generateName (`suffix`), a number from 0 to below 1 (`fraction`). */
   readonly random: {
     readonly uid: () => string;
     readonly suffix: () => string;
-    readonly part: () => number;
+    readonly fraction: () => number;
   };
 }

@@ -40,13 +40,13 @@ function parseContinuation(token: string): Continuation | undefined {
     return undefined;
   }
   try {
-    const parsed = parseJson(Buffer.from(token, "base64url").toString());
+    const fields = parseJson(Buffer.from(token, "base64url").toString());
     if (
-      isFields(parsed) &&
-      typeof parsed["revision"] === "number" &&
-      typeof parsed["after"] === "string"
+      isFields(fields) &&
+      typeof fields["revision"] === "number" &&
+      typeof fields["after"] === "string"
     ) {
-      return { revision: parsed["revision"], after: parsed["after"] };
+      return { revision: fields["revision"], after: fields["after"] };
     }
   } catch {
     // not a token of this server: rejected below
@@ -61,7 +61,7 @@ function checkRevision(query: URLSearchParams, isContinued: boolean): void {
   }
 }
 
-/** Returns the exact revision. Without resourceVersionMatch, only a limited list is exact. Source: kube-apiserver. */
+/** Returns the required revision, if any. Source: kube-apiserver, validation of resourceVersionMatch. */
 function exactRevision(match: string, requested: number, limit: number): number | undefined {
   const isExact = match === "Exact" || (match === "" && limit > 0 && requested > 0);
   return isExact ? requested : undefined;
@@ -73,7 +73,7 @@ function parseOptions({ query }: Call): ListOptions {
   const continuation = parseContinuation(query.get("continue") ?? "");
   checkRevision(query, continuation !== undefined);
   const limit = parseCount(query.get("limit"));
-  // A list from revision 0 ignores the limit. Source: kube-apiserver, which serves it from its cache.
+  // A list from revision 0 ignores the limit. Source: kube-apiserver, lists from its cache.
   const ignoresLimit = revision === "0" && match === "" && continuation === undefined;
   return {
     limit: ignoresLimit ? 0 : limit,
@@ -82,7 +82,7 @@ function parseOptions({ query }: Call): ListOptions {
   };
 }
 
-/** Creates a 410. For a started list, it has a token with which the client can continue inconsistently. */
+/** Creates a 410. For later pages, the error has a token for the current revision. */
 function expiredList(continuation: Continuation | undefined): StatusError {
   return continuation === undefined
     ? expired("The resourceVersion for the provided list is too old.")
@@ -119,15 +119,18 @@ async function buildPage(
 ): Promise<ListReply> {
   const { limit, continuation, revision, timeSlice } = options;
   const remaining = states.slice(indexAfter(states, continuation?.after ?? ""));
-  // Selects one object more than is returned, to find out whether there are more.
+  // Selects one extra object to detect whether another page follows.
   const selectLimit = limit === 0 ? Infinity : limit + 1;
-  const matching = await selectMatching(remaining, selection, { timeSlice, limit: selectLimit });
-  if (limit === 0 || matching.length <= limit) {
-    return { type: "list", items: matching, revision };
+  const matchingObjects = await selectMatching(remaining, selection, {
+    timeSlice,
+    limit: selectLimit,
+  });
+  if (limit === 0 || matchingObjects.length <= limit) {
+    return { type: "list", items: matchingObjects, revision };
   }
-  const items = matching.slice(0, limit);
-  const last = items.at(-1);
-  const after = last === undefined ? "" : printAddress(last.address);
+  const items = matchingObjects.slice(0, limit);
+  const lastItem = items.at(-1);
+  const after = lastItem === undefined ? "" : printAddress(lastItem.address);
   return {
     type: "list",
     items,
@@ -151,14 +154,14 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   try {
     const reply = await buildPage(states, selection, { ...options, revision, timeSlice });
     if (revision !== current) {
-      // The response is sent in chunks, and earlier states may be compacted meanwhile.
+      // Loads the texts, because earlier states may be compacted before the response is sent.
       reply.items.forEach((item) => {
         item.loadText();
       });
     }
     return reply;
   } catch (error) {
-    // The revision was compacted during the search.
+    // A RangeError means that the revision was compacted during the search.
     throw error instanceof RangeError ? expiredList(continuation) : error;
   }
 }

@@ -67,7 +67,7 @@ export function parsePatch(call: Call): Patcher {
     : (current) => applyStrategicMerge(current, patch, call.kind.shape);
 }
 
-/** Rejects a patch that changes the uid or has a stale resourceVersion. Controllers rely on a 422 for another uid. */
+/** Throws a StatusError 422 for a changed uid, on which controllers rely, or 409 for a stale resourceVersion. */
 function checkPatched(call: Call, patched: KubeObject, current: KubeObject): void {
   const { metadata } = patched;
   const ref = toResourceRef(call.kind);
@@ -85,11 +85,11 @@ function checkPatched(call: Call, patched: KubeObject, current: KubeObject): voi
   }
 }
 
-/** Decodes the patched object. Reports its errors as errors of the patch. Source: Kubernetes jsonPatcher. */
+/** Decodes the patched object. Reports decoding errors as errors of the patch. Source: Kubernetes jsonPatcher. */
 function decodePatched(call: Call, patched: Fields): KubeObject {
   try {
-    const { object, unknown } = decodeObject(call.kind, patched);
-    checkFields(call, unknown);
+    const { object, unknownPaths } = decodeObject(call.kind, patched);
+    checkFields(call, unknownPaths);
     addKindWarnings(call, object);
     return object;
   } catch (error) {
@@ -112,10 +112,9 @@ export async function patchObject(
   const object = await changeObject(call, deps, {
     part,
     edit: (current) => {
-      // the result of a patch may not be an object
-      const decoded = decodePatched(call, asFields(patch(toFields(current))));
-      checkPatched(call, decoded, current);
-      return decoded;
+      const patchedObject = decodePatched(call, asFields(patch(toFields(current))));
+      checkPatched(call, patchedObject, current);
+      return patchedObject;
     },
   });
   return { type: "object", code: 200, object };

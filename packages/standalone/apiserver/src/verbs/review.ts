@@ -40,7 +40,6 @@ function parseSubject(spec: Fields): User {
     name: textAt(spec, "user"),
     groups: asList(spec["groups"]).map(String),
     uid: textAt(spec, "uid"),
-    // the entries are keys and lists of strings
     extra: Object.fromEntries(extra) as Readonly<Record<string, readonly string[]>>,
   };
 }
@@ -168,7 +167,7 @@ function reviewSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   return { ...review, metadata, status: { userInfo: toUserInfo(call.user) } };
 }
 
-/** Returns all rules that apply to the user. They are incomplete if a binding refers to a missing role. */
+/** Returns all rules that apply to the user. The list is incomplete if a binding refers to a missing role. */
 function reviewRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   const namespace = textAt(review, "spec", "namespace");
   if (namespace === "") {

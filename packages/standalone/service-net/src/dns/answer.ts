@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to DNS queries: from the names of Services, or else from the host's resolvers.
+// Answers to DNS queries, from the Services of the cluster or from the host's resolvers.
 import {
   RCODE,
   readAnswers,
@@ -14,7 +14,7 @@ import {
 import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** Forwards a query. The id of the returned answer is arbitrary. */
+/** Forwards a query to the host's resolvers. The id of the answer differs from the id of `question`. */
 export type ForwardQuery = (
   question: Buffer,
   options: { readonly isTcp: boolean; readonly client: string },
@@ -51,8 +51,8 @@ function followAliases(query: Query, zone: Zone): AliasChain {
   let { name } = query;
   for (let count = 0; count < ALIASES_MAX; count += 1) {
     const lookup = lookUp(name, zone);
-    const found = lookup.kind === "found" ? lookup.records : [];
-    const alias = found.find((record) => record.type === "CNAME");
+    const foundRecords = lookup.kind === "found" ? lookup.records : [];
+    const alias = foundRecords.find((record) => record.type === "CNAME");
     if (alias === undefined || query.type === "CNAME") return { records, name, lookup };
     records = [...records, { name, record: alias }];
     name = alias.target;
@@ -77,8 +77,13 @@ function ownReply(query: Query, { records, name, lookup }: AliasChain, deps: Ans
   const { domain } = deps.zone;
   deps.countReply({ by: "own", result: lookup.kind === "found" ? "done" : "missing" });
   if (lookup.kind !== "found") return { rcode: RCODE.missing, records, domain };
-  const matching = lookup.records.filter(({ type }) => type === query.type || query.type === "ANY");
-  const ownRecords = rotate(matching, deps.nextRotation()).map((record) => ({ name, record }));
+  const matchingRecords = lookup.records.filter(
+    ({ type }) => type === query.type || query.type === "ANY",
+  );
+  const ownRecords = rotate(matchingRecords, deps.nextRotation()).map((record) => ({
+    name,
+    record,
+  }));
   return { rcode: RCODE.ok, records: [...records, ...ownRecords], domain };
 }
 

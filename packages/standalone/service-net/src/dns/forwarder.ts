@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding of DNS queries to the host's resolvers. Each has its own source port and id, against spoofed answers.
+// Forwarding of DNS queries to the host's resolvers. New source ports and ids prevent spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock } from "@patchbay/base";
@@ -9,9 +9,9 @@ import { isAnswerTo, readQuery, withId } from "./packets.ts";
 
 const RESOLVER_CONFIG = "/etc/resolv.conf";
 const PORT = 53;
-/** Time limit for each server. Clients give up after 5 s. Source: resolv.conf(5). */
+/** Time limit of one resolver. Two resolvers fit into the clients' timeout of 5 s. Source: resolv.conf(5). */
 const TIMEOUT_MS = 2000;
-/** Maximum number of servers. Source: resolv.conf(5), MAXNS. */
+/** Maximum number of resolvers. Source: resolv.conf(5), MAXNS. */
 const SERVERS_MAX = 3;
 /** Maximum number of open queries, in total and per client. */
 const OPEN_QUERIES_MAX = 512;
@@ -56,7 +56,7 @@ function queryByUdp({
   socket.on("message", (message) => {
     if (isAnswer(message)) finish(message);
   });
-  // On a connected socket the kernel drops packets from other addresses.
+  // The kernel drops packets from other addresses on a connected socket.
   socket.connect(port, server, () => {
     socket.send(bytes);
   });
@@ -110,7 +110,7 @@ interface ForwarderDeps {
   /** Returns an unpredictable number from 0 to 65,535. */
   readonly randomId: () => number;
   readonly ownAddress: string;
-  /** Port of the servers; 53 by default. */
+  /** Port of the resolvers; 53 by default. */
   readonly port?: number;
 }
 
@@ -135,7 +135,7 @@ async function queryInOrder(
   return undefined;
 }
 
-/** Creates a forwarder. It reads resolv.conf for each query, because the file changes with the host's network. */
+/** Creates a forwarder that reads resolv.conf for each query, because the file changes with the host's network. */
 export function createForwarder({
   files,
   clock,

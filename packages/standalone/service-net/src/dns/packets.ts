@@ -3,11 +3,11 @@
 import * as dns from "dns-packet";
 import type { ZoneRecord } from "./zone.ts";
 
-/** Time to cache an answer. Endpoints of a Service change with its VMs. Source: CoreDNS, plugin kubernetes. */
+/** TTL of an answer, which is short because endpoints change. Source: default of CoreDNS, plugin kubernetes. */
 const TTL_SECONDS = 5;
 /** Maximum size of a message without EDNS. Source: RFC 1035 section 4.2.1. */
 const UDP_MIN_BYTES = 512;
-/** Maximum size of a message with EDNS, which fits every path MTU. Source: DNS flag day 2020. */
+/** Maximum size of a message with EDNS, which prevents IP fragmentation. Source: DNS flag day 2020. */
 const UDP_MAX_BYTES = 1232;
 /** Position of the opcode in the flags. Source: RFC 1035 section 4.1.1. */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];
@@ -23,12 +23,12 @@ export interface Query {
   readonly isRecursive: boolean;
   readonly hasEdns: boolean;
   readonly udpMax: number;
-  /** Whether the query asks for one name of class IN. */
+  /** Whether the message is a standard query (opcode 0) with exactly one question, of class IN. */
   readonly isStandard: boolean;
 }
 
-function computeUdpMax(opt: dns.Answer | undefined): number {
-  const payloadSize = opt?.type === "OPT" ? opt.udpPayloadSize : UDP_MIN_BYTES;
+function computeUdpMax(optRecord: dns.Answer | undefined): number {
+  const payloadSize = optRecord?.type === "OPT" ? optRecord.udpPayloadSize : UDP_MIN_BYTES;
   return Math.min(UDP_MAX_BYTES, Math.max(UDP_MIN_BYTES, payloadSize));
 }
 
@@ -36,7 +36,7 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
   const { type, id = 0, flags = 0, questions = [], additionals = [] } = packet;
   const [question, ...otherQuestions] = questions;
   if (type !== "query" || question === undefined) return undefined;
-  const opt = additionals.find((answer) => answer.type === "OPT");
+  const optRecord = additionals.find((answer) => answer.type === "OPT");
   const isInternetClass = question.class === undefined || question.class === "IN";
   return {
     id,
@@ -44,8 +44,8 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
     type: question.type,
     question,
     isRecursive: (flags & dns.RECURSION_DESIRED) !== 0,
-    hasEdns: opt !== undefined,
-    udpMax: computeUdpMax(opt),
+    hasEdns: optRecord !== undefined,
+    udpMax: computeUdpMax(optRecord),
     isStandard:
       otherQuestions.length === 0 &&
       isInternetClass &&
@@ -79,7 +79,7 @@ function toAnswer({ name, record }: NamedRecord): dns.Answer {
   }
 }
 
-/** Builds a record that tells clients how long to cache a negative answer. Source: RFC 2308. */
+/** Builds the SOA record, which limits how long clients cache a negative answer. Source: RFC 2308. */
 function buildSoa(domain: string): dns.Answer {
   const names = { mname: `ns.dns.${domain}`, rname: `hostmaster.${domain}` };
   const times = { serial: 1, refresh: 7200, retry: 1800, expire: 86_400, minimum: TTL_SECONDS };
@@ -127,7 +127,6 @@ const OPT: dns.Answer = {
 };
 
 export function writeQuestion(name: string, type: string, id: number): Buffer {
-  // The type comes from a decoded query or is a constant.
   const question = { name, type: type as dns.RecordType };
   return dns.encode({ type: "query", id, flags: dns.RECURSION_DESIRED, questions: [question] });
 }
@@ -157,7 +156,7 @@ function questionText(bytes: Buffer): string | undefined {
   }
 }
 
-/** Returns whether the message answers the query, because any host could have sent it. */
+/** Returns whether the message has the id and question of the query. */
 export function isAnswerTo(
   bytes: Buffer,
   { name, type }: { readonly name: string; readonly type: string },

@@ -19,7 +19,7 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers all complete queries. Each starts with a length prefix. Returns the remaining bytes. */
+/** Answers the complete queries, which start with length prefixes. Returns the bytes of an incomplete query. */
 async function answerAll(
   socket: Socket,
   receivedBytes: Buffer,
@@ -53,7 +53,6 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
   void (async () => {
     let receivedBytes = Buffer.alloc(0);
     for await (const piece of socket) {
-      // a socket without an encoding yields buffers
       receivedBytes = Buffer.concat([receivedBytes, piece as Buffer]);
       receivedBytes = Buffer.from(await answerAll(socket, receivedBytes, deps));
     }
@@ -62,10 +61,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
   });
 }
 
-/**
- * Serves DNS over UDP and TCP until the signal is aborted. Returns the port.
- * @throws AppError with SERVICE_NAMES_FAILED
- */
+/** Serves DNS over UDP and TCP until the signal is aborted. Throws an AppError SERVICE_NAMES_FAILED. */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {
   const { address, log } = deps;
   const tcp = createServer((socket) => {

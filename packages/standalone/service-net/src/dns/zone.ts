@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DNS names of Services. Pure. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
+// DNS names of Services. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { isEndpoint, type Ranges } from "../forward/forwards.ts";
 
@@ -8,7 +8,7 @@ export type ZoneRecord =
   | { readonly type: "CNAME"; readonly target: string }
   | { readonly type: "SRV"; readonly target: string; readonly port: number };
 
-/** Result of a lookup: `foreign` is a name of another zone, `missing` does not exist, `found` has all its records. */
+/** Result of a lookup: the name is outside the zone (`foreign`), does not exist (`missing`), or has records. */
 export type Lookup =
   | { readonly kind: "foreign" | "missing" }
   | { readonly kind: "found"; readonly records: readonly ZoneRecord[] };
@@ -22,7 +22,7 @@ export interface Zone {
 }
 
 const MISSING: Lookup = { kind: "missing" };
-/** Result for a name without records that has names below it. */
+/** Result for a name that has no records but has subdomains. */
 const EMPTY_NAME: Lookup = { kind: "found", records: [] };
 
 function toLookup(records: readonly ZoneRecord[]): Lookup {
@@ -33,7 +33,7 @@ function isHeadless({ spec }: Service): boolean {
   return spec.clusterIP === "None";
 }
 
-/** Returns the pod's hostname, or else its address with dashes. */
+/** Returns the endpoint's hostname, or its address with dashes instead of dots. */
 function endpointLabel({ hostname }: Endpoint, address: string): string {
   return hostname?.toLowerCase() ?? address.replaceAll(".", "-");
 }
@@ -101,7 +101,7 @@ function findPortRecords(
   );
 }
 
-function lookUpBelow(labels: readonly string[], service: Service, zone: Zone): Lookup {
+function lookUpInService(labels: readonly string[], service: Service, zone: Zone): Lookup {
   const [first = "", second = ""] = labels;
   if (labels.length === 0) return findServiceRecords(service, zone);
   if (labels.length === 1) return findEndpointRecords(first, service, zone);
@@ -120,5 +120,5 @@ export function lookUp(name: string, zone: Zone): Lookup {
   const serviceName = labels.pop();
   if (serviceName === undefined) return zone.hasNamespace(namespace) ? EMPTY_NAME : MISSING;
   const service = zone.findService(namespace, serviceName);
-  return service === undefined ? MISSING : lookUpBelow(labels, service, zone);
+  return service === undefined ? MISSING : lookUpInService(labels, service, zone);
 }

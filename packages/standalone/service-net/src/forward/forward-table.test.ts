@@ -5,7 +5,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import type { Forward } from "./forwards.ts";
 import { ForwardTable } from "./forward-table.ts";
-import { changeText, tableText } from "./ruleset.ts";
+import { printChanges, printTable } from "./ruleset.ts";
 
 const SETTINGS = {
   table: "t",
@@ -44,9 +44,9 @@ function keeper(...answers: Partial<CommandResult>[]) {
 const UNSUPPORTED_KINDS = { exitCode: 1, stderr: " no such table\n" };
 const ONE = [aForward(80)];
 const TWO = [aForward(80), aForward(81)];
-const CHANGE = changeText(SETTINGS, ONE, TWO);
-const WHOLE = tableText(SETTINGS, ONE);
-const WHOLE_TWO = tableText(SETTINGS, TWO);
+const CHANGE = printChanges(SETTINGS, ONE, TWO);
+const WHOLE = printTable(SETTINGS, ONE);
+const WHOLE_TWO = printTable(SETTINGS, TWO);
 
 test.each([
   { name: "the whole table first", given: [ONE], texts: [WHOLE], counts: ["whole"] },

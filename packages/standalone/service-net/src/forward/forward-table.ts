@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's table of forwards, which is written completely at the start, and then only changed.
+// The nftables table of forwards. The first write replaces the table, and later writes apply only changes.
 import { AppError, messageOf, type Logger } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ServiceCounters } from "../metrics.ts";
 import type { Forward } from "./forwards.ts";
-import { changeText, tableText, type TableSettings } from "./ruleset.ts";
+import { printChanges, printTable, type TableSettings } from "./ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
 
@@ -26,7 +26,7 @@ async function applyRules({ runner, countWrite }: ForwardTableDeps, stdin: strin
 
 export class ForwardTable {
   readonly #deps: ForwardTableDeps;
-  /** Forwards in the kernel's table; undefined if unknown. */
+  /** Forwards of the last successful write; undefined before the first write and after a failed change. */
   #writtenForwards: readonly Forward[] | undefined;
 
   constructor(deps: ForwardTableDeps) {
@@ -37,15 +37,12 @@ export class ForwardTable {
     return this.#writtenForwards?.length ?? 0;
   }
 
-  /**
-   * Writes the forwards. Existing connections continue.
-   * @throws AppError with SERVICE_RULES_REFUSED
-   */
+  /** Writes the forwards without an interruption of connections. Throws an AppError SERVICE_RULES_REFUSED. */
   async write(forwards: readonly Forward[]): Promise<void> {
     const { log, settings, countWrite } = this.#deps;
     const previousForwards = this.#writtenForwards;
     if (previousForwards !== undefined) {
-      const change = changeText(settings, previousForwards, forwards);
+      const change = printChanges(settings, previousForwards, forwards);
       if (change === "") return;
       try {
         await applyRules(this.#deps, change);
@@ -54,12 +51,12 @@ export class ForwardTable {
         log.info("services changed", { count: forwards.length });
         return;
       } catch (error) {
-        // Another program changed or flushed the table, so it is rewritten.
+        // nft rejects a change if another program has changed or deleted the table.
         log.warn("service rules are rewritten completely", { reason: messageOf(error) });
         this.#writtenForwards = undefined;
       }
     }
-    await applyRules(this.#deps, tableText(settings, forwards));
+    await applyRules(this.#deps, printTable(settings, forwards));
     this.#writtenForwards = forwards;
     countWrite("whole");
     log.info("services written", { count: forwards.length });

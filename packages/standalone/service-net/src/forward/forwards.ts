@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards of Services, from their EndpointSlices. Pure.
+// Forwards of Services, computed from the Services and their EndpointSlices.
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
 import { containsAddress, type Network } from "./network.ts";
 
 export interface Forward {
-  /** Name such as `NAMESPACE/NAME:PORT/PROTOCOL`. */
+  /** Name in the form `NAMESPACE/NAME:PORT/PROTOCOL`. */
   readonly name: string;
   readonly protocol: "tcp" | "udp";
   readonly address: string;
   readonly port: number;
   readonly nodePort?: number;
-  /** Endpoints such as `ADDRESS . PORT`, sorted; at least one. */
+  /** Sorted endpoints in nftables notation, for example `10.0.0.5 . 80`. The list is not empty. */
   readonly endpoints: readonly string[];
-  /** Whether a client always reaches the same endpoint while the endpoints are unchanged. */
+  /** Whether a client reaches the same endpoint until the list of endpoints changes. */
   readonly isSticky: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Ranges {
 }
 
 const PORT_MAX = 65_535;
-/** Range of node ports. Older objects may have others. Source: kube-apiserver, default of --service-node-port-range. */
+/** Range of node ports. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
 /** Matches this-host, loopback, link-local, multicast, reserved and broadcast addresses. */
 const NON_ENDPOINT = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
@@ -38,12 +38,12 @@ function parseProtocol(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Returns whether to forward to the address. Tenants can write any address. */
+/** Returns whether the address may be an endpoint. Tenants can write any address into EndpointSlices. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
 
-/** Returns the addresses in a state. Terminating endpoints may still serve. Source: KEP-1669. */
+/** Returns the addresses of ready endpoints, or of terminating endpoints that still serve. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;
@@ -70,8 +70,8 @@ function listEndpoints(
           .filter((address) => isEndpoint(address, ranges))
           .map((address) => `${address} . ${String(port)}`);
       });
-  const ready = listTargets("ready");
-  return [...new Set(ready.length > 0 ? ready : listTargets("serving"))].sort();
+  const readyEndpoints = listTargets("ready");
+  return [...new Set(readyEndpoints.length > 0 ? readyEndpoints : listTargets("serving"))].sort();
 }
 
 function findNodePort({ nodePort }: ServicePort, { spec }: Service): number | undefined {
@@ -118,12 +118,12 @@ export function listForwards(
   });
 }
 
-/** Drops forwards with the same address or node port, which the API server never assigns twice. */
+/** Drops forwards with a duplicate address or node port, because nft would reject the whole table. */
 export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[] {
-  const seen = new Set<string>();
+  const seenKeys = new Set<string>();
   const isNew = (...keys: readonly string[]): boolean => {
-    if (keys.some((key) => seen.has(key))) return false;
-    for (const key of keys) seen.add(key);
+    if (keys.some((key) => seenKeys.has(key))) return false;
+    for (const key of keys) seenKeys.add(key);
     return true;
   };
   return [...forwards]

@@ -12,7 +12,7 @@ export interface Network {
   readonly text: string;
 }
 
-/** Range of prefix lengths in bits. Other networks are too small for Services, or too large for one machine. */
+/** Supported prefix lengths of networks, in bits. */
 const [PREFIX_LENGTH_MIN, PREFIX_LENGTH_MAX] = [8, 30];
 
 export function parseNetwork(text: string): Network | undefined {
@@ -27,10 +27,10 @@ export function parseNetwork(text: string): Network | undefined {
 }
 
 export function containsAddress({ prefix }: Network, address: string): boolean {
-  const parsed = parseIp(address);
-  return parsed !== undefined && isWithin(parsed, prefix);
+  const parsedAddress = parseIp(address);
+  return parsedAddress !== undefined && isWithin(parsedAddress, prefix);
 }
 
-export function addressAt({ prefix }: Network, distance: number): string {
-  return printAddress({ version: 4, value: prefix.value + BigInt(distance) });
+export function addressAt({ prefix }: Network, offset: number): string {
+  return printAddress({ version: 4, value: prefix.value + BigInt(offset) });
 }

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Forward } from "./forwards.ts";
-import { changeText, removalText, tableText } from "./ruleset.ts";
+import { printChanges, printRemoval, printTable } from "./ruleset.ts";
 
 const SETTINGS = {
   table: "t",
@@ -38,8 +38,8 @@ function lines(text: string): readonly string[] {
     .filter((line) => line !== "");
 }
 
-test("a table has an entry for each address and port, and selects among endpoints", () => {
-  const text = lines(tableText(SETTINGS, [WEB, DNS]));
+test("a table has a way in for each address and port, and chooses among endpoints", () => {
+  const text = lines(printTable(SETTINGS, [WEB, DNS]));
   expect(text.slice(0, 3)).toEqual(["table ip t", "delete table ip t", "table ip t {"]);
   expect(text).toContain(
     "elements = { 10.96.0.5 . tcp . 80 : goto CHAIN, 10.96.0.6 . udp . 53 : goto CHAIN }",
@@ -53,8 +53,8 @@ test("a table has an entry for each address and port, and selects among endpoint
   );
 });
 
-test("a table without Services rejects traffic to their addresses", () => {
-  expect(lines(tableText(SETTINGS, []))).toEqual([
+test("a table without Services refuses what is sent to their addresses", () => {
+  expect(lines(printTable(SETTINGS, []))).toEqual([
     "table ip t",
     "delete table ip t",
     "table ip t {",
@@ -105,13 +105,13 @@ test("a table without Services rejects traffic to their addresses", () => {
   ]);
 });
 
-test("generates no change if nothing has changed", () => {
-  expect(changeText(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
+test("nothing changes where nothing has changed", () => {
+  expect(printChanges(SETTINGS, [WEB, DNS], [WEB, DNS])).toBe("");
 });
 
 test("another endpoint changes one chain, and no other entry", () => {
   const after = { ...WEB, endpoints: ["10.88.0.6 . 8080"] };
-  expect(lines(changeText(SETTINGS, [WEB, DNS], [after, DNS]))).toEqual([
+  expect(lines(printChanges(SETTINGS, [WEB, DNS], [after, DNS]))).toEqual([
     "add chain ip t CHAIN",
     "flush chain ip t CHAIN",
     'add rule ip t CHAIN meta mark set meta mark | 0x1000 comment "blue/web:80/tcp"',
@@ -119,8 +119,8 @@ test("another endpoint changes one chain, and no other entry", () => {
   ]);
 });
 
-test("another node port changes its entries, and no chain", () => {
-  expect(lines(changeText(SETTINGS, [WEB], [{ ...WEB, nodePort: 30_081 }]))).toEqual([
+test("another port of the node changes its ways in, and no chain", () => {
+  expect(lines(printChanges(SETTINGS, [WEB], [{ ...WEB, nodePort: 30_081 }]))).toEqual([
     "delete element ip t addresses { 10.96.0.5 . tcp . 80 }",
     "delete element ip t node-ports { tcp . 30080 }",
     "add element ip t addresses { 10.96.0.5 . tcp . 80 : goto CHAIN }",
@@ -128,23 +128,23 @@ test("another node port changes its entries, and no chain", () => {
   ]);
 });
 
-test("another address changes its entries, and no chain", () => {
-  expect(lines(changeText(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
+test("another address changes its ways in, and no chain", () => {
+  expect(lines(printChanges(SETTINGS, [DNS], [{ ...DNS, address: "10.96.0.7" }]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "add element ip t addresses { 10.96.0.7 . udp . 53 : goto CHAIN }",
   ]);
 });
 
-test("deletes the entries of a chain before the chain", () => {
-  expect(lines(changeText(SETTINGS, [WEB, DNS], [WEB]))).toEqual([
+test("what goes, goes with its ways in first", () => {
+  expect(lines(printChanges(SETTINGS, [WEB, DNS], [WEB]))).toEqual([
     "delete element ip t addresses { 10.96.0.6 . udp . 53 }",
     "flush chain ip t CHAIN",
     "delete chain ip t CHAIN",
   ]);
 });
 
-test("a missing table can be removed", () => {
-  expect(removalText("t")).toBe("table ip t\ndelete table ip t\n");
+test("a table that is not there can be removed", () => {
+  expect(printRemoval("t")).toBe("table ip t\ndelete table ip t\n");
 });
 
 const forwards = fc.uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 6 }).chain((numbers) =>
@@ -163,7 +163,7 @@ const forwards = fc.uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 6 }
 test("a change deletes only existing elements, and adds only new elements", () => {
   fc.assert(
     fc.property(forwards, forwards, (before, after) => {
-      const text = changeText(SETTINGS, before, after);
+      const text = printChanges(SETTINGS, before, after);
       for (const [, verb = "", port = ""] of text.matchAll(
         /^(add|delete) element ip t addresses \{ \S+ \. tcp \. (\d+)/gm,
       )) {

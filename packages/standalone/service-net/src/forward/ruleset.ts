@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nftables rules as input for `nft -f`: the whole table or its changes. Pure.
+// Input of `nft -f` that replaces the whole table or changes a part of it.
 import { createHash } from "node:crypto";
 import type { Forward } from "./forwards.ts";
 
@@ -13,7 +13,7 @@ export interface TableSettings {
   readonly bridge: string;
 }
 
-/** Mark of packets that this table forwards; postrouting removes it. */
+/** Mark of packets that this table forwards. The postrouting chain removes the mark. */
 const MARK = "0x1000";
 
 function chainName({ name }: Forward): string {
@@ -53,8 +53,8 @@ function baseChain(name: string, hook: string, rules: readonly string[]): readon
 }
 
 /**
- * Builds the base chains, which masquerade connections from pods and this host. Otherwise a pod would answer a neighbor
- * directly over the bridge, past the host, which must translate the answer.
+ * Builds the base chains. They masquerade connections, because a pod would otherwise send its answer directly over the
+ * bridge, which bypasses the address translation of the host.
  */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
@@ -80,16 +80,16 @@ function printBaseChains(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
-    // Only this machine may query the name server; answers to this host may arrive from any interface.
+    // Drops DNS queries from other machines, but accepts answers to this host's own queries.
     ...baseChain("enter", "filter hook input priority filter", [
       `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
     ]),
   ];
 }
 
-/** Prints the whole table, which replaces an existing table of that name. */
-export function tableText(settings: TableSettings, forwards: readonly Forward[]): string {
-  const head = `table ip ${settings.table}`;
+/** Prints the whole table, which replaces an existing table of the same name. */
+export function printTable(settings: TableSettings, forwards: readonly Forward[]): string {
+  const tableHeader = `table ip ${settings.table}`;
   const addresses = forwards.map(
     (forward) => `${addressElement(forward)} : goto ${chainName(forward)}`,
   );
@@ -98,9 +98,9 @@ export function tableText(settings: TableSettings, forwards: readonly Forward[])
     return element === undefined ? [] : [`${element} : goto ${chainName(forward)}`];
   });
   return [
-    head,
-    `delete ${head}`,
-    `${head} {`,
+    tableHeader,
+    `delete ${tableHeader}`,
+    `${tableHeader} {`,
     ...forwards.flatMap((forward) => [
       `chain ${chainName(forward)} {`,
       ...printRules(forward),
@@ -114,7 +114,7 @@ export function tableText(settings: TableSettings, forwards: readonly Forward[])
   ].join("\n");
 }
 
-export function removalText(table: string): string {
+export function printRemoval(table: string): string {
   return `table ip ${table}\ndelete table ip ${table}\n`;
 }
 
@@ -129,24 +129,24 @@ function printElements(verb: "add" | "delete", table: string, forward: Forward):
   ];
 }
 
-function hasSameElements(one: Forward, other: Forward | undefined): boolean {
+function hasSameElements(left: Forward, right: Forward | undefined): boolean {
   return (
-    other !== undefined &&
-    addressElement(one) === addressElement(other) &&
-    one.nodePort === other.nodePort
+    right !== undefined &&
+    addressElement(left) === addressElement(right) &&
+    left.nodePort === right.nodePort
   );
 }
 
-function hasSameRules(one: Forward, other: Forward | undefined): boolean {
-  return other !== undefined && printRules(one).join("\n") === printRules(other).join("\n");
+function hasSameRules(left: Forward, right: Forward | undefined): boolean {
+  return right !== undefined && printRules(left).join("\n") === printRules(right).join("\n");
 }
 
 function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
   return new Map(forwards.map((forward) => [forward.name, forward]));
 }
 
-/** Prints the changes of the table; empty if nothing has changed. */
-export function changeText(
+/** Prints the changes of the table. Returns an empty text if the forwards are equal. */
+export function printChanges(
   { table }: TableSettings,
   currentForwards: readonly Forward[],
   newForwards: readonly Forward[],

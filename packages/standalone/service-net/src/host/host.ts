@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of nftables, route, and address of the name server. They outlive this program, so that a restart interrupts
-// nothing; `patchbay down` removes them.
+// nftables table, route and DNS server address of the Service network. They remain when this program exits, so that a
+// restart interrupts no connections.
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { addressAt, parseNetwork } from "../forward/network.ts";
-import { removalText } from "../forward/ruleset.ts";
+import { printRemoval } from "../forward/ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Offset in the Service network, as in kubeadm's clusters. */
-const DNS_DISTANCE = 10;
+/** Offset of the DNS server's address in the Service network, as in clusters of kubeadm. */
+const DNS_OFFSET = 10;
 
-/** Returns a name for the network. Each machine on the host has its own network of Services, and so its own table. */
+/** Returns the name of the table, which is unique because each machine has a different Service network. */
 export function buildTableName(serviceNetwork: string): string {
   return `patchbay-services-${serviceNetwork.split("/")[0] ?? ""}`;
 }
 
 export function findDnsAddress(serviceNetwork: string): string {
   const network = parseNetwork(serviceNetwork);
-  return network === undefined ? "" : addressAt(network, DNS_DISTANCE);
+  return network === undefined ? "" : addressAt(network, DNS_OFFSET);
 }
 
-/** Returns the route, which only has to exist: the table redirects packets before they reach the device. */
+/** Returns the arguments of a route. nftables redirects packets before they reach the device of the route. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }
 
-/**
- * Returns whether this machine got the network. The kernel accepts a route only once, so two machines cannot claim the
- * same network. Equivalent to: `ip -4 route add NETWORK dev lo`.
- */
+/** Claims the Service network by adding its route. Returns false if the route exists because of another machine. */
 export async function claimServices(
   runner: ProcessRunner,
   serviceNetwork: string,
@@ -36,7 +33,7 @@ export async function claimServices(
   return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
-/** Adds the address and the route. Idempotent. */
+/** Adds or replaces the DNS server's address and the route. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   const dns = findDnsAddress(serviceNetwork);
   const commands = [
@@ -47,7 +44,7 @@ export async function prepareHost(runner: ProcessRunner, serviceNetwork: string)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
 }
 
-/** Removes the route, the address and the table. Idempotent. */
+/** Removes the route, the DNS server's address and the table. Ignores failures. */
 export async function removeServices(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   if (parseNetwork(serviceNetwork) === undefined) return;
   const commands = [
@@ -56,6 +53,6 @@ export async function removeServices(runner: ProcessRunner, serviceNetwork: stri
   ];
   for (const args of commands)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
-  const stdin = removalText(buildTableName(serviceNetwork));
+  const stdin = printRemoval(buildTableName(serviceNetwork));
   await runner.run({ argv: ["nft", "-f", "-"], stdin, timeoutMs: TIMEOUT_MS });
 }

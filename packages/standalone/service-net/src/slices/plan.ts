@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of the EndpointSlices and Endpoints of a Service with a selector. Pure.
+// Desired EndpointSlices and Endpoints of a Service with a selector.
 import {
   isPodFinished,
   type Endpoint,
@@ -17,7 +17,7 @@ import { isEqual } from "@patchbay/base";
 
 export const SLICE_WRITER = "service-net.patchbay.io";
 
-/** Returns whether the Service has a selector. Other clients write the slices of a Service without one. */
+/** Returns whether the Service has a selector. Users write the EndpointSlices of a Service without a selector. */
 export function isSelecting({ spec }: Service): boolean {
   return Object.keys(spec.selector ?? {}).length > 0 && spec.type !== "ExternalName";
 }
@@ -81,11 +81,11 @@ function toServicePart(service: Service, pod: Pod): ServicePart | undefined {
 export function buildSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
   const parts = pods.flatMap((pod) => toServicePart(service, pod) ?? []);
-  const { name: stem } = service.metadata;
-  return slicesOfParts({ service, writer: SLICE_WRITER, stem }, parts);
+  const { name: namePrefix } = service.metadata;
+  return slicesOfParts({ service, writer: SLICE_WRITER, stem: namePrefix }, parts);
 }
 
-/** Label of a headless Service. Source: Kubernetes core/v1 IsHeadlessService. */
+/** Label of the Endpoints of a headless Service. Source: Kubernetes core/v1 IsHeadlessService. */
 const HEADLESS_LABEL = "service.kubernetes.io/headless";
 
 interface EndpointsAction {
@@ -108,7 +108,7 @@ function toEndpointsAddress({
 }
 
 function sortedAddresses(endpoints: readonly Endpoint[]): readonly EndpointsAddress[] {
-  return endpoints.map(toEndpointsAddress).sort((a, b) => (a.ip < b.ip ? -1 : 1));
+  return endpoints.map(toEndpointsAddress).sort((left, right) => (left.ip < right.ip ? -1 : 1));
 }
 
 function toSubset(slices: readonly EndpointSlice[]): EndpointsSubset {
@@ -116,7 +116,7 @@ function toSubset(slices: readonly EndpointSlice[]): EndpointsSubset {
   const readyAddresses = sortedAddresses(
     endpoints.filter(({ conditions }) => conditions?.ready === true),
   );
-  // Endpoints contain no terminating addresses.
+  // An Endpoints object does not list terminating pods.
   const notReadyAddresses = sortedAddresses(
     endpoints.filter(
       ({ conditions }) => conditions?.ready !== true && conditions?.terminating !== true,
@@ -155,7 +155,6 @@ function buildEndpoints(service: Service, slices: readonly EndpointSlice[]): End
       name,
       namespace,
       labels: { ...labels, ...(isHeadless(service) && { [HEADLESS_LABEL]: "" }) },
-      // The API server deletes the Endpoints with the Service.
       ownerReferences: [{ apiVersion: "v1", kind: "Service", name, uid, controller: true }],
     },
     ...(subsets.length > 0 && { subsets }),
@@ -167,16 +166,16 @@ function toComparedFields({ metadata, subsets = [] }: Endpoints): unknown {
   return [labels, ownerReferences.map(({ uid }) => uid), subsets];
 }
 
-/** Plans the Endpoints for older clients. Source: Kubernetes pkg/controller/endpoint/endpoints_controller.go. */
+/** Plans the Endpoints for clients that do not read EndpointSlices. Source: Kubernetes endpoints_controller.go. */
 export function planEndpoints(
   service: Service,
   slices: readonly EndpointSlice[],
-  existing: Endpoints | undefined,
+  existingEndpoints: Endpoints | undefined,
 ): EndpointsAction | undefined {
   const object = buildEndpoints(service, slices);
-  if (existing === undefined) return { kind: "create", object };
-  if (isEqual(toComparedFields(existing), toComparedFields(object))) return undefined;
-  const { resourceVersion = "" } = existing.metadata;
+  if (existingEndpoints === undefined) return { kind: "create", object };
+  if (isEqual(toComparedFields(existingEndpoints), toComparedFields(object))) return undefined;
+  const { resourceVersion = "" } = existingEndpoints.metadata;
   return {
     kind: "update",
     object: { ...object, metadata: { ...object.metadata, resourceVersion } },

@@ -6,7 +6,7 @@ import type { Store } from "@patchbay/core/interfaces";
 import { listSlices, type Objects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
-/** Writes the slices and Endpoints of a Service. The API server deletes them with the Service. */
+/** Writes the EndpointSlices and Endpoints of a Service. The garbage collector deletes them after the Service. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: Objects,
@@ -19,7 +19,7 @@ export async function reconcileSlices(
   for (const { kind, slice } of planSlices(wantedSlices, listSlices(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  // Other clients write the Endpoints of a Service without a selector.
+  // Users write the Endpoints of a Service without a selector.
   if (!isSelecting(service)) return done();
   const change = planEndpoints(service, wantedSlices, endpoints.find(parseKey(key)));
   if (change !== undefined) await performWrite(store, ENDPOINTS, change);

@@ -22,7 +22,7 @@ export interface WebhookCallDeps {
 }
 
 interface Destination {
-  /** Peer to call, or a text that explains why there is none. */
+  /** Peer to call, or an error message if the Service cannot be resolved. */
   readonly peer: Peer | string;
   readonly host: string;
   readonly path: string;
@@ -42,7 +42,7 @@ function serviceDestination(service: unknown, caPem: string, store: Store): Dest
   const resolution = resolveService(store, reference);
   const path = textAt(service, "path") || "/";
   return {
-    peer: resolution.found
+    peer: resolution.isResolved
       ? { addresses: resolution.addresses, serverName, caPem }
       : describeUnresolved(reference, resolution.reason),
     host: `${serverName}:${String(reference.port)}`,
@@ -99,7 +99,7 @@ function parseResponse(response: BackendResponse): unknown {
   }
 }
 
-async function post(
+async function postReview(
   webhook: Webhook,
   text: string,
   deps: WebhookCallDeps,
@@ -130,11 +130,11 @@ async function post(
   }
 }
 
-async function withContext<T>(context: string, step: () => T | Promise<T>): Promise<T> {
+async function withContext<T>(messagePrefix: string, work: () => T | Promise<T>): Promise<T> {
   try {
-    return await step();
+    return await work();
   } catch (error) {
-    throw new Error(`${context}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${messagePrefix}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -148,7 +148,7 @@ export async function callWebhook(
   const uid = deps.uid();
   const review = toReview(request, { wantedKind, uid, version: webhook.reviewVersion });
   const response = await withContext("failed to call webhook", async () =>
-    parseResponse(await post(webhook, printJson(review), deps)),
+    parseResponse(await postReview(webhook, printJson(review), deps)),
   );
   return withContext("received invalid webhook response", () =>
     parseReview(response, webhook, uid),

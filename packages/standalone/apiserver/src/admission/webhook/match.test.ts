@@ -20,7 +20,7 @@ function webhookFor(resources: readonly string[], scope: string): Webhook {
   const rule = { operations: ["*"], groups: [""], versions: ["v1"], resources, scope };
   return {
     name: "hook.test.io",
-    mutating: false,
+    isMutating: false,
     clientConfig: {},
     rules: [rule],
     failsClosed: true,

@@ -20,14 +20,14 @@ function includesOrWildcard(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
-/** Returns whether a pattern matches: `pods/*` also matches subresources; `*` matches no subresources. */
+/** Returns whether a pattern matches. `pods/*` matches pods and their subresources; `*` matches no subresources. */
 function matchesResource(
   resources: readonly string[],
   resource: string,
   subresource: string,
 ): boolean {
-  return resources.some((form) => {
-    const [resourcePattern = "", subresourcePattern = ""] = form.split("/");
+  return resources.some((pattern) => {
+    const [resourcePattern = "", subresourcePattern = ""] = pattern.split("/");
     return (
       (resourcePattern === "*" || resourcePattern === resource) &&
       (subresourcePattern === "*" || subresourcePattern === subresource)
@@ -50,11 +50,11 @@ function labelsOf(object: KubeObject | undefined): Readonly<Record<string, strin
   return object?.metadata.labels ?? {};
 }
 
-function storedNamespaceLabels(store: Store, name: string): Readonly<Record<string, string>> {
+function readNamespaceLabels(store: Store, name: string): Readonly<Record<string, string>> {
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** Tests the labels of the object's namespace. For a Namespace that is written, tests its new labels. */
+/** Tests the labels of the object's namespace. If the object is a Namespace, tests the new labels of the object. */
 function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
@@ -64,11 +64,11 @@ function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: St
     return webhook.matchesNamespace(
       subresource === "" && operation !== "DELETE"
         ? labelsOf(object)
-        : storedNamespaceLabels(store, request.name),
+        : readNamespaceLabels(store, request.name),
     );
   }
   return (
-    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, request.namespace))
+    !kind.namespaced || webhook.matchesNamespace(readNamespaceLabels(store, request.namespace))
   );
 }
 
@@ -81,7 +81,7 @@ function matchesObject(webhook: Webhook, request: AdmissionRequest): boolean {
   );
 }
 
-function equivalentKinds(
+function listEquivalentKinds(
   request: AdmissionRequest,
   webhook: Webhook,
   registry: Registry,
@@ -90,19 +90,19 @@ function equivalentKinds(
   if (!webhook.matchesEquivalent) {
     return [kind];
   }
-  const others = registry
+  const allVersions = registry
     .list()
-    .filter((other) => other.group === kind.group && other.resource === kind.resource);
-  return [kind, ...others.filter((other) => other.version !== kind.version)];
+    .filter((candidate) => candidate.group === kind.group && candidate.resource === kind.resource);
+  return [kind, ...allVersions.filter((candidate) => candidate.version !== kind.version)];
 }
 
-/** Returns the kind in the version that the webhook wants, or undefined if the webhook does not match. */
+/** Returns the kind in a version that matches a rule, or undefined if the webhook does not match the request. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionRequest,
   deps: MatchDeps,
 ): Kind | undefined {
-  const match = equivalentKinds(request, webhook, deps.registry).find((kind) =>
+  const match = listEquivalentKinds(request, webhook, deps.registry).find((kind) =>
     webhook.rules.some((rule) => matchesRule(rule, request, kind)),
   );
   return match !== undefined &&
@@ -114,8 +114,8 @@ export function findMatchingKind(
 
 function toVariables(request: AdmissionRequest, wantedKind: Kind): Variables {
   const review = toReview(request, { wantedKind, uid: "", version: "v1" });
-  const { object, oldObject, ...rest } = asFields(review["request"]);
-  return { object, oldObject, request: rest };
+  const { object, oldObject, ...requestFields } = asFields(review["request"]);
+  return { object, oldObject, request: requestFields };
 }
 
 function evaluateCondition(
@@ -129,7 +129,7 @@ function evaluateCondition(
   }
 }
 
-/** Returns false if a condition is false, even if others fail; otherwise the first error, or true. Source: KEP-3716. */
+/** Returns false if any condition is false, otherwise the first error of a condition, or true. Source: KEP-3716. */
 export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
   request: AdmissionRequest,

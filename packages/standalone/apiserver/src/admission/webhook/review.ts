@@ -42,7 +42,7 @@ function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** Builds an AdmissionReview. A Namespace's `namespace` is its own name. */
+/** Builds an AdmissionReview. For a Namespace, `namespace` is the name of the Namespace. */
 export function toReview(
   request: AdmissionRequest,
   { wantedKind, uid, version }: ReviewOptions,
@@ -96,13 +96,16 @@ function decodePatch(value: unknown): string {
 /** Converts a denial to an error. Codes below 400 become 400, because a denial must not look like success. */
 function toDenial(webhook: string, status: Fields): StatusError {
   const code = Number(status["code"] ?? 0);
-  const denied = `admission webhook "${webhook}" denied the request`;
+  const denialMessage = `admission webhook "${webhook}" denied the request`;
   const explanation = textAt(status, "message") || textAt(status, "reason");
   const details = isFields(status["details"]) ? { details: status["details"] } : {};
   return new StatusError({
     code: code >= 400 ? code : 400,
     reason: textAt(status, "reason"),
-    message: explanation === "" ? `${denied} without explanation` : `${denied}: ${explanation}`,
+    message:
+      explanation === ""
+        ? `${denialMessage} without explanation`
+        : `${denialMessage}: ${explanation}`,
     ...details,
   });
 }
@@ -122,7 +125,7 @@ function checkKind(review: unknown): void {
 
 function patchFault(webhook: Webhook, patch: string, patchType: unknown): string | undefined {
   const hasType = patchType !== undefined && patchType !== null;
-  if (!webhook.mutating) {
+  if (!webhook.isMutating) {
     const field = patch === "" ? "patchType" : "patch";
     return patch !== "" || hasType
       ? `validating webhook may not return response.${field}`
@@ -167,7 +170,7 @@ export function parseReview(review: unknown, webhook: Webhook, uid: string): Ver
   const allowed = response["allowed"] === true;
   return {
     denial: allowed ? undefined : toDenial(webhook.name, asFields(response["status"])),
-    patch: webhook.mutating ? patch : "",
+    patch: webhook.isMutating ? patch : "",
     // In v1beta1, every patch is a JSON patch.
     patchType: webhook.reviewVersion === "v1" ? textAt(response, "patchType") : "JSONPatch",
     warnings: asList(response["warnings"]).map(String),

@@ -18,7 +18,7 @@ type Complete = (object: KubeObject) => KubeObject;
 
 interface MutationResult {
   readonly object: KubeObject;
-  readonly changed: boolean;
+  readonly isChanged: boolean;
 }
 
 /** Applies the patch. A broken patch is an internal error, regardless of the webhook's failure policy. */
@@ -68,12 +68,12 @@ function applyWebhookPatch(request: Mutation, patch: string, complete: Complete)
   if (!isKubeObject(result)) {
     throw internalError("the result of the webhook's patch is not an object");
   }
-  const changed = !equalJson(object, result);
+  const isChanged = !equalJson(object, result);
   checkIdentity(request, result);
   const { apiVersion, kind: name } =
     bodyKind === undefined ? { apiVersion: apiVersionOf(kind), kind: kind.kind } : object;
   const next = { ...result, apiVersion, kind: name };
-  return { object: completeObject(next, complete), changed };
+  return { object: completeObject(next, complete), isChanged };
 }
 
 interface WebhookAdmissionDeps extends MatchDeps, WebhookCallDeps {
@@ -98,9 +98,9 @@ class WebhookAdmission implements Admission {
     const webhooks = this.#webhooks(MUTATING, request);
     const mutatedObject = await this.#mutateByAll(webhooks, request, {
       complete,
-      onCalled: (webhook, changed) => {
-        if (changed) {
-          reinvocable.forEach((earlier) => toReinvoke.add(earlier));
+      onCalled: (webhook, isChanged) => {
+        if (isChanged) {
+          reinvocable.forEach((earlierWebhook) => toReinvoke.add(earlierWebhook));
         }
         if (webhook.isReinvocable) {
           reinvocable.push(webhook);
@@ -115,9 +115,9 @@ class WebhookAdmission implements Admission {
     const outcomes = await Promise.allSettled(
       webhooks.map((webhook) => this.#review(webhook, request)),
     );
-    const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failed !== undefined) {
-      throw failed.reason;
+    const failure = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failure !== undefined) {
+      throw failure.reason;
     }
   }
 
@@ -147,7 +147,7 @@ class WebhookAdmission implements Admission {
     request: Mutation,
     options: {
       readonly complete: Complete;
-      readonly onCalled?: (webhook: Webhook, changed: boolean) => void;
+      readonly onCalled?: (webhook: Webhook, isChanged: boolean) => void;
     },
   ): Promise<KubeObject> {
     let { object } = request;
@@ -155,7 +155,7 @@ class WebhookAdmission implements Admission {
       const mutation = await this.#mutateBy(webhook, { ...request, object }, options.complete);
       if (mutation !== undefined) {
         object = mutation.object;
-        options.onCalled?.(webhook, mutation.changed);
+        options.onCalled?.(webhook, mutation.isChanged);
       }
     }
     return object;
@@ -171,7 +171,7 @@ class WebhookAdmission implements Admission {
       return undefined;
     }
     return verdict.patch === ""
-      ? { object: request.object, changed: false }
+      ? { object: request.object, isChanged: false }
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
@@ -200,12 +200,12 @@ class WebhookAdmission implements Admission {
     request: AdmissionRequest,
     wantedKind: AdmissionRequest["kind"],
   ): boolean {
-    const matched = evaluateConditions(webhook, request, wantedKind);
-    if (!(matched instanceof Error)) {
-      return matched;
+    const result = evaluateConditions(webhook, request, wantedKind);
+    if (!(result instanceof Error)) {
+      return result;
     }
     if (webhook.failsClosed) {
-      throw forbidden(request.kind, request.name, matched.message);
+      throw forbidden(request.kind, request.name, result.message);
     }
     return false;
   }

@@ -26,7 +26,7 @@ export type ReviewVersion = "v1" | "v1beta1";
 
 export interface Webhook {
   readonly name: string;
-  readonly mutating: boolean;
+  readonly isMutating: boolean;
   readonly clientConfig: Fields;
   readonly rules: readonly Rule[];
   readonly failsClosed: boolean;
@@ -80,17 +80,17 @@ function toLabelTest(selector: unknown): LabelTest {
 
 function chooseReviewVersion(value: unknown): ReviewVersion {
   const versions = toStrings(valueAt(value, "admissionReviewVersions"));
-  const first = versions.find((version) => version === "v1" || version === "v1beta1");
-  return first === "v1beta1" ? "v1beta1" : "v1";
+  const supportedVersion = versions.find((version) => version === "v1" || version === "v1beta1");
+  return supportedVersion === "v1beta1" ? "v1beta1" : "v1";
 }
 
-function toWebhook(value: unknown, mutating: boolean): Webhook {
+function toWebhook(value: unknown, isMutating: boolean): Webhook {
   const sideEffects = textAt(value, "sideEffects");
   const namespaceSelector = valueAt(value, "namespaceSelector");
   const objectSelector = valueAt(value, "objectSelector");
   return {
     name: textAt(value, "name"),
-    mutating,
+    isMutating,
     clientConfig: asFields(valueAt(value, "clientConfig")),
     rules: asList(valueAt(value, "rules")).map(toRule),
     failsClosed: textAt(value, "failurePolicy") !== "Ignore",
@@ -113,13 +113,13 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
 const PARSED_CONFIGURATIONS = new WeakMap<StoredObject, readonly Webhook[]>();
 
 export function parseWebhooks(configuration: StoredObject): readonly Webhook[] {
-  const cached = PARSED_CONFIGURATIONS.get(configuration);
-  if (cached !== undefined) {
-    return cached;
+  const cachedWebhooks = PARSED_CONFIGURATIONS.get(configuration);
+  if (cachedWebhooks !== undefined) {
+    return cachedWebhooks;
   }
   const object: KubeObject = configuration.view();
-  const mutating = object.kind === "MutatingWebhookConfiguration";
-  const webhooks = asList(object["webhooks"]).map((webhook) => toWebhook(webhook, mutating));
+  const isMutating = object.kind === "MutatingWebhookConfiguration";
+  const webhooks = asList(object["webhooks"]).map((webhook) => toWebhook(webhook, isMutating));
   PARSED_CONFIGURATIONS.set(configuration, webhooks);
   return webhooks;
 }

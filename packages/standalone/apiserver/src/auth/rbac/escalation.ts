@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escalation check: users grant only rights that they hold, or need the verb `escalate` or `bind`.
-// Source: Kubernetes "Privilege escalation prevention and bootstrapping".
+// Check that users grant only their own rights. Source: Kubernetes "Privilege escalation prevention and bootstrapping".
 import type { Kind } from "../../kinds/kind.ts";
 import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";
@@ -19,9 +18,9 @@ import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
 import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** Bounds memory, because splitting multiplies a rule's lists. The largest roles have a few thousand simple rules. */
+/** Maximum number of simple rules, which limits memory because splitting multiplies the lists of a rule. */
 const SIMPLE_RULES_MAX = 10_000;
-/** Bounds time. Maximum product of the requested simple rules and the names in the held rules. */
+/** Maximum number of comparisons between rules, which limits the time of a check. */
 const COMPARISONS_MAX = 10_000_000;
 
 const EMPTY_RULE: Omit<PolicyRule, "verbs"> = {
@@ -100,8 +99,8 @@ function coversSimpleRule(heldRule: PolicyRule, simpleRule: PolicyRule): boolean
   );
 }
 
-/** Returns the requested simple rules that are not held. Throws a StatusError 413 if there are too many rules. */
-export function missingRules(
+/** Returns the requested simple rules that `heldRules` does not cover. Throws a StatusError 413 for too many rules. */
+export function findMissingRules(
   heldRules: readonly PolicyRule[],
   requestedRules: readonly PolicyRule[],
 ): readonly PolicyRule[] {
@@ -112,12 +111,12 @@ export function missingRules(
 }
 
 /** Joins the verbs of simple rules about the same resource. */
-function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
+function joinVerbs(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const rulesByScope = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
   return [...rulesByScope.values()].flatMap((sameScopeRules) => {
-    const [first] = sameScopeRules;
+    const [firstRule] = sameScopeRules;
     const verbs = [...new Set(sameScopeRules.flatMap((rule) => rule.verbs))];
-    return first === undefined ? [] : [{ ...first, verbs }];
+    return firstRule === undefined ? [] : [{ ...firstRule, verbs }];
   });
 }
 
@@ -134,7 +133,7 @@ function printRule(rule: PolicyRule): string {
 }
 
 export function printRules(rules: readonly PolicyRule[]): string {
-  const lines = new Set(compact(rules).map(printRule));
+  const lines = new Set(joinVerbs(rules).map(printRule));
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
 }
 
@@ -176,16 +175,16 @@ function reject(grant: Grant, reason: string): never {
   throw forbiddenBecause({ ...kind, name: object.metadata.name }, reason);
 }
 
-function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
+function checkRights(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
   const { user, namespace } = grant;
   const heldRules = authorizer.listUserRules(user, namespace);
-  const missing = missingRules(heldRules.rules, rules);
-  if (missing.length > 0) {
+  const missingRules = findMissingRules(heldRules.rules, rules);
+  if (missingRules.length > 0) {
     const errors =
       heldRules.errors.length === 0 ? "" : `; resolution errors: [${heldRules.errors.join(" ")}]`;
     reject(
       grant,
-      `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missing)}${errors}`,
+      `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missingRules)}${errors}`,
     );
   }
 }
@@ -199,10 +198,10 @@ function checkRole(grant: Grant, authorizer: Authorizer): void {
   const rule = object["aggregationRule"];
   const isAggregated = rule !== undefined && rule !== null;
   const heldRules = authorizer.listUserRules(grant.user, grant.namespace).rules;
-  if (isAggregated && missingRules(heldRules, ALL_RIGHTS).length > 0) {
+  if (isAggregated && findMissingRules(heldRules, ALL_RIGHTS).length > 0) {
     reject(grant, "must have cluster-admin privileges to use the aggregationRule");
   }
-  checkHeld(grant, authorizer, parseRules(object["rules"]));
+  checkRights(grant, authorizer, parseRules(object["rules"]));
 }
 
 function checkBinding(grant: Grant, authorizer: Authorizer): void {
@@ -221,7 +220,7 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
   if (rules === undefined) {
     throw notFound({ group: RBAC_GROUP, resource, kind: roleRef.kind }, roleRef.name);
   }
-  checkHeld(grant, authorizer, rules);
+  checkRights(grant, authorizer, rules);
 }
 
 function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
@@ -238,7 +237,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if the write grants rights that its user does not hold. */
+/** Throws a StatusError 403 if the write grants rights that the user does not have. */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

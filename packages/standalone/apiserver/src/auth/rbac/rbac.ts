@@ -80,7 +80,7 @@ function toEntries(stored: StoredObject): readonly IndexEntry[] {
   }));
 }
 
-/** Index of roles and bindings that follows the store, so that a request reads only its user's bindings. */
+/** Index of roles and bindings, updated on each change, so that a request reads only the bindings of its user. */
 class RbacIndex {
   readonly #roles = new Map<string, readonly PolicyRule[]>();
   readonly #bindings = new Map<string, Map<string, IndexEntry>>();
@@ -99,7 +99,7 @@ class RbacIndex {
     });
   }
 
-  /** Increases with every change of a role or binding. */
+  /** Number that increases with each change of a role or binding. */
   get generation(): number {
     return this.#generation;
   }
@@ -109,8 +109,8 @@ class RbacIndex {
     return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
   }
 
-  /** Returns the user's roles, sorted by binding name. An empty namespace means ClusterRoleBindings. */
-  rolesBoundTo(user: User, namespace: string): readonly BoundRole[] {
+  /** Returns the user's roles, sorted by binding name. An empty namespace selects ClusterRoleBindings. */
+  listBoundRoles(user: User, namespace: string): readonly BoundRole[] {
     const keys = [
       userKey(namespace, user.name),
       ...user.groups.map((group) => groupKey(namespace, group)),
@@ -161,7 +161,7 @@ class RbacIndex {
   }
 }
 
-/** Group whose members may do everything, regardless of roles. */
+/** Group whose members have all rights, regardless of roles. */
 const MASTERS_GROUP = "system:masters";
 
 /** Maximum number of cached users, and of cached namespaces for each user. A full cache is cleared. */
@@ -189,8 +189,8 @@ function missingRoleMessage({ roleRef }: BoundRole): string {
 }
 
 function joinErrors(errors: readonly string[]): string {
-  const distinct = [...new Set(errors)];
-  return distinct.length === 1 ? (distinct[0] ?? "") : `[${distinct.join(", ")}]`;
+  const distinctErrors = [...new Set(errors)];
+  return distinctErrors.length === 1 ? (distinctErrors[0] ?? "") : `[${distinctErrors.join(", ")}]`;
 }
 
 function missingRoleMessages(grants: Grants): readonly string[] {
@@ -239,19 +239,19 @@ class Rbac implements Authorizer {
     return this.#index.listRoleRules(roleRef, namespace);
   }
 
-  /** Returns the user's grants. Cluster-wide grants come first. */
+  /** Returns the user's grants, cluster-wide grants first. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
-    const cached = byNamespace.get(namespace);
-    if (cached !== undefined) {
-      return cached;
+    const cachedGrants = byNamespace.get(namespace);
+    if (cachedGrants !== undefined) {
+      return cachedGrants;
     }
     if (byNamespace.size > CACHE_ENTRIES_MAX) {
       byNamespace.clear();
     }
     const boundRoles = [
-      ...this.#index.rolesBoundTo(user, ""),
-      ...(namespace === "" ? [] : this.#index.rolesBoundTo(user, namespace)),
+      ...this.#index.listBoundRoles(user, ""),
+      ...(namespace === "" ? [] : this.#index.listBoundRoles(user, namespace)),
     ];
     const grants = boundRoles.map((boundRole) => ({
       boundRole,
@@ -267,9 +267,9 @@ class Rbac implements Authorizer {
       this.#generation = this.#index.generation;
     }
     const key = JSON.stringify([user.name, user.groups]);
-    const cached = this.#grantCache.get(key) ?? new Map<string, Grants>();
-    this.#grantCache.set(key, cached);
-    return cached;
+    const grantsByNamespace = this.#grantCache.get(key) ?? new Map<string, Grants>();
+    this.#grantCache.set(key, grantsByNamespace);
+    return grantsByNamespace;
   }
 }
 

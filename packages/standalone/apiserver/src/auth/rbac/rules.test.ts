@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { missingRules, printRules } from "./escalation.ts";
+import { findMissingRules, printRules } from "./escalation.ts";
 import { type AccessAttributes, parseRules, ruleAllows } from "../authorizer.ts";
 
 function rule(fields: Readonly<Record<string, readonly string[]>>) {
@@ -139,21 +139,21 @@ describe("permissions that a granter lacks", () => {
     },
   ];
   test.each(rows)("$name", ({ owned, wanted, want }) => {
-    expect(printRules(missingRules(owned, wanted))).toBe(want);
+    expect(printRules(findMissingRules(owned, wanted))).toBe(want);
   });
 });
 
 test("rejects a rule that expands to billions of rules before expanding it", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ verbs: names, apiGroups: names, resources: names });
-  expect(() => missingRules([], wanted)).toThrow("too large to be compared");
+  expect(() => findMissingRules([], wanted)).toThrow("too large to be compared");
 });
 
 test("rejects a small rule if the held rules are too many to compare", () => {
   const names = Array.from({ length: 5000 }, (_, index) => `n${String(index)}`);
   const wanted = rule({ resources: names });
-  expect(missingRules(rule({ resources: ["*"] }), wanted)).toEqual([]);
-  expect(() => missingRules(rule({ resources: names }), wanted)).toThrow(
+  expect(findMissingRules(rule({ resources: ["*"] }), wanted)).toEqual([]);
+  expect(() => findMissingRules(rule({ resources: names }), wanted)).toThrow(
     "too large to be compared",
   );
 });

@@ -132,8 +132,9 @@ function objectFault(
   if (boundObject === undefined) {
     return undefined;
   }
-  const holder = find(boundObject.kind === "Pod" ? "/pods" : "/secrets", boundObject.name);
-  const isSame = holder !== undefined && (boundObject.uid === "" || holder.uid === boundObject.uid);
+  const storedObject = find(boundObject.kind === "Pod" ? "/pods" : "/secrets", boundObject.name);
+  const isSame =
+    storedObject !== undefined && (boundObject.uid === "" || storedObject.uid === boundObject.uid);
   return isSame ? undefined : `service account token has been invalidated`;
 }
 
@@ -169,7 +170,7 @@ function readAudiences(claims: Fields): readonly string[] {
   return claims["iss"] === SECRET_ISSUER ? [ISSUER] : asList(valueAt(claims, "aud")).map(String);
 }
 
-/** Returns the user, or a message if the token is no longer valid. */
+/** Returns the user, or an error message if the token is not valid. */
 export function findUserByClaims(
   presentedToken: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
   store: ObjectLookup,
@@ -228,13 +229,13 @@ export class AccountTokens {
       return undefined;
     }
     const tokenAudiences = readAudiences(claims);
-    const matching = tokenAudiences.filter((audience) => audiences.includes(audience));
-    if (matching.length === 0) {
+    const matchingAudiences = tokenAudiences.filter((audience) => audiences.includes(audience));
+    if (matchingAudiences.length === 0) {
       return `token audiences ${quoteAll(tokenAudiences)} is invalid for the target audiences ${quoteAll(audiences)}`;
     }
     const presentedToken = { token, claims, nowSeconds: this.#nowSeconds() };
     const user = findUserByClaims(presentedToken, this.#deps.store);
-    return typeof user === "string" ? user : { user, audiences: matching };
+    return typeof user === "string" ? user : { user, audiences: matchingAudiences };
   }
 
   #nowSeconds(): number {

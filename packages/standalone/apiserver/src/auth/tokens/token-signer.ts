@@ -54,10 +54,7 @@ export class TokenSigner {
   readonly #keyId: string;
   readonly #verified = new Map<string, Fields>();
 
-  /**
-   * Loads `keyPem` (P-256, PKCS #8), or generates a key if it is undefined.
-   * @throws AppError APISERVER_TLS_INVALID for other keys
-   */
+  /** Loads `keyPem` (P-256, PKCS #8), or generates a key. Throws an AppError APISERVER_TLS_INVALID for other keys. */
   constructor(keyPem: string | undefined) {
     this.#privateKey = keyPem === undefined ? generateKey() : loadKey(keyPem);
     this.#publicKey = createPublicKey(this.#privateKey);
@@ -75,9 +72,9 @@ export class TokenSigner {
 
   /** Returns the claims, or undefined if the signature or the payload is invalid. */
   async verify(token: string): Promise<Fields | undefined> {
-    const cached = this.#verified.get(token);
-    if (cached !== undefined) {
-      return cached;
+    const cachedClaims = this.#verified.get(token);
+    if (cachedClaims !== undefined) {
+      return cachedClaims;
     }
     const claims = await this.#verifySignature(token);
     if (claims !== undefined) {

@@ -25,8 +25,8 @@ test.each([
   { accept: "application/yaml;q=0.5,application/json;q=0.6,text/html", want: JSON_OBJECT },
   { accept: "application/json;q=0,application/yaml;q=0.1", want: YAML_OBJECT },
   { accept: "application/json;q=much,application/yaml;q=0.1", want: YAML_OBJECT },
-])("answers '$accept' with $want.format $want.as", ({ accept, want }) => {
-  expect(chooseRepresentation(accept, true)).toEqual({ ...want, pretty: true });
+])("'$accept' is answered with $want.format $want.as", ({ accept, want }) => {
+  expect(chooseRepresentation(accept, true)).toEqual({ ...want, isPretty: true });
 });
 
 test.each(["text/html", "application/json;q=0", "application/json;as=Other"])(
@@ -43,7 +43,7 @@ describe("a watch stream", () => {
     { accept: "application/yaml,application/json;as=Table", want: JSON_TABLE },
     { accept: "", want: JSON_OBJECT },
   ])("for '$accept' is JSON", ({ accept, want }) => {
-    expect(chooseStream(accept)).toEqual({ ...want, pretty: false });
+    expect(chooseStream(accept)).toEqual({ ...want, isPretty: false });
   });
 
   test("is never YAML", () => {

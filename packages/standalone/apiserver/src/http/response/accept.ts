@@ -5,7 +5,7 @@ import { StatusError } from "../../meta/status.ts";
 export interface Representation {
   readonly format: "json" | "yaml";
   readonly as: "object" | "Table" | "PartialObjectMetadata";
-  readonly pretty: boolean;
+  readonly isPretty: boolean;
 }
 
 const SHAPES: Readonly<Record<string, Representation["as"]>> = {
@@ -40,7 +40,7 @@ function parseMediaRange(entry: string): MediaRange {
   return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
 }
 
-function toForm({ type, parameters }: MediaRange): Omit<Representation, "pretty"> | undefined {
+function toForm({ type, parameters }: MediaRange): Omit<Representation, "isPretty"> | undefined {
   const requested = parameters.get("as");
   const format = FORMATS[type];
   const as = requested === undefined ? "object" : SHAPES[requested];
@@ -59,25 +59,27 @@ function choose(accept: string, formats: readonly string[]) {
     .filter(({ quality }) => quality > 0)
     .sort((left, right) => right.quality - left.quality)
     .map(toForm)
-    .find((form) => form !== undefined && formats.includes(form.format));
+    .find(
+      (representation) => representation !== undefined && formats.includes(representation.format),
+    );
 }
 
-/** Chooses the preferred representation. Throws a StatusError 406 if none is acceptable. */
-export function chooseRepresentation(accept: string, pretty: boolean): Representation {
-  const form = choose(accept, ["json", "yaml"]);
-  if (form === undefined) {
+/** Chooses the preferred representation. Throws a StatusError 406 if no representation is acceptable. */
+export function chooseRepresentation(accept: string, isPretty: boolean): Representation {
+  const representation = choose(accept, ["json", "yaml"]);
+  if (representation === undefined) {
     throw notAcceptable("application/json, application/yaml");
   }
-  return { ...form, pretty };
+  return { ...representation, isPretty };
 }
 
-/** Chooses the representation of a watch, which must be JSON. Throws a StatusError 406 if none is acceptable. */
+/** Chooses the JSON representation of a watch. Throws a StatusError 406 if no representation is acceptable. */
 export function chooseStream(accept: string): Representation {
-  const form = choose(accept, ["json"]);
-  if (form === undefined) {
+  const representation = choose(accept, ["json"]);
+  if (representation === undefined) {
     throw notAcceptable("application/json;stream=watch");
   }
-  return { ...form, pretty: false };
+  return { ...representation, isPretty: false };
 }
 
 /** Returns whether the client wants indented JSON. Source: Kubernetes apiserver isPrettyPrint. */

@@ -101,7 +101,7 @@ describe("a list", () => {
   });
 });
 
-const AS_JSON: Representation = { format: "json", as: "object", pretty: false };
+const AS_JSON: Representation = { format: "json", as: "object", isPretty: false };
 
 function callFor(representation: Representation): Call {
   return {
@@ -159,7 +159,10 @@ describe("a list in chunks", () => {
 
   test("is JSON also for YAML clients, in the requested representation", async () => {
     const items = await twoOf(40_000);
-    const made = await pieces({ format: "yaml", as: "PartialObjectMetadata", pretty: true }, items);
+    const made = await pieces(
+      { format: "yaml", as: "PartialObjectMetadata", isPretty: true },
+      items,
+    );
     expect(made?.contentType).toBe("application/yaml");
     expect(JSON.parse(made?.text ?? "")).toMatchObject({
       kind: "PartialObjectMetadataList",
@@ -194,7 +197,7 @@ test.each([
   { name: "plain", text: '{"a":1}', pretty: false, want: '{"a":1}\n' },
   { name: "indented for pretty=true", text: '{"a":1}', pretty: true, want: '{\n  "a": 1\n}\n' },
 ])("JSON is printed $name", ({ text, pretty, want }) => {
-  expect(formatJson(text, { ...AS_JSON, pretty })).toEqual({
+  expect(formatJson(text, { ...AS_JSON, isPretty: pretty })).toEqual({
     contentType: "application/json",
     text: want,
   });
@@ -205,7 +208,7 @@ test.each([
   { length: 256 * 1024 + 1, isPretty: false },
 ])("pretty-prints a text of $length characters: $isPretty", ({ length, isPretty }) => {
   const text = `["${"x".repeat(length - 4)}"]`;
-  expect(formatJson(text, { ...AS_JSON, pretty: true }).text.startsWith("[\n")).toBe(isPretty);
+  expect(formatJson(text, { ...AS_JSON, isPretty: true }).text.startsWith("[\n")).toBe(isPretty);
 });
 
 test("prints YAML", () => {

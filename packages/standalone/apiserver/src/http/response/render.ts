@@ -14,7 +14,7 @@ const STREAMED_LIST_MIN_LENGTH = 64 * 1024;
 
 const PRETTY_MAX_LENGTH = 256 * 1024;
 
-export interface Rendered {
+export interface RenderedResponse {
   readonly code: number;
   readonly contentType: string;
   readonly text: string;
@@ -42,7 +42,12 @@ function objectText(call: Call, replyObject: ReplyObject, nowMs: number): string
     case "Table": {
       const object = toKubeObject(call, replyObject);
       const metadata = { resourceVersion: object.metadata.resourceVersion };
-      const options = { kind: call.kind, include: parseIncludeObject(call), nowMs, headers: true };
+      const options = {
+        kind: call.kind,
+        include: parseIncludeObject(call),
+        nowMs,
+        includesColumns: true,
+      };
       return printJson(toTable([object], metadata, options));
     }
   }
@@ -59,7 +64,7 @@ function listMetadata(reply: ListReply): Fields {
 }
 
 interface ListForm {
-  readonly head: Fields;
+  readonly envelope: Fields;
   readonly itemsKey: string;
   readonly toText: (item: StoredObject) => string;
 }
@@ -70,13 +75,13 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
   switch (call.representation.as) {
     case "object":
       return {
-        head: { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata },
+        envelope: { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata },
         itemsKey: "items",
         toText: (item) => readText(kind, item),
       };
     case "PartialObjectMetadata":
       return {
-        head: {
+        envelope: {
           kind: "PartialObjectMetadataList",
           apiVersion: "meta.k8s.io/v1",
           metadata,
@@ -85,9 +90,9 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
         toText: (item) => printJson(toPartial(viewObject(kind, item))),
       };
     case "Table": {
-      const options = { kind, include: parseIncludeObject(call), nowMs, headers: true };
+      const options = { kind, include: parseIncludeObject(call), nowMs, includesColumns: true };
       return {
-        head: without(toTable([], metadata, options), "rows"),
+        envelope: without(toTable([], metadata, options), "rows"),
         itemsKey: "rows",
         toText: (item) => printJson(toRow(viewObject(kind, item), options)),
       };
@@ -97,7 +102,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
 
 /** Renders one item at a time, to save memory and to serve other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], timeSlice: TimeSlice) {
-  yield `${printJson(form.head).slice(0, -1)},"${form.itemsKey}":[`;
+  yield `${printJson(form.envelope).slice(0, -1)},"${form.itemsKey}":[`;
   let separator = "";
   for (const item of items) {
     yield `${separator}${form.toText(item)}`;
@@ -110,7 +115,7 @@ async function* listPieces(form: ListForm, items: readonly StoredObject[], timeS
 }
 
 function listText(form: ListForm, items: readonly StoredObject[]): string {
-  return `${printJson(form.head).slice(0, -1)},"${form.itemsKey}":[${items.map(form.toText).join(",")}]}`;
+  return `${printJson(form.envelope).slice(0, -1)},"${form.itemsKey}":[${items.map(form.toText).join(",")}]}`;
 }
 
 function isLong(items: readonly StoredObject[]): boolean {
@@ -144,16 +149,19 @@ export function renderingCost(call: Call, reply: Reply): number {
     : call.body.text.length;
 }
 
-export function formatJson(text: string, representation: Representation): Omit<Rendered, "code"> {
+export function formatJson(
+  text: string,
+  representation: Representation,
+): Omit<RenderedResponse, "code"> {
   if (representation.format === "yaml") {
     return { contentType: "application/yaml", text: printYaml(text) };
   }
-  const isPretty = representation.pretty && text.length <= PRETTY_MAX_LENGTH;
-  const printed = isPretty ? printJson(parseJson(text), 2) : text;
-  return { contentType: "application/json", text: `${printed}\n` };
+  const isPretty = representation.isPretty && text.length <= PRETTY_MAX_LENGTH;
+  const formattedText = isPretty ? printJson(parseJson(text), 2) : text;
+  return { contentType: "application/json", text: `${formattedText}\n` };
 }
 
-export function renderReply(call: Call, reply: Reply, nowMs: number): Rendered {
+export function renderReply(call: Call, reply: Reply, nowMs: number): RenderedResponse {
   switch (reply.type) {
     case "object":
       return {

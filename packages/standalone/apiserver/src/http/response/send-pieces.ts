@@ -27,14 +27,14 @@ interface Pieces {
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });
   disconnectWhenUnread(response, content.unreadMs);
-  const closed = new Promise<void>((resolve) => response.once("close", resolve));
+  const closeEvent = new Promise<void>((resolve) => response.once("close", resolve));
   const write = async (text: string) => {
     const bytes = Buffer.from(text);
     for (let offset = 0; offset < bytes.length && !response.destroyed; offset += CHUNK_LENGTH) {
       if (!response.write(bytes.subarray(offset, offset + CHUNK_LENGTH))) {
         await Promise.race([
           new Promise<void>((resolve) => response.once("drain", resolve)),
-          closed,
+          closeEvent,
         ]);
       }
     }

@@ -2,7 +2,7 @@
 // Warning headers. Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
 import type { ServerResponse } from "node:http";
 
-/** Maximum length of all warnings, in characters. Above it, each warning is truncated. */
+/** Maximum length of all warnings, in characters. Above this limit, each warning is truncated. */
 const TOTAL_MAX_LENGTH = 4096;
 const TRUNCATED_MAX_LENGTH = 256;
 
@@ -31,9 +31,9 @@ function fitTotal(texts: readonly string[]): readonly string[] {
 export function warningValues(warnings: readonly string[]): string[] {
   const texts = [...new Set(warnings)].filter((text) => text !== "" && !CONTROL.test(text));
   return fitTotal(texts).map((text) => {
-    const quoted = `299 - "${text.replace(/[\\"]/g, "\\$&")}"`;
+    const headerValue = `299 - "${text.replace(/[\\"]/g, "\\$&")}"`;
     // Node.js expects one character for each byte.
-    return Buffer.from(quoted, "utf8").toString("latin1");
+    return Buffer.from(headerValue, "utf8").toString("latin1");
   });
 }
 

@@ -24,7 +24,7 @@ export type SendFields = (request: Request, response: Response, fields: Fields) 
 function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
   const ownVersions = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
   const remoteVersions = deps.remote.list().map(({ group, version }) => [group, version] as const);
-  return toServedGroups([...ownVersions, ...remoteVersions], deps.remote.priorities());
+  return toServedGroups([...ownVersions, ...remoteVersions], deps.remote.makePriorityLookup());
 }
 
 function resourceList(deps: DiscoveryDeps, group: string, version: string): Fields | undefined {
@@ -45,9 +45,9 @@ function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
       return;
     }
     const groups = servedGroups(deps);
-    const served = { kinds: deps.registry.list(), groups, remote: deps.remote.list() };
+    const servedVersions = { kinds: deps.registry.list(), groups, remote: deps.remote.list() };
     response.setHeader("content-type", aggregatedContentType(version));
-    response.end(printJson(toDiscoveryList(served, { root, version })));
+    response.end(printJson(toDiscoveryList(servedVersions, { root, version })));
   };
 }
 

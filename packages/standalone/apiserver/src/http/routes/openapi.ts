@@ -16,7 +16,7 @@ import {
 import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
 
-/** Minimum size at which compression pays off. */
+/** Minimum size of a compressed document. */
 const GZIP_MIN_BYTES = 1024;
 
 function entityTag(content: Buffer): string {
@@ -93,7 +93,7 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** Sends a document, or redirects if the hash is wrong. Content with the right hash never changes. */
+/** Sends a document. Redirects a request with an outdated hash to the current hash. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
   const { pathname, search } = requestUrl(request);
   const address = documentAddress(pathname.slice(V3_PREFIX.length), kinds);
@@ -107,7 +107,7 @@ function sendV3(request: Request, response: Response, kinds: readonly Kind[]): v
   sendJson(request, response, toOpenApi3(kinds));
 }
 
-/** Adds routes that build documents on request, because requests are rare and every definition changes documents. */
+/** Adds the OpenAPI routes. Documents are built on each request, because requests are rare and definitions change. */
 export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
   const { registry, remote } = deps;
   app.get("/openapi/v2", (request: Request, response: Response) => {

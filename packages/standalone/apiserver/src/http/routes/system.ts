@@ -7,7 +7,7 @@ import { backupLines } from "../../storage/backup.ts";
 import type { Store } from "../../storage/store.ts";
 import { sendPieces } from "../response/send-pieces.ts";
 
-/** Version by which clients choose their behavior. */
+/** Response to `/version`, from which clients derive the features of the server. */
 const VERSION = {
   major: "1",
   minor: "30",
@@ -28,19 +28,19 @@ function queryValues(request: Request, key: string): readonly string[] {
 }
 
 function healthText(name: string, request: Request): string {
-  const excluded = queryValues(request, "exclude");
+  const excludedChecks = queryValues(request, "exclude");
   if (request.query["verbose"] === undefined) {
     return "ok";
   }
   const lines = HEALTH_CHECKS.map((check) =>
-    excluded.includes(check) ? `[+]${check} excluded: ok` : `[+]${check} ok`,
+    excludedChecks.includes(check) ? `[+]${check} excluded: ok` : `[+]${check} ok`,
   );
-  const unknown = excluded.filter((check) => !HEALTH_CHECKS.includes(check));
+  const unknownChecks = excludedChecks.filter((check) => !HEALTH_CHECKS.includes(check));
   const warnings =
-    unknown.length === 0
+    unknownChecks.length === 0
       ? []
       : [
-          `warn: some health checks cannot be excluded: no matches for ${unknown.map((check) => JSON.stringify(check)).join(", ")}`,
+          `warn: some health checks cannot be excluded: no matches for ${unknownChecks.map((check) => JSON.stringify(check)).join(", ")}`,
         ];
   return `${[...lines, ...warnings].join("\n")}\n${name} check passed\n`;
 }

@@ -22,7 +22,7 @@ function isEmpty(rule: unknown, key: string): boolean {
 
 function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
   const urls = asList(valueAt(rule, "nonResourceURLs")).map((url) => JSON.stringify(url));
-  const printed = `[]string{${urls.join(", ")}}`;
+  const printedUrls = `[]string{${urls.join(", ")}}`;
   const fieldPath = `${field}.nonResourceURLs`;
   const hasResources = ["apiGroups", "resources", "resourceNames"].some(
     (key) => !isEmpty(rule, key),
@@ -30,8 +30,8 @@ function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolea
   const namespacedMessage = "namespaced rules cannot apply to non-resource URLs";
   const bothMessage = "rules cannot apply to both regular resources and non-resource URLs";
   return [
-    ...(isNamespaced ? [invalidGoValue(fieldPath, printed, namespacedMessage)] : []),
-    ...(hasResources ? [invalidGoValue(fieldPath, printed, bothMessage)] : []),
+    ...(isNamespaced ? [invalidGoValue(fieldPath, printedUrls, namespacedMessage)] : []),
+    ...(hasResources ? [invalidGoValue(fieldPath, printedUrls, bothMessage)] : []),
   ];
 }
 
@@ -56,12 +56,13 @@ function roleCauses(role: KubeObject): Cause[] {
 }
 
 function clusterRoleCauses(role: KubeObject): Cause[] {
-  const rule = role["aggregationRule"];
-  const lacksSelectors = isFields(rule) && isEmpty(rule, "clusterRoleSelectors");
+  const aggregationRule = role["aggregationRule"];
+  const lacksSelectors =
+    isFields(aggregationRule) && isEmpty(aggregationRule, "clusterRoleSelectors");
   const message = "at least one clusterRoleSelector required if aggregationRule is non-nil";
   return [
-    ...asList(role["rules"]).flatMap((one, index) =>
-      ruleCauses(one, `rules[${String(index)}]`, false),
+    ...asList(role["rules"]).flatMap((rule, index) =>
+      ruleCauses(rule, `rules[${String(index)}]`, false),
     ),
     ...(lacksSelectors ? [requiredValue("aggregationRule.clusterRoleSelectors", message)] : []),
   ];
@@ -133,8 +134,8 @@ function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] 
     return [];
   }
   const printRefField = (key: string) => JSON.stringify(textAt(binding, "roleRef", key));
-  const printed = `rbac.RoleRef{APIGroup:${printRefField("apiGroup")}, Kind:${printRefField("kind")}, Name:${printRefField("name")}}`;
-  return [invalidGoValue("roleRef", printed, "cannot change roleRef")];
+  const printedRoleRef = `rbac.RoleRef{APIGroup:${printRefField("apiGroup")}, Kind:${printRefField("kind")}, Name:${printRefField("name")}}`;
+  return [invalidGoValue("roleRef", printedRoleRef, "cannot change roleRef")];
 }
 
 function defaultBinding(binding: KubeObject): void {

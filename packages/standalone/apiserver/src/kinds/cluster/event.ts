@@ -103,7 +103,7 @@ export const EVENT: Kind = defineKind({
   },
 });
 
-/** Pairs of field names: in events.k8s.io, and in the core group, in which events are stored. Others are equal. */
+/** Fields with different names in events.k8s.io and in the core group. Events are stored with the core names. */
 const RENAMED_FIELDS: readonly (readonly [string, string])[] = [
   ["note", "message"],
   ["regarding", "involvedObject"],
@@ -130,7 +130,7 @@ const FROM_STORED = new Map(RENAMED_FIELDS.map(([viewName, storedName]) => [stor
 const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
 const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/** Checks writes to events.k8s.io. Core events, which this kind also lists, may lack the required fields. */
+/** Checks an event of events.k8s.io. Legacy events may lack the required fields. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
   const isLegacy = textAt(event, "deprecatedLastTimestamp") !== "";

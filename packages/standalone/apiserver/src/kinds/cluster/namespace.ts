@@ -14,7 +14,7 @@ function labelWithName(namespace: KubeObject): void {
   };
 }
 
-/** Kind whose objects retain their spec finalizer until they are empty, so DELETE never removes them at once. */
+/** Kind Namespace. A spec finalizer delays the removal of a namespace until the namespace is empty. */
 export const NAMESPACE: Kind = defineKind({
   group: "",
   version: "v1",

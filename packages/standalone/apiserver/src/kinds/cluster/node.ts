@@ -7,11 +7,11 @@ import { type Column, type Kind, defineKind } from "../kind.ts";
 const ROLE_PREFIX = "node-role.kubernetes.io/";
 
 function readyCell(node: KubeObject): string {
-  const ready = asList(valueAt(node, "status", "conditions")).find(
+  const readyCondition = asList(valueAt(node, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Ready",
   );
-  const readiness = textAt(ready, "status") === "True" ? "Ready" : "NotReady";
-  const state = ready === undefined ? "Unknown" : readiness;
+  const readiness = textAt(readyCondition, "status") === "True" ? "Ready" : "NotReady";
+  const state = readyCondition === undefined ? "Unknown" : readiness;
   return valueAt(node, "spec", "unschedulable") === true ? `${state},SchedulingDisabled` : state;
 }
 

@@ -50,10 +50,10 @@ function accountAnnotationCauses(secret: KubeObject): Cause[] {
 function validate(secret: KubeObject): Cause[] {
   const requiredKeys = REQUIRED_KEYS[textAt(secret, "type")] ?? [];
   const data = asFields(secret["data"]);
-  const missing = requiredKeys.filter((key) => !Object.hasOwn(data, key));
+  const missingKeys = requiredKeys.filter((key) => !Object.hasOwn(data, key));
   return [
     ...accountAnnotationCauses(secret),
-    ...missing.map((key) => requiredValue(`data[${key}]`)),
+    ...missingKeys.map((key) => requiredValue(`data[${key}]`)),
     ...dataCauses(secret, ["data"]),
   ];
 }

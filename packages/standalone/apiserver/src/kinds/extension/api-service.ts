@@ -55,11 +55,11 @@ function localCauses(caBundle: string, isInsecure: boolean): Cause[] {
 }
 
 function remoteCauses(service: unknown, caBundle: string, isInsecure: boolean): Cause[] {
-  const missing = (["namespace", "name"] as const)
+  const missingFields = (["namespace", "name"] as const)
     .filter((key) => textAt(service, key) === "")
     .map((key) => requiredValue(`spec.service.${key}`));
   return [
-    ...missing,
+    ...missingFields,
     ...portCauses(service, "spec.service"),
     ...(isInsecure && caBundle !== ""
       ? [invalidValue("spec.insecureSkipTLSVerify", true, "may not be true if caBundle is present")]
@@ -94,7 +94,7 @@ function apiServiceCauses(object: KubeObject): Cause[] {
   ];
 }
 
-/** Kind APIService. If it has no service, this server serves the group version itself. */
+/** Kind APIService. Without `spec.service`, an APIService describes a group version of this server. */
 export const API_SERVICE: Kind = defineKind({
   group: "apiregistration.k8s.io",
   version: "v1",
@@ -125,13 +125,13 @@ export const API_SERVICE: Kind = defineKind({
         name: "Available",
         type: "string",
         cell: (object) => {
-          const available = asList(valueAt(object, "status", "conditions")).find(
+          const availableCondition = asList(valueAt(object, "status", "conditions")).find(
             (condition) => textAt(condition, "type") === "Available",
           );
-          const status = textAt(available, "status");
+          const status = textAt(availableCondition, "status");
           return status === "True"
             ? "True"
-            : `${status || "Unknown"} (${textAt(available, "reason")})`;
+            : `${status || "Unknown"} (${textAt(availableCondition, "reason")})`;
         },
       },
       AGE,

@@ -47,11 +47,11 @@ function pathCauses(path: string, field: string): Cause[] {
 }
 
 function serviceCauses(service: unknown, field: string): Cause[] {
-  const missing = (["name", "namespace"] as const)
+  const missingFields = (["name", "namespace"] as const)
     .filter((key) => textAt(service, key) === "")
     .map((key) => requiredValue(`${field}.${key}`, `service ${key} is required`));
   return [
-    ...missing,
+    ...missingFields,
     ...portCauses(service, field),
     ...pathCauses(textAt(service, "path"), `${field}.path`),
   ];

@@ -20,7 +20,7 @@ import { clientConfigCauses, stringItems } from "./client-config.ts";
 const OPERATIONS = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES = ["*", "Cluster", "Namespaced"];
 
-/** Checks that the list is not empty and, if it has `*`, that this is the only item. */
+/** Checks that the list is not empty, and that a `*` is the only item. */
 function listCauses(values: readonly string[], field: string, itemNoun: string): Cause[] {
   if (values.length === 0) {
     return [requiredValue(field)];
@@ -71,7 +71,10 @@ function resourceCauses(resources: readonly string[], field: string): Cause[] {
       invalidValue(field, resources, "if '*/*' is present, must not specify other resources"),
     );
   }
-  if (resources.includes("*") && resources.some((form) => form !== "*" && !form.includes("/"))) {
+  if (
+    resources.includes("*") &&
+    resources.some((resource) => resource !== "*" && !resource.includes("/"))
+  ) {
     causes.push(
       invalidValue(
         field,

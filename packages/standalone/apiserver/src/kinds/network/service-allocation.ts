@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of cluster IPs and node ports. The stored Services are the only record of allocated values.
+// Allocation of cluster IPs and node ports. Only the stored Services record the allocated values.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
@@ -25,7 +25,7 @@ export function portKey(port: unknown): string {
   return `${textAt(port, "protocol")}/${String(valueAt(port, "port"))}`;
 }
 
-/** Returns the node port, or 0 if none is allocated. */
+/** Returns the node port, or 0 if no node port is allocated. */
 export function nodePortOf(port: unknown): number {
   return Number(valueAt(port, "nodePort") ?? 0);
 }
@@ -40,7 +40,7 @@ const NODE_PORTS: NumberRange = {
     max: 128,
   }),
 };
-/** Offsets of the API server and the DNS server in the Service network, as in other clusters. */
+/** Offsets of the API server and the DNS server in the Service network, as in clusters of kubeadm. */
 const RESERVED_OFFSETS: readonly number[] = [1, 10];
 
 function addressToNumber(address: string): number {
@@ -54,11 +54,11 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Size of the lower part, for requested values. Other values are assigned from it only if the rest is in use. */
+  /** Number of values at the lower end that are assigned automatically only if all other values are in use. */
   readonly requestedCount: number;
 }
 
-/** Returns a fraction of the range, from 16 to `max`; 0 if it is small. Source: kube-apiserver calculateRangeOffset. */
+/** Returns the number of values to reserve for explicit requests. Source: kube-apiserver calculateRangeOffset. */
 function computeRequestedCount(
   size: number,
   { divisor, max }: { readonly divisor: number; readonly max: number },
@@ -67,37 +67,34 @@ function computeRequestedCount(
   return size <= min ? 0 : Math.min(max, Math.max(min, Math.floor(size / divisor)));
 }
 
-/**
- * Returns the first free number after a random start above the part for requested values. If there is none, returns the
- * first free number of that part, or undefined.
- */
+/** Returns a free number, or undefined. Tries the numbers for explicit requests last. */
 function findFree(
   { min, max, requestedCount }: NumberRange,
   isInUse: (number: number) => boolean,
   random: () => number,
 ): number | undefined {
-  const first = min + requestedCount;
-  const count = max - first + 1;
-  const start = Math.floor(random() * count);
-  for (let step = 0; step < count; step += 1) {
-    const number = first + ((start + step) % count);
+  const firstAutomatic = min + requestedCount;
+  const count = max - firstAutomatic + 1;
+  const startOffset = Math.floor(random() * count);
+  for (let offset = 0; offset < count; offset += 1) {
+    const number = firstAutomatic + ((startOffset + offset) % count);
     if (!isInUse(number)) return number;
   }
-  for (let number = min; number < first; number += 1) if (!isInUse(number)) return number;
+  for (let number = min; number < firstAutomatic; number += 1) if (!isInUse(number)) return number;
   return undefined;
 }
 
-function addressCause(address: string, why: string): Cause {
-  const message = `failed to allocate IP ${address}: ${why}`;
+function addressCause(address: string, reason: string): Cause {
+  const message = `failed to allocate IP ${address}: ${reason}`;
   return invalidValue("spec.clusterIPs", [address], message);
 }
 
 function usableRange(network: string): NumberRange {
   const [address = "", length = "32"] = network.split("/");
-  const first = addressToNumber(address);
+  const networkNumber = addressToNumber(address);
   const size = 2 ** (32 - Number(length));
   const requestedCount = computeRequestedCount(size, { divisor: 16, max: 256 });
-  return { min: first + 1, max: first + size - 2, requestedCount };
+  return { min: networkNumber + 1, max: networkNumber + size - 2, requestedCount };
 }
 
 function allocateAddress(
@@ -109,7 +106,7 @@ function allocateAddress(
   const requested = textAt(spec, "clusterIP");
   if (requested !== "" && requested === textAt(current, "clusterIP")) return [];
   const range = usableRange(network);
-  const inUse = new Set(otherObjects().map((other) => textAt(other, "spec", "clusterIP")));
+  const inUse = new Set(otherObjects().map((service) => textAt(service, "spec", "clusterIP")));
   const isInUse = (number: number): boolean =>
     RESERVED_OFFSETS.includes(number - range.min + 1) || inUse.has(numberToAddress(number));
   if (requested !== "") {
@@ -118,9 +115,9 @@ function allocateAddress(
       return [addressCause(requested, `the range of valid addresses is ${network}`)];
     return isInUse(number) ? [addressCause(requested, "provided IP is already allocated")] : [];
   }
-  const free = findFree(range, isInUse, random);
-  if (free === undefined) return [addressCause("", `no address of ${network} is free`)];
-  spec["clusterIP"] = numberToAddress(free);
+  const freeNumber = findFree(range, isInUse, random);
+  if (freeNumber === undefined) return [addressCause("", `no address of ${network} is free`)];
+  spec["clusterIP"] = numberToAddress(freeNumber);
   spec["clusterIPs"] = [spec["clusterIP"]];
   return [];
 }
@@ -156,9 +153,9 @@ function allocateNodePorts(
 ): readonly Cause[] {
   if (!hasNodePorts(spec)) return [];
   const inUse = new Set(
-    otherObjects().flatMap((other) => portFields(asFields(other["spec"])).map(nodePortKey)),
+    otherObjects().flatMap((service) => portFields(asFields(service["spec"])).map(nodePortKey)),
   );
-  // When a protocol has no free port, its other ports fail without another scan of the whole range.
+  // Protocols without a free port, so that the whole range is scanned only once.
   const exhaustedProtocols = new Set<string>();
   const currentPorts = new Map(
     portFields(current).map((port) => [portKey(port), nodePortOf(port)]),
@@ -169,14 +166,14 @@ function allocateNodePorts(
     if (nodePortOf(port) === 0 && currentPort !== 0) port["nodePort"] = currentPort;
     if (nodePortOf(port) === 0) {
       const protocol = textAt(port, "protocol");
-      const free = exhaustedProtocols.has(protocol)
+      const freePort = exhaustedProtocols.has(protocol)
         ? undefined
         : findFreeNodePort(protocol, inUse, random);
-      if (free === undefined) {
+      if (freePort === undefined) {
         exhaustedProtocols.add(protocol);
         return [invalidValue(field, 0, "no port of the node is free")];
       }
-      port["nodePort"] = free;
+      port["nodePort"] = freePort;
     } else if (nodePortOf(port) !== currentPort) {
       const fault = nodePortFault(port, inUse);
       if (fault !== undefined) return [invalidValue(field, nodePortOf(port), fault)];

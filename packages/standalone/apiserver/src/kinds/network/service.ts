@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults and validation of Services. Source: Kubernetes core/v1 Service, without what this machine does not support.
+// Defaults and validation of Services. Source: Kubernetes core/v1 Service, without unsupported features.
 import { isIPv4 } from "node:net";
 import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
 import {
@@ -206,7 +206,7 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** Drops node ports that the client copied from the old object, if the new type has none. */
+/** Drops node ports that the client copied from the current object, if the new type has no node ports. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
@@ -217,7 +217,7 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** Restores fields that the client omits. */
+/** Restores cluster IPs and other address fields that the client omits. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {
@@ -225,7 +225,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // clusterIPs is not overwritten if it exists, so that validation can compare it with the current value.
+  // Does not overwrite existing clusterIPs, because validation compares the list with the current value.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
     defaultAddressFields(spec);
 }

@@ -24,7 +24,7 @@ export function defaultClaim(claim: Fields): void {
 }
 
 function sizeCauses(spec: Fields): Cause[] {
-  const storage = textAt(spec, "resources", "requests", "storage"); // the quantity is canonical after decoding
+  const storage = textAt(spec, "resources", "requests", "storage");
   if (storage === "") {
     return [requiredValue("spec.resources[storage]")];
   }

@@ -20,7 +20,7 @@ import {
 } from "./volume-fields.ts";
 
 const RECLAIM_POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
-/** Fields of spec that are not volume sources. Every other field is one. */
+/** Fields of spec that are not volume sources. All other fields are volume sources. */
 const NON_SOURCE_FIELDS: ReadonlySet<string> = new Set([
   "accessModes",
   "capacity",
@@ -38,10 +38,12 @@ function listSources(spec: Fields): readonly string[] {
 }
 
 function sourceCauses(spec: Fields): Cause[] {
-  const [first, ...more] = listSources(spec);
+  const [firstSource, ...extraSources] = listSources(spec);
   return [
-    ...(first === undefined ? [requiredValue("spec", "must specify a volume type")] : []),
-    ...more.map((key) => forbiddenValue(`spec.${key}`, "may not specify more than 1 volume type")),
+    ...(firstSource === undefined ? [requiredValue("spec", "must specify a volume type")] : []),
+    ...extraSources.map((key) =>
+      forbiddenValue(`spec.${key}`, "may not specify more than 1 volume type"),
+    ),
   ];
 }
 

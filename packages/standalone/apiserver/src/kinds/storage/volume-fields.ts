@@ -22,14 +22,14 @@ export function printAccessModes(modes: unknown): string {
 
 /** Checks the modes. `missingMessage` is the message for an empty list. */
 export function accessModeCauses(modes: unknown, missingMessage = ""): Cause[] {
-  const all = asList(modes);
-  const known = Object.keys(ACCESS_MODES);
+  const accessModes = asList(modes);
+  const knownModes = Object.keys(ACCESS_MODES);
   return [
-    ...(all.length === 0 ? [requiredValue("spec.accessModes", missingMessage)] : []),
-    ...all
-      .filter((mode) => !known.includes(String(mode)))
-      .map((mode) => unsupportedValue("spec.accessModes", mode, known)),
-    ...(all.includes(SINGLE_POD_MODE) && all.length > 1
+    ...(accessModes.length === 0 ? [requiredValue("spec.accessModes", missingMessage)] : []),
+    ...accessModes
+      .filter((mode) => !knownModes.includes(String(mode)))
+      .map((mode) => unsupportedValue("spec.accessModes", mode, knownModes)),
+    ...(accessModes.includes(SINGLE_POD_MODE) && accessModes.length > 1
       ? [
           forbiddenValue(
             "spec.accessModes",
@@ -49,14 +49,14 @@ export function volumeModeCauses(spec: Fields): Cause[] {
     : [unsupportedValue("spec.volumeMode", mode, VOLUME_MODES)];
 }
 
-/** Finalizer that stays until no pod on a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
+/** Finalizer that is removed when no pod on a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
 export const CLAIM_PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
-/** Finalizer that stays until no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
+/** Finalizer that is removed when no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
 export const VOLUME_PROTECTION_FINALIZER = "kubernetes.io/pv-protection";
 
 export function addFinalizer({ metadata }: KubeObject, finalizer: string): void {
-  const known = metadata.finalizers ?? [];
-  if (!known.includes(finalizer)) {
-    metadata.finalizers = [...known, finalizer];
+  const finalizers = metadata.finalizers ?? [];
+  if (!finalizers.includes(finalizer)) {
+    metadata.finalizers = [...finalizers, finalizer];
   }
 }

@@ -32,8 +32,8 @@ export function countColumn(name: string, ...path: readonly string[]): Column {
 /** Creates a column that shows `done/desired`. The desired count defaults to 1. */
 export function ratioColumn(name: string, doneKey: string, desiredKey: string): Column {
   const cell: Column["cell"] = (object) => {
-    const done = asText(valueAt(object, "status", doneKey) ?? 0);
-    return `${done}/${asText(valueAt(object, "spec", desiredKey) ?? 1)}`;
+    const doneCount = asText(valueAt(object, "status", doneKey) ?? 0);
+    return `${doneCount}/${asText(valueAt(object, "spec", desiredKey) ?? 1)}`;
   };
   return { name, type: "string", cell };
 }
@@ -57,7 +57,7 @@ export interface StoreOnlyKindOptions
   readonly advice?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
-  /** Defaults for unset fields that kubectl relies on. */
+  /** Defaults for fields that kubectl requires. */
   readonly defaults?: Fields;
   /** Path of the pod template, whose spec is defaulted and validated like a pod's. */
   readonly template?: readonly string[];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that are only stored, because clients list them and users' manifests contain them. Sources: Kubernetes apps/v1,
-// batch/v1, core/v1, networking.k8s.io/v1, scheduling.k8s.io/v1.
+// Kinds that are only stored, because users' manifests contain their objects. Source: Kubernetes API reference.
 import { AGE } from "../../table/age.ts";
 import type { Kind } from "../kind.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodDisruptionBudgets, and the number of evictions that they allow. Every matching pod counts as expected, because
-// nothing on this machine scales Deployments. Source: Kubernetes policy/v1, disruption controller.
+// PodDisruptionBudgets. All matching pods are expected, because no controller scales workloads here. Source: Kubernetes
+// policy/v1, disruption controller.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, asText, asFields, asList, textAt, valueAt } from "../../objects/json.ts";
@@ -22,8 +22,10 @@ export function hasEnded(pod: KubeObject): boolean {
 
 export function isHealthy(pod: KubeObject): boolean {
   const conditions = asList(valueAt(pod, "status", "conditions"));
-  const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
-  return textAt(ready, "status") === "True" && pod.metadata.deletionTimestamp === undefined;
+  const readyCondition = conditions.find((condition) => textAt(condition, "type") === "Ready");
+  return (
+    textAt(readyCondition, "status") === "True" && pod.metadata.deletionTimestamp === undefined
+  );
 }
 
 /** Creates a predicate for pods of the budget's namespace, so that the selector is parsed once for many pods. */

@@ -7,7 +7,7 @@ export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as con
 export const HOOKS = ["postStart", "preStop"] as const;
 /** File mode 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
-/** Default of projected tokens. Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
+/** Default lifetime of projected tokens. Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
 const TOKEN_EXPIRATION_SECONDS = 3600;
 
 export function setDefault(fields: Fields, key: string, value: unknown): void {

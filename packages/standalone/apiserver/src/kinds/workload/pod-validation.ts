@@ -13,7 +13,7 @@ import { labelFault } from "../../meta/names.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
-/** Volume sources in validation order; those after the first are rejected. Source: Kubernetes validateVolumeSource. */
+/** Volume sources. Only the first set source in this list is accepted. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
   "emptyDir",
   "hostPath",
@@ -51,15 +51,15 @@ const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 const MORE_THAN_ONE_FIELD = "may not have more than one field specified at a time";
 
-/** Rejects every field after the first one that is set. */
+/** Rejects all set fields except the first. */
 function exclusiveFieldCauses(
   fields: Fields,
   choice: { readonly fields: readonly string[]; readonly noun: string },
   path: string,
 ): Cause[] {
-  const present = choice.fields.filter((key) => fields[key] !== undefined);
+  const setFields = choice.fields.filter((key) => fields[key] !== undefined);
   const message = `may not specify more than 1 ${choice.noun} type`;
-  return present.slice(1).map((key) => forbiddenValue(`${path}.${key}`, message));
+  return setFields.slice(1).map((key) => forbiddenValue(`${path}.${key}`, message));
 }
 
 function downwardCauses(source: unknown, path: string): Cause[] {
@@ -173,15 +173,15 @@ function choiceCauses(
 }
 
 /** Checks that the name is set, is a DNS label, and is unique. */
-function nameCauses(item: Fields, path: string, seen: Set<string>): Cause[] {
+function nameCauses(item: Fields, path: string, seenNames: Set<string>): Cause[] {
   const name = textAt(item, "name");
   const fault = labelFault(name);
   if (name === "") {
     return [requiredValue(`${path}.name`)];
   }
   const causes = fault === undefined ? [] : [invalidValue(`${path}.name`, name, fault)];
-  const duplicates = seen.has(name) ? [duplicateValue(`${path}.name`, name)] : [];
-  seen.add(name);
+  const duplicates = seenNames.has(name) ? [duplicateValue(`${path}.name`, name)] : [];
+  seenNames.add(name);
   return [...causes, ...duplicates];
 }
 
@@ -234,7 +234,7 @@ function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[]
   );
 }
 
-/** Checks that block devices are volumes from claims. Source: Kubernetes ValidateVolumeDevices. */
+/** Checks that block devices refer to volumes of claims. Source: Kubernetes ValidateVolumeDevices. */
 function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
   const mountedNames = new Set(
     objectItems(container, "volumeMounts").map((mount) => textAt(mount, "name")),

@@ -48,7 +48,7 @@ function prepareCreate(pod: KubeObject): void {
   pod["status"] = { phase: "Pending", qosClass: computeQosClass(asFields(pod["spec"])) };
 }
 
-/** Copies spec, but with the mutable fields of `mutableSource`. */
+/** Returns a copy of `spec` with the mutable fields of `mutableSource`. */
 function immutablePart(spec: Fields, mutableSource: Fields): Fields {
   const copy = copyJson(spec);
   for (const list of CONTAINER_LISTS) {
@@ -65,7 +65,7 @@ function immutablePart(spec: Fields, mutableSource: Fields): Fields {
 }
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
-  // The stored pod may be older than a default, so it gets the defaults before the comparison.
+  // A stored pod may lack newer defaults, which must not count as a change.
   const currentSpec = copyJson(asFields(current["spec"]));
   defaultPodSpec(currentSpec);
   defaultPodOnlyFields(currentSpec);
@@ -81,7 +81,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/** Returns undefined for pods that are deleted at once: those without a node, and those that have ended. */
+/** Returns undefined for pods that are deleted immediately: pods without a node, and finished pods. */
 function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
@@ -109,8 +109,8 @@ function statusCell(pod: KubeObject): string {
 
 function readyCell(pod: KubeObject): string {
   const statuses = asList(valueAt(pod, "status", "containerStatuses"));
-  const ready = statuses.filter((status) => valueAt(status, "ready") === true).length;
-  return `${String(ready)}/${String(asList(valueAt(pod, "spec", "containers")).length)}`;
+  const readyCount = statuses.filter((status) => valueAt(status, "ready") === true).length;
+  return `${String(readyCount)}/${String(asList(valueAt(pod, "spec", "containers")).length)}`;
 }
 
 function restartsCell(pod: KubeObject): string {

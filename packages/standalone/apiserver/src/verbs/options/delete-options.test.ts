@@ -17,7 +17,7 @@ function aCall(query: string, body: unknown): Call {
       text: body === undefined ? "" : JSON.stringify(body),
     },
     user: { name: "jane", groups: [] },
-    representation: { format: "json", as: "object", pretty: false },
+    representation: { format: "json", as: "object", isPretty: false },
     warnings: [],
   };
 }

@@ -11,11 +11,11 @@ import { dryRunCauses, rejectInvalidOptions } from "./write-options.ts";
 const PROPAGATION_POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
 
 export interface DeleteOptions {
-  /** Grace period in seconds, which is never negative. */
+  /** Grace period in seconds, which is not negative; undefined if the client does not set it. */
   readonly graceSeconds: number | undefined;
-  /** UID as a precondition; empty for any. */
+  /** Required UID of the object; empty if the client does not set it. */
   readonly uid: string;
-  /** The resourceVersion as a precondition; empty for any. */
+  /** Required resourceVersion of the object; empty if the client does not set it. */
   readonly resourceVersion: string;
   /** Propagation policy; empty retains the object's finalizers. */
   readonly propagationPolicy: string;
@@ -24,25 +24,27 @@ export interface DeleteOptions {
   readonly dryRun: boolean;
 }
 
-const FIELD_TYPES: Readonly<Record<string, { type: string; fits: (value: unknown) => boolean }>> = {
-  kind: { type: "string", fits: (value) => typeof value === "string" },
-  gracePeriodSeconds: { type: "int64", fits: Number.isInteger },
-  preconditions: { type: "v1.Preconditions", fits: isFields },
-  orphanDependents: { type: "bool", fits: (value) => typeof value === "boolean" },
+const FIELD_TYPES: Readonly<
+  Record<string, { type: string; isValid: (value: unknown) => boolean }>
+> = {
+  kind: { type: "string", isValid: (value) => typeof value === "string" },
+  gracePeriodSeconds: { type: "int64", isValid: Number.isInteger },
+  preconditions: { type: "v1.Preconditions", isValid: isFields },
+  orphanDependents: { type: "bool", isValid: (value) => typeof value === "boolean" },
   propagationPolicy: {
     type: "v1.DeletionPropagation",
-    fits: (value) => typeof value === "string",
+    isValid: (value) => typeof value === "string",
   },
   dryRun: {
     type: "[]string",
-    fits: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
+    isValid: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
   },
 };
 
 function checkTypes(options: Fields): void {
-  for (const [field, { type, fits }] of Object.entries(FIELD_TYPES)) {
+  for (const [field, { type, isValid }] of Object.entries(FIELD_TYPES)) {
     const value = options[field];
-    if (value !== undefined && value !== null && !fits(value)) {
+    if (value !== undefined && value !== null && !isValid(value)) {
       throw cannotUnmarshal(value, `DeleteOptions.${field}`, type);
     }
   }
@@ -78,7 +80,7 @@ function optionCauses(options: Fields, dryRun: readonly string[]): Cause[] {
   const message = "orphanDependents and deletionPropagation cannot be both set";
   return [
     ...(setsBoth ? [invalidValue("propagationPolicy", policy, message)] : []),
-    ...(PROPAGATION_POLICIES.some((known) => known === policy) || policy === undefined
+    ...(PROPAGATION_POLICIES.some((knownPolicy) => knownPolicy === policy) || policy === undefined
       ? []
       : [unsupportedValue("propagationPolicy", policy, [...PROPAGATION_POLICIES, "nil"])]),
     ...dryRunCauses(dryRun),
@@ -93,11 +95,10 @@ function parseGrace(options: Fields): number | undefined {
   return grace < 0 ? 1 : grace;
 }
 
-/** Reads the options from the body, or else from the query; dryRun may be in both. Throws a StatusError 400 or 422. */
+/** Reads the options from the body, or from the query if the body is empty. Throws a StatusError 400 or 422. */
 export function parseDeleteOptions(call: Call): DeleteOptions {
   const options = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(options);
-  // checkTypes has checked the type of dryRun
   const bodyDryRun = (options["dryRun"] ?? []) as readonly string[];
   const dryRun = [...bodyDryRun, ...call.query.getAll("dryRun")];
   rejectInvalidOptions("DeleteOptions", optionCauses(options, dryRun));

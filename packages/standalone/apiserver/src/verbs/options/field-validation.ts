@@ -12,7 +12,7 @@ const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
 
 interface Frame {
   readonly path: string;
-  /** Keys that were read; undefined for arrays. */
+  /** Keys of the object that were already read; undefined for an array. */
   readonly keys: Set<string> | undefined;
   key: string;
   index: number;
@@ -42,7 +42,7 @@ function openFrame(token: string, parent: Frame | undefined): Frame {
 
 /** Reads a key. Returns its path if it is a duplicate. */
 function readKey(frame: Frame, token: string): string | undefined {
-  // The token is a complete JSON string; few keys have escapes.
+  // Parses only tokens with escapes, because few keys have escapes.
   frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
   frame.expectsKey = false;
   const isDuplicate = frame.keys?.has(frame.key) === true;
@@ -59,27 +59,27 @@ function nextItem(frame: Frame | undefined): void {
 
 /** Returns paths of duplicate fields, such as `spec.tags[1].a`, in the order of the text, which must be JSON. */
 export function findDuplicateFields(text: string): readonly string[] {
-  const found: string[] = [];
+  const duplicates: string[] = [];
   const stack: Frame[] = [];
   for (const [token] of text.matchAll(JSON_TOKEN)) {
-    const top = stack.at(-1);
+    const currentFrame = stack.at(-1);
     if (token === "{" || token === "[") {
-      stack.push(openFrame(token, top));
+      stack.push(openFrame(token, currentFrame));
     } else if (token === "}" || token === "]") {
       stack.pop();
     } else if (token === ",") {
-      nextItem(top);
-    } else if (top?.expectsKey === true) {
-      const duplicate = readKey(top, token);
-      found.push(...(duplicate === undefined ? [] : [duplicate]));
+      nextItem(currentFrame);
+    } else if (currentFrame?.expectsKey === true) {
+      const duplicate = readKey(currentFrame, token);
+      duplicates.push(...(duplicate === undefined ? [] : [duplicate]));
     }
   }
-  return found;
+  return duplicates;
 }
 
 /** Maximum number of errors that a decoder reports. Source: Kubernetes apimachinery. */
 const REPORTED_FIELDS_MAX = 100;
-/** Limits the response: a key may have a million characters and appear in the path of each error. */
+/** Maximum length of a path in an error, in characters. A key may have a million characters. */
 const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
@@ -99,17 +99,17 @@ function truncatePath(path: string): string {
   return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
-/** Rejects or reports `unknown` and duplicate fields, according to fieldValidation. Throws a StatusError 400. */
-export function checkFields(call: Call, unknown: readonly string[]): void {
+/** Rejects or reports unknown and duplicate fields, according to fieldValidation. Throws a StatusError 400. */
+export function checkFields(call: Call, unknownPaths: readonly string[]): void {
   const mode = parseMode(call);
   if (mode === "Ignore") {
     return;
   }
-  const problems = [
+  const faults = [
     ...duplicatesInBody(call).map((path) => ({ fault: "duplicate", path })),
-    ...unknown.map((path) => ({ fault: "unknown", path })),
+    ...unknownPaths.map((path) => ({ fault: "unknown", path })),
   ];
-  const messages = problems
+  const messages = faults
     .slice(0, REPORTED_FIELDS_MAX)
     .map(({ fault, path }) => `${fault} field "${truncatePath(path)}"`);
   if (mode !== "Strict") {
@@ -132,9 +132,9 @@ export async function readRequestObject(
 ): Promise<KubeObject> {
   const fields = parseObject(call.body);
   await queueIfHeavy(call, deps, call.body.text.length);
-  const { object, unknown } = decodeObject(call.kind, fields);
+  const { object, unknownPaths } = decodeObject(call.kind, fields);
   await queueIfHeavy(call, deps, call.body.text.length);
-  checkFields(call, unknown);
+  checkFields(call, unknownPaths);
   addKindWarnings(call, object);
   return object;
 }

@@ -13,7 +13,7 @@ type ObjectMatcher = (object: KubeObject) => boolean;
 
 interface FieldSelector {
   readonly matches: ObjectMatcher;
-  /** Value that metadata.name must have, so that `list` can look it up. */
+  /** Required value of metadata.name; undefined if any name matches. */
   readonly name: string | undefined;
 }
 
@@ -24,7 +24,7 @@ const META_FIELDS: Readonly<Record<string, (object: KubeObject) => string>> = {
 
 const TERM = /^([^=!]+)(==|!=|=)(.*)$/;
 
-function parseTerm(text: string, kind: Kind): { field: string; negated: boolean; value: string } {
+function parseTerm(text: string, kind: Kind): { field: string; isNegated: boolean; value: string } {
   const [, field = "", operator = "", value = ""] = TERM.exec(text) ?? [];
   if (field === "") {
     throw badRequest(`invalid field selector: "${text}"; can't understand it`);
@@ -38,7 +38,7 @@ function parseTerm(text: string, kind: Kind): { field: string; negated: boolean;
       `Unable to find "${apiVersionOf(kind)}, Resource=${kind.resource}" that match label selector "", field selector "${text}": ${message}`,
     );
   }
-  return { field, negated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
+  return { field, isNegated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
 }
 
 /** Returns undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
@@ -52,17 +52,17 @@ export function parseFieldSelector(text: string, kind: Kind): FieldSelector | un
   }
   const getters = { ...kind.strategy.selectableFields, ...META_FIELDS };
   return {
-    name: terms.find((term) => term.field === "metadata.name" && !term.negated)?.value,
+    name: terms.find((term) => term.field === "metadata.name" && !term.isNegated)?.value,
     matches: (object) =>
       terms.every(
-        (term) => ((getters[term.field]?.(object) ?? "") === term.value) !== term.negated,
+        (term) => ((getters[term.field]?.(object) ?? "") === term.value) !== term.isNegated,
       ),
   };
 }
 
 export interface Selection {
   readonly scope: Scope;
-  /** Predicate for objects in the scope; undefined if all of them match. */
+  /** Predicate for objects in the scope; undefined if all objects match. */
   readonly matches: ((stored: StoredObject) => boolean) | undefined;
   readonly name: string | undefined;
 }
@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns up to `limit` matches. Yields to other requests, so the caller must not change `objects`. */
+/** Returns at most `limit` matches. Yields to other requests, during which `objects` must not change. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
@@ -117,17 +117,17 @@ export async function selectMatching(
   if (matches === undefined) {
     return namedObjects.slice(0, limit);
   }
-  const found: StoredObject[] = [];
+  const matchingObjects: StoredObject[] = [];
   for (const object of namedObjects) {
-    if (found.length >= limit) {
+    if (matchingObjects.length >= limit) {
       break;
     }
     if (matches(object)) {
-      found.push(object);
+      matchingObjects.push(object);
     }
     if (timeSlice.isUsedUp) {
       await timeSlice.waitForNext();
     }
   }
-  return found;
+  return matchingObjects;
 }

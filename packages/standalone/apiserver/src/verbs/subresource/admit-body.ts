@@ -48,7 +48,10 @@ export async function admitBody(
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
   } as const;
-  const admitted = await deps.admission.mutate({ ...request, object }, (changed) => changed);
-  await deps.admission.validate({ ...request, object: admitted });
-  return admitted;
+  const admittedBody = await deps.admission.mutate(
+    { ...request, object },
+    (changedBody) => changedBody,
+  );
+  await deps.admission.validate({ ...request, object: admittedBody });
+  return admittedBody;
 }

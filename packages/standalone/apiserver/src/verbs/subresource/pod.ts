@@ -28,7 +28,7 @@ const BINDING = { group: "", version: "v1", kind: "Binding" };
 function setCondition(object: KubeObject, condition: Fields): void {
   const status = asFields(object["status"]);
   const otherConditions = asList(status["conditions"]).filter(
-    (existing) => textAt(existing, "type") !== condition["type"],
+    (existingCondition) => textAt(existingCondition, "type") !== condition["type"],
   );
   object["status"] = { ...status, conditions: [...otherConditions, condition] };
 }
@@ -47,8 +47,12 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
       edit: (pod) => {
         const currentNode = textAt(pod, "spec", "nodeName");
         if (currentNode !== "") {
-          const why = `pod ${pod.metadata.name} is already assigned to node "${currentNode}"`;
-          throw conflict({ ...toResourceRef(call.kind), resource: "pods/binding" }, call.name, why);
+          const explanation = `pod ${pod.metadata.name} is already assigned to node "${currentNode}"`;
+          throw conflict(
+            { ...toResourceRef(call.kind), resource: "pods/binding" },
+            call.name,
+            explanation,
+          );
         }
         pod["spec"] = { ...asFields(pod["spec"]), nodeName: node };
         setCondition(pod, {
@@ -69,7 +73,7 @@ const PODS = bucketOf(POD);
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
-/** Returns budgets that an eviction must respect. Pods that are pending, terminating or finished have none. */
+/** Returns the budgets that limit an eviction. Pods that are pending, terminating or finished have no limits. */
 function findBudgets(
   { store }: VerbDeps,
   pod: KubeObject,
@@ -87,12 +91,14 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns why the pod may not be evicted now. An unhealthy pod may be evicted if enough pods are healthy. */
+/** Returns an error if a budget forbids the eviction. An unhealthy pod may be evicted if enough pods are healthy. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
-  const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((found) => found.view());
+  const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
+    stored.view(),
+  );
   if (budget === undefined) return undefined;
   if (otherBudgets.length > 0) return multipleBudgetsError();
-  const pods = deps.store.list({ bucket: PODS, namespace }).map((found) => found.view());
+  const pods = deps.store.list({ bucket: PODS, namespace }).map((stored) => stored.view());
   const { currentHealthy, desiredHealthy, disruptionsAllowed } = countDisruptions(budget, pods);
   const alwaysAllowsUnhealthy =
     textAt(budget, "spec", "unhealthyPodEvictionPolicy") === "AlwaysAllow";
@@ -100,8 +106,8 @@ function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): Status
   const isUnhealthyEvictable = !isHealthy(pod) && (alwaysAllowsUnhealthy || hasEnoughHealthy);
   if (disruptionsAllowed > 0 || isUnhealthyEvictable) return undefined;
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
-  const why = `The disruption budget ${budget.metadata.name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
-  const details = { causes: [{ reason: "DisruptionBudget" as const, message: why }] };
+  const explanation = `The disruption budget ${budget.metadata.name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
+  const details = { causes: [{ reason: "DisruptionBudget" as const, message: explanation }] };
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
@@ -109,7 +115,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  // Evictions of a namespace run one after the other, so that each counts the pods that remain.
+  // Evictions of a namespace run sequentially, so that an eviction counts only the remaining pods.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(toAddress(call))?.view();
@@ -120,7 +126,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   return CREATED_REPLY;
 }
 
-/** Rejects port-forward requests, but only after admission, as a cluster does. Throws a StatusError 404 or 501. */
+/** Runs admission for a port-forward request, then rejects the request. Throws a StatusError 404 or 501. */
 export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });

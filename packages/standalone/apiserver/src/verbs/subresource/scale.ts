@@ -29,7 +29,6 @@ function toScale(kind: Kind, object: KubeObject): KubeObject {
   return {
     kind: "Scale",
     apiVersion: "autoscaling/v1",
-    // undefined members are not printed
     metadata: metadata as KubeObject["metadata"],
     spec: { replicas: valueAt(object, ...values.specReplicasPath) ?? 0 },
     status: {
@@ -80,7 +79,7 @@ async function changeScale(
   deps: VerbDeps,
   edit: (scale: KubeObject) => unknown,
 ): Promise<Reply> {
-  const changed = await changeObject(call, deps, {
+  const changedObject = await changeObject(call, deps, {
     part: "main",
     edit: (object) => setReplicas(call.kind, object, edit(toScale(call.kind, object))),
     body: {
@@ -89,7 +88,7 @@ async function changeScale(
       applyBody: (object, scale) => setReplicas(call.kind, object, scale),
     },
   });
-  return { type: "object", code: 200, object: toScale(call.kind, changed) };
+  return { type: "object", code: 200, object: toScale(call.kind, changedObject) };
 }
 
 export async function serveScale(call: Call, deps: VerbDeps, method: string): Promise<Reply> {

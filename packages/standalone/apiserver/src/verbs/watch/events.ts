@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch events: the changes that a watch sees, and their representation.
+// Watch events: selection of changes, and their representation.
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { copyJson, printJson } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -11,7 +11,7 @@ import type { Selection } from "../options/selection.ts";
 
 export interface EventWriter {
   printAdded(stored: StoredObject): string;
-  /** Returns undefined if the watch sees none of the changes. */
+  /** Returns undefined if the changes cause no events. */
   printChanges(changes: readonly Change[]): Buffer | undefined;
   printBookmark(revision: number): string;
 }
@@ -22,8 +22,8 @@ type VisibleChange = { readonly type: ChangeType; readonly state: StoredObject }
 class SharedCache<Source extends object> {
   readonly #values = new WeakMap<Source, Map<Kind, Map<string, Buffer>>>();
 
-  get(source: Source, form: readonly [Kind, string], print: () => Buffer): Buffer {
-    const [kind, name] = form;
+  get(source: Source, variant: readonly [Kind, string], print: () => Buffer): Buffer {
+    const [kind, name] = variant;
     const byKind = this.#values.get(source) ?? new Map<Kind, Map<string, Buffer>>();
     this.#values.set(source, byKind);
     const byName = byKind.get(kind) ?? new Map<string, Buffer>();
@@ -38,7 +38,7 @@ const LINES_CACHE = new SharedCache<Change>();
 /** Cache of the events of whole commits, for watches without selectors. */
 const COMMITS_CACHE = new SharedCache<readonly Change[]>();
 
-/** Filters by selectors. An object that stops matching is seen as DELETED, with its previous state. */
+/** Filters by selectors. An object that stops matching is reported as DELETED, with its previous state. */
 function filterChange(change: Change, matches: NonNullable<Selection["matches"]>): VisibleChange {
   const { current, previous, type } = change;
   const wasSelected = previous !== undefined && matches(previous);
@@ -61,7 +61,7 @@ function toVisibleChange(change: Change, selection: Selection): VisibleChange {
     : filterChange(change, matches);
 }
 
-/** Returns a copy with the revision of a change, which differs if the object stopped matching. */
+/** Returns a copy with another resourceVersion, which a DELETED event needs if the object only stopped matching. */
 function withRevision(object: KubeObject, revision: number): KubeObject {
   const copy = copyJson(object);
   copy.metadata.resourceVersion = String(revision);
@@ -70,8 +70,8 @@ function withRevision(object: KubeObject, revision: number): KubeObject {
 
 /** Joins lines. Does not copy a single line, because watches share it. */
 function joinLines(lines: readonly Buffer[]): Buffer {
-  const [first] = lines;
-  return first !== undefined && lines.length === 1 ? first : Buffer.concat(lines);
+  const [firstLine] = lines;
+  return firstLine !== undefined && lines.length === 1 ? firstLine : Buffer.concat(lines);
 }
 
 function toLine(type: string, text: string): string {
@@ -82,7 +82,7 @@ class WatchEventWriter implements EventWriter {
   readonly #call: Call;
   readonly #selection: Selection;
   readonly #now: () => number;
-  #needsHeaders = true;
+  #needsColumns = true;
 
   constructor(call: Call, selection: Selection, now: () => number) {
     this.#call = call;
@@ -111,7 +111,6 @@ class WatchEventWriter implements EventWriter {
       apiVersion: apiVersionOf(kind),
       metadata: { resourceVersion: String(revision), creationTimestamp: null },
     };
-    // a bookmark has only a type and a revision
     return toLine("BOOKMARK", this.#printObject(object as unknown as KubeObject, revision));
   }
 
@@ -146,8 +145,13 @@ class WatchEventWriter implements EventWriter {
     }
     const requested = query.get("includeObject");
     const include = requested === "None" || requested === "Object" ? requested : "Metadata";
-    const options = { kind, include, nowMs: this.#now(), headers: this.#needsHeaders } as const;
-    this.#needsHeaders = false;
+    const options = {
+      kind,
+      include,
+      nowMs: this.#now(),
+      includesColumns: this.#needsColumns,
+    } as const;
+    this.#needsColumns = false;
     return printJson(toTable([object], { resourceVersion: String(revision) }, options));
   }
 }

@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. No response contains it, so a client that sends it expects a 410. */
+/** Revision of an empty store. Responses never contain this revision, so a watch from it gets a 410. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {
@@ -23,17 +23,16 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
   );
 }
 
-/** Maximum number of changes in one read of the log. */
 const LOG_READ_MAX_CHANGES = 200;
-/** Maximum length of the objects in one write, in characters. */
+/** Length of the objects at which a write is complete, in characters. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
 /** Assumed size in bytes of one write, for the reservation. */
 const RESERVED_BYTES = 256 * 1024;
 
-/** Drops changes that were already sent. A client may start at a future revision. */
+/** Drops changes up to `revision`, which were already sent or precede the start of the watch. */
 function dropSent(changes: readonly Change[], revision: number): readonly Change[] {
-  const [first] = changes;
-  return first !== undefined && first.revision > revision
+  const [firstChange] = changes;
+  return firstChange !== undefined && firstChange.revision > revision
     ? changes
     : changes.filter((change) => change.revision > revision);
 }
@@ -44,7 +43,7 @@ export class WatchSender {
   readonly #events: EventWriter;
   readonly #stream: WatchStream;
   readonly #timeSlice: TimeSlice;
-  /** All events up to this revision are sent; 0 while the initial objects are being sent. */
+  /** Revision up to which all events are sent; 0 while the initial objects are being sent. */
   #sentRevision = 0;
   #isLive = false;
   #hasSentEvents = false;
@@ -65,7 +64,7 @@ export class WatchSender {
     this.#timeSlice = watch.timeSlice;
   }
 
-  /** Runs until the stream ends. A `startRevision` of 0 starts with every object as ADDED. */
+  /** Sends events until the stream ends. If `startRevision` is 0, first sends all objects as ADDED. */
   async run(startRevision: number): Promise<void> {
     this.#sentRevision = startRevision === 0 ? await this.#sendObjects() : startRevision;
     while (!this.#stream.signal.aborted && (await this.#catchUp())) {
@@ -73,7 +72,7 @@ export class WatchSender {
     }
   }
 
-  /** Sends a bookmark if the initial objects are sent. Without `sendsIdleBookmarks`, sends none if no event was sent. */
+  /** Sends a bookmark, if `sendsIdleBookmarks` is set or an event was sent since the last bookmark. */
   sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
@@ -89,31 +88,33 @@ export class WatchSender {
     const { store } = this.#deps;
     const revision = store.revision();
     const objects = store.list(this.#selection.scope);
-    const selected = await selectMatching(objects, this.#selection, { timeSlice: this.#timeSlice });
-    let next = 0;
-    while (next < selected.length && !this.#stream.signal.aborted) {
+    const selectedObjects = await selectMatching(objects, this.#selection, {
+      timeSlice: this.#timeSlice,
+    });
+    let nextIndex = 0;
+    while (nextIndex < selectedObjects.length && !this.#stream.signal.aborted) {
       await this.#whenRoom(() => {
-        next = this.#writeObjects(selected, next);
+        nextIndex = this.#writeObjects(selectedObjects, nextIndex);
       });
     }
     return revision;
   }
 
-  #writeObjects(objects: readonly StoredObject[], start: number): number {
+  #writeObjects(objects: readonly StoredObject[], startIndex: number): number {
     let chunk = "";
-    let next = start;
-    for (const stored of objects.slice(start)) {
+    let nextIndex = startIndex;
+    for (const stored of objects.slice(startIndex)) {
       chunk += this.#events.printAdded(stored);
-      next += 1;
+      nextIndex += 1;
       if (chunk.length > CHUNK_MAX_LENGTH) {
         break;
       }
     }
     this.#stream.write(chunk);
-    return next;
+    return nextIndex;
   }
 
-  /** Waits until the client has read enough and the user's time slice begins, then runs `work`, which writes. */
+  /** Runs `work`, which writes, when the client has read enough data and the user's time slice begins. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();
@@ -136,7 +137,7 @@ export class WatchSender {
     return !this.#stream.signal.aborted;
   }
 
-  /** Sends the next changes of the log, or a 410 if they are compacted. */
+  /** Sends the next changes of the log, or a 410 if the changes are compacted. */
   #sendFromLog(): void {
     const { store } = this.#deps;
     const currentRevision = store.revision();
@@ -155,7 +156,7 @@ export class WatchSender {
     this.#sentRevision = changes.at(-1)?.revision ?? currentRevision;
   }
 
-  /** Sends changes until the client falls behind. Must start in the turn of the event loop that read the log. */
+  /** Sends changes when they are committed, until the client falls behind. */
   async #sendLive(): Promise<void> {
     const { store } = this.#deps;
     if (this.#sentRevision < store.revision()) {
@@ -169,7 +170,7 @@ export class WatchSender {
     this.#isLive = true;
     const unfollow = store.follow(this.#selection.scope, (scopedChanges) => {
       if (this.#stream.isBehind) {
-        // run() continues from the log when there is room.
+        // `run` continues from the log when the client has read enough data.
         unfollow();
         stop();
         return;

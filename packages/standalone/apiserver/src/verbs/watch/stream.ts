@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
-/** Maximum backlog. Above it, the client gets nothing new. */
+/** Maximum size of unread data. Above this limit, the client receives no new events. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
 /** Maximum size of one write to the connection, because TLS copies the bytes. */
@@ -45,7 +45,7 @@ export class WatchStream {
     return this.#endController.signal;
   }
 
-  /** Whether this client, or the user's other watches, must read before more is sent. */
+  /** Whether this client, or other watches of the user, must read data before more events are sent. */
   get isBehind(): boolean {
     return this.#isFull || this.#unreadBudget.isSpent;
   }
@@ -54,7 +54,7 @@ export class WatchStream {
     return this.#queuedBytes + this.#response.writableLength > BACKLOG_MAX_BYTES;
   }
 
-  /** Queues the text and writes it in pieces, so that watches share its memory as long as possible. */
+  /** Queues the text and writes it in pieces. Watches share the memory of queued pieces. */
   write(text: string | Buffer): void {
     if (text.length === 0 || this.signal.aborted) {
       return;
@@ -101,19 +101,19 @@ export class WatchStream {
     try {
       await work();
     } finally {
-      // write() has spent the actual bytes
+      // `write` has spent the actual number of bytes.
       this.#unreadBudget.release(bytes);
     }
   }
 
-  /** Returns bytes to the budget only once, even if they were never written. */
+  /** Returns bytes to the budget. Ignores bytes that were already returned when the response closed. */
   #refund(bytes: number): void {
     const refundedBytes = Math.min(bytes, this.#spentBytes);
     this.#spentBytes -= refundedBytes;
     this.#unreadBudget.release(refundedBytes);
   }
 
-  /** Resolves when everything is written or the watch has ended. */
+  /** Resolves when all data is written or the watch has ended. */
   async waitUntilDrained(): Promise<void> {
     while (this.#queue.length > 0 || this.#response.writableNeedDrain) {
       if (this.signal.aborted) {
@@ -125,14 +125,14 @@ export class WatchStream {
 
   async #drain(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const wake = () => {
+    const onWake = () => {
       resolve(undefined);
     };
-    this.#response.once("drain", wake);
-    this.signal.addEventListener("abort", wake, { once: true });
+    this.#response.once("drain", onWake);
+    this.signal.addEventListener("abort", onWake, { once: true });
     await promise;
-    this.#response.off("drain", wake);
-    this.signal.removeEventListener("abort", wake);
+    this.#response.off("drain", onWake);
+    this.signal.removeEventListener("abort", onWake);
   }
 
   /** Ends the response. The connection of a client that does not read is closed. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long watches last, where they may resume and when they get bookmarks.
+// Duration, start revisions and bookmarks of watches.
 import type { Kind } from "../../kinds/kind.ts";
 
 export interface WatchRequest {
@@ -7,7 +7,7 @@ export interface WatchRequest {
   readonly namespace: string;
   readonly query: URLSearchParams;
   readonly user: string;
-  /** 0 starts with all current objects. */
+  /** Start revision; 0 starts with all current objects. */
   readonly revision: number;
 }
 
@@ -18,11 +18,9 @@ export interface WatchBehavior {
   mustRelist(request: WatchRequest): boolean;
 }
 
-/** As long as clients request, and as long as the store has the revision. */
+/** Behavior without restrictions: watches last as long as requested and start at any revision of the store. */
 export const DEFAULT_WATCH_BEHAVIOR: WatchBehavior = {
   sendsIdleBookmarks: true,
   limitTimeoutMs: (timeoutMs) => timeoutMs,
   mustRelist: () => false,
 };
-
-/** Strict watches end after 1 to 2 times this, so that tests see the end. */

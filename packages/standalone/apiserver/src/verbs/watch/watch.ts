@@ -111,14 +111,14 @@ export async function watchObjects(
   if (isTooOld(deps.store, selection.scope, revision) || watchBehavior.mustRelist(request)) {
     throw tooOldError(revision, deps.store);
   }
-  const events = makeEventWriter(call, selection, () => deps.clock.now());
+  const eventWriter = makeEventWriter(call, selection, () => deps.clock.now());
   const quota = deps.quotas.forUser(call.user.name);
   const releaseWatch = quota.addWatch();
   const { unreadMs } = deps.limits;
-  const stream = new WatchStream(output.response, { unreadBudget: quota.events, unreadMs });
+  const stream = new WatchStream(output.response, { unreadBudget: quota.watchBudget, unreadMs });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
   const timeSlice = new TimeSlice(deps, call.user.name);
-  const sender = new WatchSender(deps, { selection, events, stream, timeSlice });
+  const sender = new WatchSender(deps, { selection, events: eventWriter, stream, timeSlice });
   const sendBookmark = () => {
     if (wantsBookmarks) {
       sender.sendBookmark();
