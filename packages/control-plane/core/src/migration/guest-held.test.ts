@@ -47,9 +47,9 @@ test.each<{
   isStopped?: true;
   want: RegExp;
 }>([
-  { name: "it is cancelled: the target lets it go on", want: /^goOn$/ },
-  { name: "it is cancelled, and held: it waits", state: PAUSED, want: /^goOn$/ },
-  { name: "its object is gone", change: { migration: undefined }, want: /^goOn$/ },
+  { name: "it is cancelled: the target lets it go on", want: /^continue$/ },
+  { name: "it is cancelled, and held: it waits", state: PAUSED, want: /^continue$/ },
+  { name: "its object is gone", change: { migration: undefined }, want: /^continue$/ },
   {
     name: "the target's pod has ended",
     change: { targetPod: ENDED },
@@ -58,9 +58,9 @@ test.each<{
   {
     name: "the target's node is silent",
     change: { targetLoss: { reason: "NodeUnresponsive", message: "gone" } },
-    want: /^goOn$/,
+    want: /^continue$/,
   },
-  { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^goOn$/ },
+  { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^continue$/ },
   {
     name: "the VM is stopped, and the guest held",
     state: PAUSED,
@@ -98,7 +98,7 @@ describe("a guest that is held", () => {
     /^the guest is paused on node node2, .*: \/dev\/sda, which it has not\. .*otherwise restart the VM$/,
   ) as string;
   const facts = openFacts(PAUSED);
-  const reported = { decision: { kind: "goOn" } as const, failures: [], now: NOW };
+  const reported = { decision: { kind: "continue" } as const, failures: [], now: NOW };
   const before = aMigration("Running");
 
   test("is reported on the VMI, which is not ready", () => {

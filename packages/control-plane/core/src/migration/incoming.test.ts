@@ -73,7 +73,7 @@ test.each([
     name: "it is off at the source, where its user had paused it",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
-    want: ["welcome", "reportReady", "stopRelay"],
+    want: ["announce", "reportReady", "stopRelay"],
   },
   {
     name: "it stands still as it did, and that was told",
@@ -103,7 +103,7 @@ test.each([
     name: "it runs, and that was not told",
     state: DETECTED,
     change: { domain: RUNS },
-    want: ["welcome", "reportReady", "stopRelay"],
+    want: ["announce", "reportReady", "stopRelay"],
   },
   {
     name: "it runs, and that was told",

@@ -82,14 +82,14 @@ test.each([
     want: [
       ...STAYED,
       "failed: its libvirt ended before the handover, and the guest continues here",
-      "goOn",
+      "resume",
     ],
   },
   {
     name: "the same, and it was told that it stays",
     state: { ...READY, startTimestamp: START, failed: true },
     change: { domain: DELETING },
-    want: ["goOn", "wait end"],
+    want: ["resume", "wait end"],
   },
   {
     name: "the call has failed",
@@ -101,13 +101,13 @@ test.each([
     name: "it has arrived",
     state: { ...READY, startTimestamp: START },
     change: { hasRelay: true, domain: LEFTOVER, call: "arrived" as const },
-    want: ["tellGone", "wait handover"],
+    want: ["reportStopped", "wait handover"],
   },
   {
     name: "it has arrived, and this process has just been started",
     state: { ...READY, startTimestamp: START },
     change: { domain: LEFTOVER },
-    want: ["startRelay", "tellGone", "wait handover"],
+    want: ["startRelay", "reportStopped", "wait handover"],
   },
   {
     name: "the target has heard that",
@@ -119,7 +119,7 @@ test.each([
     name: "the target that had heard that listens elsewhere by now",
     state: { ...READY, startTimestamp: START },
     change: { domain: LEFTOVER, isAcknowledged: true },
-    want: ["startRelay", "tellGone", "wait handover"],
+    want: ["startRelay", "reportStopped", "wait handover"],
   },
   {
     name: "it runs at the target",
@@ -131,13 +131,13 @@ test.each([
     name: "it has arrived, and its launcher has ended",
     state: { ...READY, startTimestamp: START },
     change: { hasRelay: true, domain: undefined, call: "arrived" as const },
-    want: ["tellGone", "wait handover"],
+    want: ["reportStopped", "wait handover"],
   },
   {
     name: "it has arrived, and is to be cancelled: too late",
     state: { ...READY, startTimestamp: START, abortRequested: true },
     change: { hasRelay: true, domain: LEFTOVER },
-    want: ["reportLeft", "tellGone", "wait handover"],
+    want: ["reportLeft", "reportStopped", "wait handover"],
   },
   {
     name: "that was told, and the target has heard it",

@@ -159,8 +159,8 @@ describe("while both nodes prepare", () => {
     change?: Partial<MigrationFacts>;
     want: string | RegExp;
   }>([
-    { name: "nothing hinders it", want: "goOn" },
-    { name: "it is on its way", state: STARTED, want: "goOn" },
+    { name: "nothing hinders it", want: "continue" },
+    { name: "it is on its way", state: STARTED, want: "continue" },
     {
       name: "it is cancelled before its way",
       change: { migration: CANCELLED },
@@ -212,7 +212,7 @@ describe("while both nodes prepare", () => {
       name: "that was asked for already",
       state: { ...STARTED, abortRequested: true },
       change: { migration: CANCELLED },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the VM is stopped on its way",
@@ -246,7 +246,7 @@ describe("while both nodes prepare", () => {
     {
       name: "it takes too long, and may stand still for the rest of its way",
       state: { startTimestamp: "2026-01-01T00:07:30.000Z", ...DISRUPTED },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "it takes too long, although it could stand still",
@@ -283,7 +283,7 @@ describe("while both nodes prepare", () => {
 
 describe("after the source was requested to abort", () => {
   test.each([
-    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "goOn" },
+    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "continue" },
     {
       name: "it has none of a guest that had left",
       since: "2026-01-01T00:05:00.000Z",
@@ -294,7 +294,7 @@ describe("after the source was requested to abort", () => {
       name: "it is waited for as long as the target's pod runs",
       since: "2026-01-01T00:01:00.000Z",
       targetPod: aTarget(),
-      want: "goOn",
+      want: "continue",
     },
   ])("$name", ({ since, targetPod, want }) => {
     const requested = { abortRequested: true, abortRequestedTimestamp: since };
@@ -311,7 +311,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target may still say something",
       state: { sourceEndedTimestamp: AGO.s59 },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the target has said nothing",
@@ -321,7 +321,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target has the domain, and its virt-handler may come back",
       state: { sourceEndedTimestamp: AGO.s60, targetNodeDomainDetected: true },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the target's virt-handler does not come back",
@@ -331,7 +331,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "an abort is not asked of nobody",
       state: { sourceEndedTimestamp: AGO.s59, startTimestamp: "2026-01-01T00:00:00.000Z" },
-      want: "goOn",
+      want: "continue",
     },
   ])("$name", ({ state, want }) => {
     expect(printDecision(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));
