@@ -275,7 +275,7 @@ describe("a migrating domain never runs twice", () => {
       isAcknowledged: false,
       call: { failure: "its libvirt has ended" },
     });
-    expect(steps.map(({ kind }) => kind)).toEqual(["announceMacs", "reportFailed", "goOn"]);
+    expect(steps.map(({ kind }) => kind)).toEqual(["announceMacs", "reportFailed", "resume"]);
     await again.resumeDomain("vm1");
     expect((await again.findDomain("vm1"))?.state).toBe("running");
     expect((await target.findDomain("vm1"))?.state).toBe("paused");

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definition of a libvirt domain, from which the XML is printed.
 import type { PciAddress, PciBridge, RootPort } from "./pci/addresses.ts";
 
-/**
- * Definition of a domain. File paths are paths in the launcher. Every PCI device has an address, so that libvirt
- * chooses none.
- */
+/** Definition of a libvirt domain. File paths are paths in the launcher. All PCI devices have explicit addresses. */
 export interface DomainDefinition {
   readonly name: string;
-  /** Fixed, so that a repeated define updates the domain instead of conflicting with it. */
+  /** The UUID never changes, so that libvirt updates the domain on a repeated define instead of reporting a conflict. */
   readonly uuid: string;
   readonly accelerator: "kvm" | "qemu";
   /** Machine type by libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
   readonly machine: string;
   readonly vcpus: number;
   readonly memoryMiB: number;
-  /** Whether guest memory can be shared with other processes (memfd). */
+  /** Whether QEMU can share guest memory with other processes (memfd). */
   readonly sharesMemory: boolean;
   readonly cpu: CpuDefinition;
   readonly firmware: FirmwareDefinition;
@@ -24,13 +20,13 @@ export interface DomainDefinition {
   readonly identity: IdentityDefinition;
   readonly features: FeaturesDefinition;
   readonly clock: ClockDefinition;
-  /** Number of I/O threads. Disks and controllers reference them by number, from 1. */
+  /** Number of I/O threads. Disks and controllers reference a thread by its number, from 1. */
   readonly ioThreads: number;
-  /** All controllers except those of PCI and those that the machine type includes. */
+  /** Controllers, except PCI controllers and those that the machine type includes. */
   readonly controllers: readonly ControllerDefinition[];
   readonly disks: readonly DiskDefinition[];
   readonly nics: readonly NicDefinition[];
-  /** Disables the MSI-X vectors of virtio NICs. If unset, NICs have QEMU's default number of vectors. */
+  /** Disables the MSI-X vectors of virtio NICs. If unset, QEMU chooses the number of vectors. */
   readonly hasNoNicVectors?: true;
   readonly ports: readonly RootPort[];
   readonly bridges: readonly PciBridge[];
@@ -46,7 +42,7 @@ export interface DomainDefinition {
 export type FirmwareDefinition =
   | {
       readonly kind: "bios";
-      /** Whether the firmware uses the serial console. */ readonly usesSerial: boolean;
+      readonly usesSerial: boolean;
     }
   | {
       readonly kind: "efi";
@@ -70,7 +66,6 @@ interface CpuFeature {
 }
 
 export interface CpuDefinition {
-  /** The product of the three numbers is the number of vCPUs. If unset, QEMU chooses the topology. */
   readonly topology?: {
     readonly sockets: number;
     readonly cores: number;
@@ -99,7 +94,7 @@ export interface ClockDefinition {
   readonly timers: readonly TimerDefinition[];
 }
 
-/** Hypervisor features. QEMU's default applies to unset ones. */
+/** Hypervisor features. QEMU's default applies to each unset feature. */
 interface FeaturesDefinition {
   readonly acpi: boolean;
   readonly apic: boolean;
@@ -109,7 +104,7 @@ interface FeaturesDefinition {
   readonly pvspinlock?: boolean;
 }
 
-/** SMBIOS data except the UUID, which is the domain's UUID. Source: DMTF DSP0134 sections 7.2 and 7.4. */
+/** SMBIOS data without the UUID, which is the domain's UUID. Source: DMTF DSP0134 sections 7.2 and 7.4. */
 export interface IdentityDefinition {
   readonly serial?: string;
   readonly chassis?: Readonly<
@@ -117,19 +112,18 @@ export interface IdentityDefinition {
   >;
 }
 
-/** Backing of a disk. The format is explicit, because guests can write a misleading header into a raw image. */
+/** Backing of a disk. The format is set explicitly, because a guest can write the header of another format into a raw image. */
 export interface DiskSource {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** Address of a disk, which is a PCI device or a unit of a controller. */
 export type DiskAddress =
   | { readonly kind: "pci"; readonly address: PciAddress }
   | { readonly kind: "drive"; readonly controller: number; readonly unit: number };
 
-/** Block sizes that the disk announces, in bytes. */
+/** Block sizes that the disk reports to the guest, in bytes. */
 export interface BlockSizes {
   readonly logical: number;
   readonly physical: number;
@@ -137,7 +131,7 @@ export interface BlockSizes {
 }
 
 export interface DiskDefinition {
-  /** Alias with the prefix `ua-`, because libvirt drops other aliases. */
+  /** Alias with the prefix `ua-`, because libvirt discards aliases without the prefix. */
   readonly alias: string;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
@@ -147,7 +141,6 @@ export interface DiskDefinition {
   readonly address: DiskAddress;
   readonly readOnly: boolean;
   readonly isTrayOpen?: boolean;
-  /** Whether other VMs may use the disk at the same time. */
   readonly isShareable?: boolean;
   readonly serial?: string;
   /** If unset, QEMU uses writeback. */
@@ -157,17 +150,14 @@ export interface DiskDefinition {
   readonly discard?: "unmap" | "ignore";
   readonly errorPolicy?: "stop" | "ignore" | "report" | "enospace";
   readonly blockSize?: BlockSizes;
-  /**
-   * Position in the boot order that disks and NICs share, lowest first. If unset, the guest does not boot from the
-   * disk.
-   */
+  /** Position in the boot order of disks and NICs, lowest first. If unset, the guest does not boot from the disk. */
   readonly bootOrder?: number;
   /** Number of the I/O thread, from 1; for virtio disks only. */
   readonly ioThread?: number;
   readonly queues?: number;
 }
 
-/** A controller that libvirt does not add by itself. */
+/** Controller that libvirt does not add automatically. */
 export interface ControllerDefinition {
   readonly type: "scsi" | "sata" | "usb";
   readonly index: number;
@@ -181,7 +171,7 @@ export interface TapSource {
   readonly tapName: string;
 }
 
-/** vhost-user socket on which a process of the node already listens. */
+/** Path of a vhost-user socket on which a process of the node already listens. */
 export interface SocketSource {
   readonly socketPath: string;
 }
@@ -189,27 +179,25 @@ export interface SocketSource {
 export type NicDefinition = NicCommons & (TapSource | SocketSource);
 
 interface NicCommons {
-  /** Alias with the prefix `ua-`, because libvirt drops other aliases. */
+  /** Alias with the prefix `ua-`, because libvirt discards aliases without the prefix. */
   readonly alias: string;
   readonly mac: string;
   readonly model: string;
   /** Queue pairs, at least 1. */
   readonly queues: number;
-  /** MTU that is announced to the guest, in bytes. 0 announces none. */
+  /** MTU that QEMU reports to the guest, in bytes. 0 if QEMU reports no MTU. */
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
-  /**
-   * Position in the boot order that disks and NICs share, lowest first. If unset, the guest does not boot from the NIC.
-   */
+  /** Position in the boot order of disks and NICs, lowest first. If unset, the guest does not boot from the NIC. */
   readonly bootOrder?: number;
-  /** Whether the NIC has a boot ROM, which network boot with BIOS needs. */
+  /** Whether the NIC has a boot ROM, which a network boot with BIOS requires. */
   readonly hasBootRom?: boolean;
-  /** Index by which the firmware names the NIC: `eno<N>` in Linux. */
+  /** Index from which Linux derives the NIC's name, `eno<N>`. */
   readonly acpiIndex?: number;
 }
 
-/** Name of the guest agent's channel, by which libvirt recognizes it. Source: libvirt formatdomain, "Channel". */
+/** Channel name by which libvirt recognizes the guest agent. Source: libvirt formatdomain, "Channel". */
 export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
 
 interface AgentChannel {
@@ -230,7 +218,7 @@ interface WatchdogDefinition {
   readonly pciAddress: PciAddress;
 }
 
-/** TPM 2.0 that swtpm emulates. It is not a PCI device. */
+/** TPM 2.0 device, which swtpm emulates. */
 interface TpmDefinition {
   readonly model: string;
   readonly isPersistent: boolean;

@@ -24,7 +24,7 @@ export {
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-// Only types: the XML parsers have separate exports, because they cost a program 10 MB.
+// Programs import the XML parsers separately, because the parsers need 10 MB of memory.
 export type { DomainChange } from "./overlay/index.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the facts known about an interface before its path is probed, and plans the probes.
+// Collects the known facts about an interface before the doctor probes its path, and plans the probes.
 import { findByName } from "../nics/nics.ts";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
@@ -37,12 +37,12 @@ function readGuestReport(
 ): GuestReport {
   const hasDefaultRoute = BOOLEAN_TEXTS[routes["routes.default.ipv4"] ?? ""];
   const links = readGuestLinks(answer);
-  const own = links.find((link) => link.mac === mac);
-  const addresses = [...(own?.ipv4 ?? []), ...(own?.ipv6 ?? [])];
+  const nicLinks = links.find((link) => link.mac === mac);
+  const addresses = [...(nicLinks?.ipv4 ?? []), ...(nicLinks?.ipv6 ?? [])];
   return {
     macs: links.flatMap((link) => link.mac ?? []),
     ...(hasDefaultRoute === undefined ? {} : { hasDefaultRoute }),
-    ...(own !== undefined && {
+    ...(nicLinks !== undefined && {
       addresses: addresses.filter((address) => !isIpv6LinkLocal(address)),
     }),
   };
@@ -60,11 +60,11 @@ function toDeviceFacts({ device }: IfaceFacts): PathFacts["device"] {
   return { linkUp, mac, ...(mtu === undefined ? {} : { mtu }) };
 }
 
-function dhcpFacts({
+function collectDhcpFacts({
   iface,
   served = [],
 }: PathSources): Pick<PathFacts, "serves" | "offersDefaultRoute"> {
-  const nic = served.find((each) => each.iface === iface.name);
+  const nic = served.find((servedNic) => servedNic.iface === iface.name);
   return {
     ...(buildLease(iface) === undefined ? {} : { serves: nic !== undefined }),
     offersDefaultRoute: nic !== undefined && defaultRouteFamilies(nic.lease).includes(4),
@@ -72,11 +72,11 @@ function dhcpFacts({
 }
 
 function listMacs({ status }: VirtualMachineInstance): readonly string[] {
-  const all = [...(status?.attachments ?? []), ...(status?.interfaces ?? [])];
-  return [...new Set(all.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
+  const entries = [...(status?.attachments ?? []), ...(status?.interfaces ?? [])];
+  return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-function vmFacts({
+function collectVmFacts({
   vmi,
   isPaused,
 }: PathSources): Pick<PathFacts, "vmMacs" | "isPaused" | "isWindows"> {
@@ -96,12 +96,12 @@ export function collectPathFacts(sources: PathSources): Omit<PathFacts, "observe
   const hasAgentReply = answer !== undefined && device !== undefined;
   return {
     binding: findBindingModule(iface).kind,
-    ...vmFacts(sources),
+    ...collectVmFacts(sources),
     ...(blockedReason === undefined ? {} : { blockedReason }),
     ...(device === undefined ? {} : { device }),
     ...(hasAgentReply && { guest: readGuestReport(device.mac, sources) }),
     ...(claims === undefined ? {} : { allowedAddresses: claims }),
-    ...dhcpFacts(sources),
+    ...collectDhcpFacts(sources),
   };
 }
 
@@ -109,15 +109,19 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the addresses that the guest agent reports, otherwise the assigned ones; IPv4 before IPv6. */
+/** Returns the addresses that the guest agent reports, otherwise the assigned addresses; IPv4 before IPv6. */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
-  const served = [ipv4, ...(ipv6?.addresses ?? [])].flatMap((each) => each?.address ?? []);
-  const known = guest?.addresses ?? [];
-  const all = (known.length > 0 ? known : served).map(stripPrefixLength);
-  const ofVersion = (version: 4 | 6): readonly string[] =>
-    all.filter((address) => parseIp(address)?.version === version);
-  return [...ofVersion(4), ...ofVersion(6)];
+  const leasedAddresses = [ipv4, ...(ipv6?.addresses ?? [])].flatMap(
+    (lease) => lease?.address ?? [],
+  );
+  const reportedAddresses = guest?.addresses ?? [];
+  const candidates = (reportedAddresses.length > 0 ? reportedAddresses : leasedAddresses).map(
+    stripPrefixLength,
+  );
+  const filterByVersion = (version: 4 | 6): readonly string[] =>
+    candidates.filter((address) => parseIp(address)?.version === version);
+  return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
 function findGateway({ remembered }: IfaceFacts): string | undefined {
@@ -127,19 +131,20 @@ function findGateway({ remembered }: IfaceFacts): string | undefined {
   )?.gateway;
 }
 
-/** Returns an IPv4 address that another guest on this node reports on the same network. Assigned addresses alone may be unused. */
+/** Returns an IPv4 address that another guest on this node reports on the same network. */
 function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;
-  const own = listMacs(vmi);
+  const vmiMacs = listMacs(vmi);
   const addresses = vmis.flatMap(({ status }) =>
     (status?.attachments ?? [])
       .filter(
-        (each) => each.networkName === network && !own.includes(each.mac?.toLowerCase() ?? ""),
+        (entry) =>
+          entry.networkName === network && !vmiMacs.includes(entry.mac?.toLowerCase() ?? ""),
       )
-      .map((each) => findByName(status?.interfaces, each.name))
-      .filter((each) => each?.infoSource?.includes("guest-agent") === true)
-      .flatMap((each) => each?.ipAddresses ?? []),
+      .map((entry) => findByName(status?.interfaces, entry.name))
+      .filter((entry) => entry?.infoSource?.includes("guest-agent") === true)
+      .flatMap((entry) => entry?.ipAddresses ?? []),
   );
   return addresses.map(stripPrefixLength).find((address) => parseIp(address)?.version === 4);
 }

@@ -26,7 +26,6 @@ const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
   gateway: judgeGateway,
 };
 
-/** Returns the hops whose facts show a fault even without the probe frames. */
 function findFaults(facts: PathFacts): Faults {
   return new Map(
     HOPS.flatMap((hop) => {
@@ -36,26 +35,25 @@ function findFaults(facts: PathFacts): Faults {
   );
 }
 
-/** Hops whose faults remain after the interface is unplugged: those of the node and the network. */
+/** Hops outside the pod. Their faults remain after the interface is unplugged. */
 const HOPS_OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
 
-/** Reasons that do not prove that the guest's own outgoing connections fail. */
 const UNCERTAIN_REASONS: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];
 
-function isPodFault(hops: readonly HopReport[], first: HopName): boolean {
-  const reason = hops.find(({ hop }) => hop === first)?.reason;
-  return !HOPS_OUTSIDE_POD.includes(first) && !UNCERTAIN_REASONS.includes(reason);
+function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
+  const reason = hops.find(({ hop }) => hop === firstDead)?.reason;
+  return !HOPS_OUTSIDE_POD.includes(firstDead) && !UNCERTAIN_REASONS.includes(reason);
 }
 
 export function diagnose(
   facts: PathFacts,
 ): Pick<DoctorReport, "hops" | "firstDead" | "isUnplugReason"> {
-  const judged = { ...facts, faults: findFaults(facts) };
-  const hops = HOPS.map((hop) => ({ hop, ...JUDGES[hop](judged) }));
-  const first = hops.find(({ state }) => state === "dead")?.hop;
+  const judgedFacts = { ...facts, faults: findFaults(facts) };
+  const hops = HOPS.map((hop) => ({ hop, ...JUDGES[hop](judgedFacts) }));
+  const firstDead = hops.find(({ state }) => state === "dead")?.hop;
   return {
     hops,
-    ...(first === undefined ? {} : { firstDead: first }),
-    isUnplugReason: first !== undefined && isPodFault(hops, first),
+    ...(firstDead === undefined ? {} : { firstDead: firstDead }),
+    isUnplugReason: firstDead !== undefined && isPodFault(hops, firstDead),
   };
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a NIC's path: its links, faults of its wiring, and the links that saw the doctor's probe frames.
 import type { HopName } from "./report.ts";
 
 export interface PathLink {
   readonly name: string;
   readonly kind: string;
   readonly mac: string;
-  /** Maximum transmission unit, in bytes. */
   readonly mtu: number;
   readonly up: boolean;
   readonly carrier: boolean;
@@ -15,25 +13,25 @@ export interface PathLink {
   readonly addresses: readonly string[];
   readonly isBlocked: boolean;
   readonly filtersVlans: boolean;
-  /** VLAN of untagged frames on a bridge or a bridge port. Unset if untagged frames are dropped. */
+  /** VLAN of untagged frames on a bridge or a bridge port. Unset if the link drops untagged frames. */
   readonly untaggedVlan?: number;
   readonly vlans: readonly number[];
 }
 
-/** Links of a path, by hop. A link is unset if it does not exist or is not visible. */
+/** Links of a path, by hop. A link is unset if it does not exist or Patchbay cannot observe it. */
 export interface PathLinks {
   readonly tap?: PathLink;
   readonly podBridge?: PathLink;
   readonly podNic?: PathLink;
   readonly nodePeer?: PathLink;
   readonly nodeBridge?: PathLink;
-  /** Ports of the node's bridge that belong to no pod, or the parent of the pod NIC. */
+  /** Ports of the node's bridge that connect no pod, or the parent of the pod NIC. */
   readonly uplinks: readonly PathLink[];
-  /** The pod NIC's counterpart on the node: the peer of a veth, a parent NIC, or none that is visible. */
+  /** Kind of the pod NIC's counterpart on the node. It is `unseen` if Patchbay cannot observe a counterpart. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
-/** A part of the wiring that is missing or no longer as Patchbay created it. */
+/** Part of the wiring that is missing or differs from what Patchbay created. */
 export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
@@ -41,13 +39,13 @@ export interface WiringFault {
 }
 
 /**
- * A kind of probe frame.
+ * Kind of probe frame.
  *
- * - `inward*`: a request of ARP or IPv6 neighbor discovery to the guest, from the node's side
- * - `outward*` and `echo*`: such a request and a ping to the network, with the guest as sender
+ * - `inward*`: an ARP or IPv6 neighbor request to the guest, sent from the node's side
+ * - `outward*` and `echo*`: a neighbor request and a ping to the network, with the guest as sender
  * - `*Large`: a frame as large as the NIC's MTU allows
- * - `echoPartial`: a ping without a finished checksum, like TCP frames of a guest
- * - `own`: such a request for the guest's own address
+ * - `echoPartial`: a ping with an unfinished checksum, like TCP frames of a guest
+ * - `own`: a neighbor request for the guest's own address
  * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
  */
 export type ProbeName =
@@ -88,7 +86,7 @@ export interface FixedNeighbor {
   readonly mac: string;
 }
 
-/** A permanent forwarding entry that sends a MAC of this path to a port outside the path. */
+/** Permanent forwarding entry that sends frames for a MAC of this path to a port outside the path. */
 export interface FixedEntry {
   readonly at: Place;
   readonly port: string;
@@ -112,71 +110,67 @@ export interface ForwardedPing {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** Whether the frames have a forbidden IPv4 sender. Forbidden IPv6 senders are harmless: guests also announce self-assigned addresses. */
+  /** Whether the frames have a forbidden IPv4 sender. Guests announce self-assigned IPv6 addresses, so an IPv6 sender is no fault. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;
 }
 
-/** The target of the outward probes. It is the node's bridge itself, behind another of its ports, or beyond the uplink. */
+/** Target of the outward probes: the node's bridge, a host behind another bridge port, or a host beyond the uplink. */
 export interface ProbeTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
-  /** Set if the target is another guest, whose silence proves no fault: it may be stopped or have another address. */
+  /** Set if the target is another guest. Its silence proves no fault, because the guest may be stopped or have another address. */
   readonly isGuest?: true;
-  /** Set if the target is the gateway of the guest's or the pod's default route. */
   readonly isDefault?: true;
-  /** Set if the node translates addresses for the guest and has lost the gateway address. */
+  /** Set if the node translates addresses for the guest but has no gateway address. */
   readonly isMissing?: true;
 }
 
 export interface ObservedPath {
-  /** Whether the network sees the guest's own MAC. Otherwise the pod sends the probes for the guest. */
+  /** Whether the network receives frames with the guest's own MAC. If false, the pod sends the probes for the guest. */
   readonly isBridged: boolean;
   readonly links: PathLinks;
   readonly wiringFaults: readonly WiringFault[];
   readonly traces: readonly FrameTrace[];
-  /** Frames that the send guard refused, by reason, the most frequent first. Empty if the guest may send anything. */
+  /** Refused frames of the guest by reason, the most frequent reason first. Empty if the guest may send any frame. */
   readonly refused: readonly RefusedFrames[];
-  /** Number of the guest's DHCP requests since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
+  /** Number of DHCP requests that the guest sent after the NIC was wired. Unset if the pod assigns no addresses to this NIC. */
   readonly dhcpRequests?: number;
   readonly target?: ProbeTarget;
-  /** IPv4 address of the guest or the pod that the network sees, without a prefix length. */
   readonly source?: string;
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Filters along the path. Unset unless frames were lost or the pod NIC's peer is in no bridge. */
+  /** Filters along the path. Unset unless probe frames were lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
-  /** Whether a route of the node uses `links.nodePeer`. Unset if that link is in a bridge, or if the routes are unknown. */
+  /** Whether a route of the node uses `links.nodePeer`. Unset if the link is in a bridge or the routes are unknown. */
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
 }
 
 export interface GuestReport {
   readonly macs: readonly string[];
-  /** Addresses of the NIC with the device's MAC, without link-local ones. Unset if the agent reports no such NIC. */
+  /** Addresses of the NIC with the device's MAC, without link-local addresses. Unset if the agent reports no NIC with this MAC. */
   readonly addresses?: readonly string[];
-  /** Whether the guest has an IPv4 default route. Unset if the agent does not report routes. */
   readonly hasDefaultRoute?: boolean;
 }
 
 export interface PathFacts {
   readonly binding: "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
-  /** Why the interface is not ready, according to its status. Unset if its phase is `Ready`. */
+  /** Why the interface is not ready, as its status reports. Unset in the phase `Ready`. */
   readonly blockedReason?: string;
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;
-  /** Set if the guest agent reports Windows, whose firewall refuses pings and connections by default. */
+  /** Set if the guest agent reports Windows. The Windows firewall rejects pings and connections by default. */
   readonly isWindows?: true;
-  /** MACs of all NICs of this VM, in lower case. Linux may answer ARP for one NIC's address on another NIC. */
+  /** MACs of all NICs of this VM, in lower case. Linux may answer an ARP request for an address of one NIC with the MAC of another NIC. */
   readonly vmMacs?: readonly string[];
-  /** Addresses that the guest may use as sender. Unset if it may use any. */
+  /** Sender addresses that the pod permits for the guest. Unset if it permits all addresses. */
   readonly allowedAddresses?: readonly string[];
-  /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns this NIC no addresses. */
+  /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */
   readonly serves?: boolean;
-  /** Whether the pod's DHCP server offers the guest an IPv4 default route. */
   readonly offersDefaultRoute: boolean;
   readonly observed?: ObservedPath;
 }

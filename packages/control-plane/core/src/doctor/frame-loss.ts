@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** A link on a path, and the hops that may have lost a frame that no later link saw, the most likely first. */
+/** Link on a path. `blamed` lists the hops that may have lost a frame that no later link observed, the most likely hop first. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -31,19 +31,19 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages of a probe that starts at the pod's bridge, because the node's end of the pod NIC cannot be used. */
+/** Stages of a probe that the doctor sends from the pod's bridge, because the node's end of the pod NIC is unavailable. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
   stage("podBridge"),
 ];
-/** Stages of replies to the gateway, which leave the pod even if the probe started in it. */
+/** Stages of the guest's replies to the gateway. The replies leave the pod even if the probe started inside the pod. */
 const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge", "podNic"),
   stage("podNic"),
 ];
 
-/** Unicast probes. Capturing on a bridge shows them only if the bridge has the target MAC itself. */
+/** Unicast probes. A capture on a bridge contains a unicast frame only if the bridge has the destination MAC. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -56,25 +56,27 @@ function isVisibleOnBridge({ links, target }: ObservedPath, probe: ProbeName): b
   return !UNICAST_PROBES.includes(probe) || target?.at === "bridge";
 }
 
-function peerStage(observed: ObservedPath, probe: ProbeName): Stage {
+function buildPeerStages(observed: ObservedPath, probe: ProbeName): Stage {
   return observed.links.nodeBridge === undefined || isVisibleOnBridge(observed, probe)
     ? stage("nodePeer", "nodePeer", "nodeBridge")
     : stage("nodePeer", "nodeBridge", "nodePeer", "uplink");
 }
 
-function outwardStages(observed: ObservedPath, probe: ProbeName): readonly Stage[] {
+function listOutwardStages(observed: ObservedPath, probe: ProbeName): readonly Stage[] {
   const hasPeer = observed.links.onNode === "peer";
   const stages = [
     stage("podNic", hasPeer ? "nodePeer" : "uplink"),
-    ...(hasPeer ? [peerStage(observed, probe)] : []),
+    ...(hasPeer ? [buildPeerStages(observed, probe)] : []),
     ...(isVisibleOnBridge(observed, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
     ...(leavesNode(observed, probe) ? [stage("uplink")] : []),
   ];
-  // Only the target can have lost a frame that reached the last link.
-  return stages.map((each, at) => (at === stages.length - 1 ? stage(each.hop, "gateway") : each));
+  // If a frame reached the last link, only the target can have lost the frame.
+  return stages.map((currentStage, position) =>
+    position === stages.length - 1 ? stage(currentStage.hop, "gateway") : currentStage,
+  );
 }
 
-function returnStages({ links, target, isBridged }: ObservedPath): readonly Stage[] {
+function listReturnStages({ links, target, isBridged }: ObservedPath): readonly Stage[] {
   return [
     ...(target?.at === "beyond" ? [stage("uplink", "nodeBridge", "uplink", "nodePeer")] : []),
     ...(links.onNode === "peer" ? [stage("nodePeer", "podNic")] : []),
@@ -83,7 +85,7 @@ function returnStages({ links, target, isBridged }: ObservedPath): readonly Stag
   ];
 }
 
-/** Links that a probe and its reply pass. `first` is the hop to blame if no link saw the probe. */
+/** Links that a probe and its reply pass. `first` is the hop to blame if no link observed the probe. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];
@@ -93,8 +95,8 @@ interface ProbePath {
 function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
   if (!PROBES_TO_GUEST.includes(probe)) {
     return {
-      probeStages: outwardStages(observed, probe),
-      replyStages: returnStages(observed),
+      probeStages: listOutwardStages(observed, probe),
+      replyStages: listReturnStages(observed),
       first: "podNic",
     };
   }
@@ -112,7 +114,7 @@ function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
 
 function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameFilter | undefined {
   const { tap, podBridge, podNic, nodePeer, nodeBridge, uplinks } = links;
-  const ofHop: Partial<Record<HopName, readonly (string | undefined)[]>> = {
+  const linksByHop: Partial<Record<HopName, readonly (string | undefined)[]>> = {
     tap: [tap?.name],
     podBridge: [podBridge?.name],
     podNic: [podNic?.name],
@@ -125,7 +127,7 @@ function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameF
   return filters.find(
     ({ at, link }) =>
       (at === "node") === isOnNode &&
-      (link === undefined ? isBridge : ofHop[hop]?.includes(link) === true),
+      (link === undefined ? isBridge : linksByHop[hop]?.includes(link) === true),
   );
 }
 
@@ -135,10 +137,10 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Whether the pod NIC sent none of the `outward` probes. It then loses the guest's frames too. */
+/** Checks whether the pod NIC sent no `outward` probe, in which case it also loses the guest's frames. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
-  const outward = traces.find(({ probe }) => probe === "outward");
-  return outward?.probeSeenAt.length === 0 && outward.replySeenAt.length === 0;
+  const outwardTrace = traces.find(({ probe }) => probe === "outward");
+  return outwardTrace?.probeSeenAt.length === 0 && outwardTrace.replySeenAt.length === 0;
 }
 
 function chooseBlamed(blamed: readonly HopName[], observed: ObservedPath): HopName | undefined {
@@ -156,11 +158,11 @@ function chooseBlamed(blamed: readonly HopName[], observed: ObservedPath): HopNa
 function findBlamed(
   stages: readonly Stage[],
   observed: readonly HopName[],
-  first: HopName | undefined,
+  firstBlamed: HopName | undefined,
 ): readonly HopName[] | undefined {
-  const last = stages.findLastIndex(({ hop }) => observed.includes(hop));
-  if (last === stages.length - 1) return undefined;
-  return stages[last]?.blamed ?? (first === undefined ? [] : [first]);
+  const lastObserved = stages.findLastIndex(({ hop }) => observed.includes(hop));
+  if (lastObserved === stages.length - 1) return undefined;
+  return stages[lastObserved]?.blamed ?? (firstBlamed === undefined ? [] : [firstBlamed]);
 }
 
 export function findProbeLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
@@ -176,11 +178,11 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// Smallest count and share of lost frames in a series that is a fault. Smaller losses may be chance or load.
+// Minimum number and share of lost frames that count as a fault. Smaller losses may be caused by load.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
-/** Returns the hop that lost most frames of a series, or undefined if the loss is below the limits. */
+/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits. */
 function findPartialLoss(
   { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
@@ -191,16 +193,20 @@ function findPartialLoss(
     ...probeStages.map(({ hop, blamed }) => ({ count: probes[hop] ?? 0, blamed })),
     ...replyStages.map(({ hop, blamed }) => ({ count: replies[hop] ?? 0, blamed })),
   ];
-  const losses = counts.slice(1).map(({ count }, at) => {
-    const before = counts[at];
-    return { lost: (before?.count ?? 0) - count, remaining: count, blamed: before?.blamed ?? [] };
+  const losses = counts.slice(1).map(({ count }, position) => {
+    const previousCount = counts[position];
+    return {
+      lost: (previousCount?.count ?? 0) - count,
+      remaining: count,
+      blamed: previousCount?.blamed ?? [],
+    };
   });
-  const [most] = losses.toSorted((a, b) => b.lost - a.lost);
-  // The traces of the single probes show where all frames are lost.
-  if (most === undefined || most.remaining <= 0) return undefined;
-  if (most.lost < LOST_MIN || most.lost < sent * LOST_SHARE_MIN) return undefined;
-  const hop = chooseBlamed(most.blamed, observed);
-  return hop === undefined ? undefined : { hop, lost: most.lost };
+  const [largestLoss] = losses.toSorted((left, right) => right.lost - left.lost);
+  // If all frames of the series are lost, the traces of single probes identify the hop.
+  if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
+  if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
+  const hop = chooseBlamed(largestLoss.blamed, observed);
+  return hop === undefined ? undefined : { hop, lost: largestLoss.lost };
 }
 
 const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
@@ -217,54 +223,53 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   ping: "pings to the guest",
   connect: "connections to the guest",
 };
-/** For a special probe: the plain probe to compare with, and the reason if only the plain one is answered. */
+/** Plain probe with which a special probe is compared, and the reason to report if only the plain probe is answered. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
   inwardLarge: ["inward", "MtuSmaller"],
   outwardLarge: ["outward", "MtuSmaller"],
   echoLarge: ["echo", "MtuSmaller"],
   echoPartial: ["echo", "ChecksumUnfinished"],
 };
-/** Probes that healthy hosts may leave unanswered, so that a missing reply is no fault. */
+/** Probes that healthy hosts may leave unanswered. */
 const ONE_WAY_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 const HOPS_IN_ORDER: readonly HopName[] = [
   ...(["guest", "tap", "podBridge", "podNic"] as const),
   ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
 ];
 
-/** Hops that were found dead before the probe frames are judged, with their reasons. */
 export type Faults = ReadonlyMap<HopName, string | undefined>;
 
 export interface JudgedFacts extends PathFacts {
   readonly faults?: Faults;
 }
 
-function blames(trace: FrameTrace, observed: ObservedPath, hop: HopName): boolean {
+function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): boolean {
   const isOneWay = ONE_WAY_PROBES.includes(trace.probe);
   const lost = isOneWay ? findProbeLoss(trace, observed) : findFrameLoss(trace, observed);
   return lost === hop;
 }
 
-/** Whether this hop or a neighboring one is already dead for a cause that loses such frames. `isOfSize` selects the MTU as cause. */
+/** Checks whether a fault of this hop or a neighboring hop explains the loss. `isOfSize` means that the cause must be the MTU. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
-  const at = HOPS_IN_ORDER.indexOf(hop);
-  return HOPS_IN_ORDER.slice(Math.max(0, at - 1), at + 2).some(
-    (near) => faults.has(near) && (faults.get(near) === "MtuSmaller") === isOfSize,
+  const position = HOPS_IN_ORDER.indexOf(hop);
+  return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(
+    (neighbor) => faults.has(neighbor) && (faults.get(neighbor) === "MtuSmaller") === isOfSize,
   );
 }
 
-/** Returns the reason for the loss. Undefined for a special probe whose plain probe is unanswered too. */
+/** Returns the reason for the loss. Undefined if the plain probe that corresponds to a special probe is also unanswered. */
 function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): DoctorReason | undefined {
-  const [plain, reason] = PLAIN_PROBES[probe] ?? [];
-  if (plain === undefined) return "FramesLost";
-  const known = traces.find((trace) => trace.probe === plain);
-  return known !== undefined && known.replySeenAt.length > 0 ? reason : undefined;
+  const [plainProbe, reason] = PLAIN_PROBES[probe] ?? [];
+  if (plainProbe === undefined) return "FramesLost";
+  const plainTrace = traces.find((trace) => trace.probe === plainProbe);
+  return plainTrace !== undefined && plainTrace.replySeenAt.length > 0 ? reason : undefined;
 }
 
 export function findExternalMac({ device, observed }: PathFacts): string | undefined {
   return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
-/** Whether the replies are addressed to another MAC, so that the host that sends them is at fault and not a hop. */
+/** Checks whether the replies have another destination MAC. In this case the replying host is at fault, not a hop. */
 export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
   return (
@@ -300,7 +305,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that are repeated so often that one passes even a link that loses half of all frames. */
+/** Probes that the doctor repeats often enough that at least one passes a link that loses half of all frames. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
@@ -315,12 +320,12 @@ export function judgeFrameLoss(
 ): Verdict | undefined {
   const { observed, faults } = facts;
   if (observed === undefined || faults === undefined) return undefined;
-  const lossy = judgePartialLoss(facts, hop, name);
-  if (lossy !== undefined) return lossy;
+  const partialLoss = judgePartialLoss(facts, hop, name);
+  if (partialLoss !== undefined) return partialLoss;
   const [lost] = observed.traces.flatMap((trace) => {
     const reason = findLossReason(trace, observed);
     const isReported = reason !== undefined && provesLoss(trace, facts, observed);
-    return isReported && blames(trace, observed, hop) ? [{ ...trace, reason }] : [];
+    return isReported && isBlamed(trace, observed, hop) ? [{ ...trace, reason }] : [];
   });
   if (lost === undefined) return undefined;
   if (isExplained(faults, hop, lost.reason === "MtuSmaller")) return undefined;
@@ -333,8 +338,8 @@ export function judgeMtu(
   { device, observed }: PathFacts,
   { mtu, name }: PathLink,
 ): Verdict | undefined {
-  const wanted = device?.mtu ?? observed?.links.tap?.mtu;
-  if (wanted === undefined || mtu >= wanted) return undefined;
-  const why = `its MTU is ${String(mtu)}, and the guest's ${String(wanted)}`;
+  const requiredMtu = device?.mtu ?? observed?.links.tap?.mtu;
+  if (requiredMtu === undefined || mtu >= requiredMtu) return undefined;
+  const why = `its MTU is ${String(mtu)}, and the guest's ${String(requiredMtu)}`;
   return dead("MtuSmaller", why, name);
 }

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { findFrameLoss, findProbeLoss, judgePartialLoss } from "./frame-loss.ts";
 import type { FrameTrace, ProbeName, PathFacts } from "./facts.ts";
-import { dead, firstVerdict, ok, unknown, type Verdict } from "./report.ts";
+import { dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
 
 export function findTrace({ observed }: PathFacts, probe: ProbeName): FrameTrace | undefined {
   return observed?.traces.find((trace) => trace.probe === probe);
 }
 
-/** Whether no DHCP server answers for this NIC. The `addresses` hop reports that fault. */
 export function hasNoDhcpServer(facts: PathFacts): boolean {
-  const requested = findTrace(facts, "dhcp");
-  return facts.serves === false || (requested !== undefined && requested.replySeenAt.length === 0);
+  const dhcpTrace = findTrace(facts, "dhcp");
+  return facts.serves === false || (dhcpTrace !== undefined && dhcpTrace.replySeenAt.length === 0);
 }
 
-/** Returns a clause about how many DHCP requests the guest has sent. Empty if the pod assigns this NIC no addresses. */
+/** Returns a clause with the number of the guest's DHCP requests. Empty if the pod assigns no addresses to this NIC. */
 export function describeDhcpRequests({ observed }: PathFacts): string {
-  const times = observed?.dhcpRequests;
-  if (times === undefined) return "";
-  if (times === 0) return "; the guest has sent no DHCP request since this NIC was wired";
-  return `; the guest has sent ${String(times)} DHCP request${times === 1 ? "" : "s"}`;
+  const requestCount = observed?.dhcpRequests;
+  if (requestCount === undefined) return "";
+  if (requestCount === 0) return "; the guest has sent no DHCP request since this NIC was wired";
+  return `; the guest has sent ${String(requestCount)} DHCP request${requestCount === 1 ? "" : "s"}`;
 }
 
 function judgeMac({ device, guest, ...facts }: PathFacts): Verdict | undefined {
@@ -27,18 +26,20 @@ function judgeMac({ device, guest, ...facts }: PathFacts): Verdict | undefined {
   if (guest !== undefined && guest.macs.length > 0 && !guest.macs.includes(device.mac)) {
     return dead("WrongMacInGuest", `${text}; the guest agent reports ${guest.macs.join(", ")}`);
   }
-  const others = (findTrace(facts, "inward")?.repliedFrom ?? []).filter(
+  const foreignMacs = (findTrace(facts, "inward")?.repliedFrom ?? []).filter(
     (mac) => mac !== device.mac,
   );
-  if (others.length === 0) return undefined;
-  return dead("WrongMacInGuest", `${text}; the guest answers from ${others.join(", ")}`);
+  if (foreignMacs.length === 0) return undefined;
+  return dead("WrongMacInGuest", `${text}; the guest answers from ${foreignMacs.join(", ")}`);
 }
 
 function judgeDuplicateAddress(facts: PathFacts): Verdict | undefined {
-  const own = [...(facts.vmMacs ?? []), ...(facts.guest?.macs ?? []), facts.device?.mac];
-  const others = (findTrace(facts, "own")?.repliedFrom ?? []).filter((mac) => !own.includes(mac));
-  if (others.length === 0) return undefined;
-  return dead("DuplicateAddress", `${others.join(", ")} has the guest's address too`);
+  const vmMacs = [...(facts.vmMacs ?? []), ...(facts.guest?.macs ?? []), facts.device?.mac];
+  const foreignMacs = (findTrace(facts, "own")?.repliedFrom ?? []).filter(
+    (mac) => !vmMacs.includes(mac),
+  );
+  if (foreignMacs.length === 0) return undefined;
+  return dead("DuplicateAddress", `${foreignMacs.join(", ")} has the guest's address too`);
 }
 
 function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
@@ -46,7 +47,7 @@ function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
   return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
-/** Returns why a guest that answers no ARP may still be healthy. Undefined if it runs and its agent reports an address. */
+/** Returns why a guest that does not answer ARP may still be healthy. Undefined if the guest runs and its agent reports an address. */
 function explainSilence(facts: PathFacts): string | undefined {
   if (facts.isPaused === true) return "it is paused, so it answers nothing";
   const { guest } = facts;
@@ -56,8 +57,8 @@ function explainSilence(facts: PathFacts): string | undefined {
     guest === undefined
       ? "no guest agent answers: the guest may still boot, or use an address of its own"
       : "its agent reports no address at this NIC";
-  const assigned = "it does not answer ARP for the address that the network assigned";
-  return `${assigned}; ${cause}${describeDhcpRequests(facts)}`;
+  const message = "it does not answer ARP for the address that the network assigned";
+  return `${message}; ${cause}${describeDhcpRequests(facts)}`;
 }
 
 function judgeSilence(facts: PathFacts): Verdict | undefined {
@@ -70,21 +71,21 @@ function judgeSilence(facts: PathFacts): Verdict | undefined {
 
 function listGatewayMacs(facts: PathFacts): readonly string[] {
   const { observed } = facts;
-  const own = observed?.links.podBridge?.mac;
+  const bridgeMac = observed?.links.podBridge?.mac;
   if (observed?.isBridged === true) return findTrace(facts, "outward")?.repliedFrom ?? [];
-  return own === undefined ? [] : [own];
+  return bridgeMac === undefined ? [] : [bridgeMac];
 }
 
-/** Judges whether the guest answers IP at all. If not, its own outgoing connections may still work. */
+/** Judges whether the guest answers IP packets. */
 function judgeIp(facts: PathFacts): Verdict | undefined {
   const { observed } = facts;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")].filter(
-    (each) => each !== undefined,
+    (candidate) => candidate !== undefined,
   );
   const isSilentByIp =
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp) return undefined;
-  // Without ARP replies from its gateway the guest cannot reply by IP.
+  // A guest with bridge binding can reply by IP only if it receives ARP replies from its gateway.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
@@ -97,12 +98,12 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
 
 function judgeNeighbor(facts: PathFacts): Verdict | undefined {
   const trace = [findTrace(facts, "ping"), findTrace(facts, "connect")].find(
-    (each) => each !== undefined && each.repliedTo.length > 0,
+    (candidate) => candidate !== undefined && candidate.repliedTo.length > 0,
   );
-  const known = listGatewayMacs(facts);
-  if (trace === undefined || known.length === 0) return undefined;
-  if (trace.repliedTo.some((mac) => known.includes(mac))) return undefined;
-  const why = `it sends frames for its gateway to ${trace.repliedTo.join(", ")}, and the gateway answers from ${known.join(", ")}`;
+  const gatewayMacs = listGatewayMacs(facts);
+  if (trace === undefined || gatewayMacs.length === 0) return undefined;
+  if (trace.repliedTo.some((mac) => gatewayMacs.includes(mac))) return undefined;
+  const why = `it sends frames for its gateway to ${trace.repliedTo.join(", ")}, and the gateway answers from ${gatewayMacs.join(", ")}`;
   return dead("NeighborWrong", why);
 }
 
@@ -132,9 +133,9 @@ function judgeReplies(facts: PathFacts): Verdict {
 export function judgeGuest(facts: PathFacts): Verdict {
   if (facts.device === undefined) return unknown("it has no such NIC yet");
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => judgeMac(facts),
-      // A guest that detects a duplicate address does not use it, and stays silent.
+      // Duplicates are checked before silence, because a guest does not answer on a duplicate address.
       () => judgeDuplicateAddress(facts),
       () => judgeSilence(facts),
       () => judgeAddress(facts),

@@ -11,17 +11,25 @@ import {
 } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import { findTrace } from "./judge-guest.ts";
-import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
+import {
+  notApplicable,
+  dead,
+  findFirstVerdict,
+  ok,
+  unknown,
+  withFix,
+  type Verdict,
+} from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that wrongly answer for the gateway's address: all but the node's own, or all but the first. */
+/** Returns the MACs that wrongly answer for the gateway's address. The node's own MAC, or else the first MAC, is correct. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
 ): readonly string[] {
   if (target?.at !== "bridge") return hosts.slice(1);
-  const own = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.mac ?? []);
-  return hosts.filter((mac) => !own.includes(mac));
+  const nodeMacs = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.mac ?? []);
+  return hosts.filter((mac) => !nodeMacs.includes(mac));
 }
 
 function judgeClaimants(
@@ -32,8 +40,8 @@ function judgeClaimants(
   const hosts = macs.filter((mac) => mac !== facts.device?.mac);
   if (listClaimants(observed, hosts).length === 0) return undefined;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")];
-  const used = new Set(traces.flatMap((trace) => trace?.repliedTo ?? []));
-  const guest = used.size === 0 ? "" : `; the guest sends to ${[...used].join(", ")}`;
+  const usedMacs = new Set(traces.flatMap((trace) => trace?.repliedTo ?? []));
+  const guest = usedMacs.size === 0 ? "" : `; the guest sends to ${[...usedMacs].join(", ")}`;
   const why = `${hosts.join(" and ")} answer for this address${guest}`;
   return dead("GatewayClaimed", why, observed.target?.address);
 }
@@ -45,41 +53,40 @@ function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict 
   return dead("NeighborWrong", why, target?.address);
 }
 
-/** Judges whether the node's addresses cover the guest's. Otherwise replies from the gateway address go elsewhere. */
+/** Judges whether a subnet of the node contains the guest's address. Without such a subnet, the node sends replies elsewhere. */
 function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
   if (target?.at !== "bridge" || guest === undefined) return undefined;
-  const all = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.addresses ?? []);
-  const own = all.filter((text) => text.split("/")[0] === target.address);
-  const reaches = all.some((text) => {
+  const nodeAddresses = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.addresses ?? []);
+  const gatewayAddresses = nodeAddresses.filter((text) => text.split("/")[0] === target.address);
+  const coversGuest = nodeAddresses.some((text) => {
     const subnet = parseIp(text);
     return subnet !== undefined && isWithin(guest, toNetworkAddress(subnet));
   });
-  if (own.length === 0 || reaches) return undefined;
-  const why = `it answers ARP, not IP: the node has it as ${own.join(", ")}, a network without ${source ?? ""}`;
+  if (gatewayAddresses.length === 0 || coversGuest) return undefined;
+  const why = `it answers ARP, not IP: the node has it as ${gatewayAddresses.join(", ")}, a network without ${source ?? ""}`;
   return dead("GatewayPrefixWrong", why, target.address);
 }
 
-/** Judges whether the node forwards and masquerades the guest's packets. */
 function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
   if (forwarded === undefined || forwarded.hasReply) return undefined;
   const { link, gateway, sentAs, repliesToNode } = forwarded;
-  const to = `pings of the guest to ${gateway} by ${link}`;
+  const pingsText = `pings of the guest to ${gateway} by ${link}`;
   if (sentAs === "no") {
-    const why = `the node does not forward ${to}`;
+    const why = `the node does not forward ${pingsText}`;
     return dead("ForwardingRefused", why, target?.address);
   }
   if (!repliesToNode) return undefined;
   if (sentAs === "asGuest") {
     return dead(
       "MasqueradeMissing",
-      `${to} leave with the guest's own address, and are not answered`,
+      `${pingsText} leave with the guest's own address, and are not answered`,
       link,
     );
   }
   return dead(
     "ForwardingRefused",
-    `answers to ${to} do not come back through the node`,
+    `answers to ${pingsText} do not come back through the node`,
     target?.address,
   );
 }
@@ -91,19 +98,19 @@ function judgeAnsweringGateway(
 ): Verdict {
   const { target } = observed;
   const echo = findTrace(facts, "echo");
-  const replied = `answered by ${macs.join(", ")}`;
-  const fault = firstVerdict(() => judgeReplyAddress(facts, observed));
+  const repliesText = `answered by ${macs.join(", ")}`;
+  const fault = findFirstVerdict(() => judgeReplyAddress(facts, observed));
   if (fault !== undefined) return fault;
   if (echo === undefined || echo.replySeenAt.length > 0) {
-    return judgeForwarding(observed) ?? ok(replied, target?.address);
+    return judgeForwarding(observed) ?? ok(repliesText, target?.address);
   }
-  const why = `${replied}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
+  const why = `${repliesText}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
   return judgePrefix(observed) ?? judgeForwarding(observed) ?? unknown(why, target?.address);
 }
 
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
 
-/** Returns the VLAN of the guest's frames on the node's bridge. Undefined if the bridge filters no VLANs or drops the frames. */
+/** Returns the VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
 function findVlan({ links }: ObservedPath): number | undefined {
   return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
@@ -112,13 +119,13 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Whether the gateway did not answer. Other guests do not count, because they may be stopped. */
+/** Checks whether the gateway did not answer. Ignores guests as targets, because they may be stopped. */
 function isGatewayLost(facts: PathFacts): boolean {
   const isGateway = facts.observed?.target !== undefined && facts.observed.target.isGuest !== true;
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer that is in no bridge. A routed peer is healthy: it has an address, or probes pass it. */
+/** Judges a peer that is in no bridge. The peer is healthy if it is routed, which an address or a passing probe shows. */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -129,7 +136,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A program on the link can carry frames without a bridge or a route.
+  // A BPF program on the link can forward frames without a bridge or a route.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
@@ -149,7 +156,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a peer that is not visible on the node. A veth is dead without a carrier or if the gateway is silent. */
+/** Judges a peer that Patchbay cannot observe on the node. A veth is dead if it has no carrier or the gateway is silent. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
@@ -166,7 +173,7 @@ export function judgeNodePeer(facts: JudgedFacts): Verdict {
   const peer = observed.links.nodePeer;
   if (peer === undefined) return unknown(NO_VISIBLE_PEER);
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => (peer.up ? undefined : dead("PeerDown", "it is down", peer.name)),
       () => judgePeerMaster(facts, peer, observed),
       () => judgePortState(peer),
@@ -190,9 +197,9 @@ function judgeBridgeVlan(observed: ObservedPath, bridge: PathLink): Verdict | un
 }
 
 function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
-  const wrong = (observed.entries ?? []).find(({ at }) => at === "node");
-  if (wrong === undefined) return undefined;
-  const { mac, port } = wrong;
+  const wrongEntry = (observed.entries ?? []).find(({ at }) => at === "node");
+  if (wrongEntry === undefined) return undefined;
+  const { mac, port } = wrongEntry;
   const fix = `\`bridge fdb del ${mac} dev ${port} master\`; `;
   return withFix(
     fix,
@@ -202,10 +209,12 @@ function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
 
 function judgeNodeNeighbor(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
   const mac = findExternalMac(facts);
-  const wrong = (observed.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
-  if (wrong === undefined || mac === undefined) return undefined;
-  const { address, link } = wrong;
-  const why = `the node has a fixed neighbor entry for ${address} with MAC ${wrong.mac}, which is at ${mac}`;
+  const wrongNeighbor = (observed.neighbors ?? []).find(
+    (neighbor) => neighbor.at === "node" && neighbor.mac !== mac,
+  );
+  if (wrongNeighbor === undefined || mac === undefined) return undefined;
+  const { address, link } = wrongNeighbor;
+  const why = `the node has a fixed neighbor entry for ${address} with MAC ${wrongNeighbor.mac}, which is at ${mac}`;
   return withFix(`\`ip neigh del ${address} dev ${link}\`; `, dead("NeighborWrong", why, link));
 }
 
@@ -215,7 +224,7 @@ export function judgeNodeBridge(facts: JudgedFacts): Verdict {
   const bridge = observed.links.nodeBridge;
   if (bridge === undefined) return notApplicable("the pod NIC is a port of no bridge on the node");
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => (bridge.up ? undefined : dead("NodeBridgeDown", "it is down", bridge.name)),
       () => judgeBridgeVlan(observed, bridge),
       () => judgeForwardingEntry(observed),
@@ -232,7 +241,7 @@ function judgeUplinkLink(
 ): Verdict | undefined {
   const vlan = findVlan(observed);
   const { name } = uplink;
-  return firstVerdict(
+  return findFirstVerdict(
     () => (uplink.up ? undefined : dead("UplinkDown", "it is down", name)),
     () => (uplink.carrier ? undefined : dead("NoCarrier", "it has no carrier", name)),
     () => judgePortState(uplink),
@@ -258,12 +267,13 @@ export function judgeUplink(facts: JudgedFacts): Verdict {
   const { observed } = facts;
   if (observed === undefined || observed.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
   const { uplinks } = observed.links;
-  const [first] = uplinks;
-  if (first === undefined) return judgeMissingUplink(facts, observed);
+  const [firstUplink] = uplinks;
+  if (firstUplink === undefined) return judgeMissingUplink(facts, observed);
   const faults = uplinks.map((uplink) => judgeUplinkLink(uplink, facts, observed));
-  const whole = uplinks.find((_uplink, at) => faults[at] === undefined);
-  const fault = whole === undefined ? faults.find((each) => each !== undefined) : undefined;
-  const name = (whole ?? first).name;
+  const healthyUplink = uplinks.find((_uplink, position) => faults[position] === undefined);
+  const fault =
+    healthyUplink === undefined ? faults.find((verdict) => verdict !== undefined) : undefined;
+  const name = (healthyUplink ?? firstUplink).name;
   return fault ?? judgeFrameLoss(facts, "uplink", name) ?? ok("it is up", name);
 }
 
@@ -275,7 +285,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
   if (trace === undefined) return unknown("it was not asked", address);
   if (trace.replySeenAt.length > 0) {
     return (
-      firstVerdict(
+      findFirstVerdict(
         () => judgeClaimants(facts, observed, trace.repliedFrom),
         () => judgeSpecialFrameLoss(facts, address),
         () =>
@@ -299,8 +309,8 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     : unknown("no request has reached the last observable hop", address);
 }
 
-/** Judges large frames and unfinished checksums. A gateway may refuse pings, but not only these. */
+/** Judges the loss of large frames and of frames with unfinished checksums. A gateway may reject pings, so other losses are no fault. */
 function judgeSpecialFrameLoss(facts: JudgedFacts, address: string): Verdict | undefined {
-  const lost = judgeFrameLoss(facts, "gateway", address);
-  return lost?.reason === "FramesLost" || lost?.reason === "LossyLink" ? undefined : lost;
+  const loss = judgeFrameLoss(facts, "gateway", address);
+  return loss?.reason === "FramesLost" || loss?.reason === "LossyLink" ? undefined : loss;
 }

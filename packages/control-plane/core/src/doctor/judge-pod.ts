@@ -5,16 +5,24 @@ import { findFrameLoss, judgeFrameLoss, judgeMtu, type JudgedFacts } from "./fra
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
-import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
+import {
+  notApplicable,
+  dead,
+  findFirstVerdict,
+  ok,
+  unknown,
+  withFix,
+  type Verdict,
+} from "./report.ts";
 
 const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
 function findWiringFault(
   { wiringFaults: faults }: ObservedPath,
   link: string,
-  what: WiringFault["what"],
+  part: WiringFault["what"],
 ): WiringFault | undefined {
-  return faults.find((fault) => fault.link === link && fault.what === what);
+  return faults.find((fault) => fault.link === link && fault.what === part);
 }
 
 function judgeWiring(
@@ -22,8 +30,8 @@ function judgeWiring(
   link: PathLink,
   reasons: readonly (readonly [WiringFault["what"], DoctorReason])[],
 ): Verdict | undefined {
-  for (const [what, reason] of reasons) {
-    const fault = findWiringFault(observed, link.name, what);
+  for (const [part, reason] of reasons) {
+    const fault = findWiringFault(observed, link.name, part);
     if (fault !== undefined) return dead(reason, `it lacks: ${fault.description}`, link.name);
   }
   return undefined;
@@ -33,8 +41,8 @@ function listRefusedAddresses({ guest, allowedAddresses }: PathFacts): readonly 
   if (allowedAddresses === undefined) return [];
   const allowed = allowedAddresses.flatMap((text) => parseIp(text) ?? []).map(toNetworkAddress);
   return (guest?.addresses ?? []).filter((text) => {
-    const own = parseIp(text);
-    return own !== undefined && !allowed.some((prefix) => isWithin(own, prefix));
+    const address = parseIp(text);
+    return address !== undefined && !allowed.some((prefix) => isWithin(address, prefix));
   });
 }
 
@@ -58,21 +66,27 @@ function explainLostReplies(facts: PathFacts, observed: ObservedPath): string | 
   const isLost = trace.replySeenAt.length > 0 && findFrameLoss(trace, observed) === "tap";
   if (!isLost) return undefined;
   const why = "the guest's replies reach the tap but go no further";
-  const recent = observed.refused
-    .filter((each) => each.recentFrames > 0)
+  const recentRefusals = observed.refused
+    .filter((refusal) => refusal.recentFrames > 0)
     .map(({ description }) => description);
-  return recent.length === 0 ? why : `${why}: its guard refuses ${recent.join(", ")}`;
+  return recentRefusals.length === 0
+    ? why
+    : `${why}: its guard refuses ${recentRefusals.join(", ")}`;
 }
 
 function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
-  const recent = refused.filter((each) => each.recentFrames > 0 && each.isOfIpv4Address);
-  if (recent.length === 0) return undefined;
-  const counts = recent.map((each) => `${String(each.recentFrames)} of ${each.description}`);
+  const recentRefusals = refused.filter(
+    (refusal) => refusal.recentFrames > 0 && refusal.isOfIpv4Address,
+  );
+  if (recentRefusals.length === 0) return undefined;
+  const counts = recentRefusals.map(
+    (refusal) => `${String(refusal.recentFrames)} of ${refusal.description}`,
+  );
   return `its send guard refused frames of the guest during this check: ${counts.join(", ")}`;
 }
 
 function describeEarlierRefusals({ refused }: ObservedPath): string {
-  const counts = refused.map((each) => `${String(each.frames)} of ${each.description}`);
+  const counts = refused.map((refusal) => `${String(refusal.frames)} of ${refusal.description}`);
   return counts.length === 0
     ? ""
     : `; its send guard has refused frames before: ${counts.join(", ")}`;
@@ -97,7 +111,7 @@ export function judgeTap(facts: JudgedFacts): Verdict {
       : dead("TapMissing", "there is no such link in the pod");
   }
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => judgeTapLink(tap),
       () => judgeWiring(observed, tap, [["master", "TapOutOfBridge"]]),
       () => judgeMtu(facts, tap),
@@ -118,12 +132,12 @@ function judgeBridgePorts({ wiringFaults: faults }: ObservedPath): Verdict | und
 }
 
 function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
-  const wrong = observed.isBridged
+  const wrongEntry = observed.isBridged
     ? (observed.entries ?? []).find(({ at }) => at === "pod")
     : undefined;
-  if (wrong === undefined) return undefined;
-  const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
-  return dead("EntryElsewhere", why, wrong.port);
+  if (wrongEntry === undefined) return undefined;
+  const why = `a fixed forwarding entry leads the gateway's MAC ${wrongEntry.mac} to ${wrongEntry.port}`;
+  return dead("EntryElsewhere", why, wrongEntry.port);
 }
 
 function judgePodNeighbor(
@@ -131,11 +145,12 @@ function judgePodNeighbor(
   link: PathLink,
   macs: readonly string[],
 ): Verdict | undefined {
-  const wrong = (observed.neighbors ?? []).find(
-    (each) => each.at === "pod" && each.link === link.name && !macs.includes(each.mac),
+  const wrongNeighbor = (observed.neighbors ?? []).find(
+    (neighbor) =>
+      neighbor.at === "pod" && neighbor.link === link.name && !macs.includes(neighbor.mac),
   );
-  if (wrong === undefined || macs.length === 0) return undefined;
-  const { address, mac } = wrong;
+  if (wrongNeighbor === undefined || macs.length === 0) return undefined;
+  const { address, mac } = wrongNeighbor;
   const why = `the pod has a fixed neighbor entry for ${address} with MAC ${mac}, which is at ${macs.join(", ")}`;
   const fix = `\`ip neigh del ${address} dev ${link.name}\` in the pod's network namespace; `;
   return withFix(fix, dead("NeighborWrong", why, link.name));
@@ -152,7 +167,7 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
       : dead("BridgeMissing", "there is no such link in the pod");
   }
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => (bridge.up ? undefined : dead("BridgeDown", "it is down", bridge.name)),
       () => judgeBridgePorts(observed),
       () =>
@@ -170,9 +185,9 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
 }
 
 function judgeNetworkDhcp(facts: PathFacts): Verdict {
-  const requested = findTrace(facts, "dhcp");
-  if (requested === undefined) return notApplicable("the pod gives this NIC no addresses");
-  if (requested.replySeenAt.length > 0) return ok(`offered by ${requested.repliedFrom.join(", ")}`);
+  const dhcpTrace = findTrace(facts, "dhcp");
+  if (dhcpTrace === undefined) return notApplicable("the pod gives this NIC no addresses");
+  if (dhcpTrace.replySeenAt.length > 0) return ok(`offered by ${dhcpTrace.repliedFrom.join(", ")}`);
   const why = "no DHCP server on the network offers an address";
   const { guest } = facts;
   if (guest?.addresses === undefined) return unknown(why);
@@ -205,7 +220,7 @@ function judgeNicLink(
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = observed.links;
-  // The verdict on the node's end reports the cause.
+  // The verdict on `nodePeer` reports the cause.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
   }
@@ -226,7 +241,7 @@ export function judgePodNic(facts: JudgedFacts): Verdict {
     return dead("NicMissing", blockedReason ?? "there is no such link in the pod");
   }
   return (
-    firstVerdict(
+    findFirstVerdict(
       () => judgeNicLink(facts, observed, nic),
       () =>
         judgeWiring(observed, nic, [

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report on a NIC's path, hop by hop, which the `doctor` subresource returns.
 import { DOCTOR_FIXES, type DoctorReason } from "./reasons.ts";
 
 /** Hops in path order, from the guest outward. `addresses` and `translation` are services of the pod. */
@@ -10,21 +9,14 @@ export const HOPS = [
 
 export type HopName = (typeof HOPS)[number];
 
-/**
- * State of a hop.
- *
- * - `ok`: frames pass
- * - `dead`: some or all frames that must pass are lost
- * - `unknown`: the hop was not observed, or the observation is inconclusive
- * - `notApplicable`: this NIC has no such hop
- */
+/** State of a hop. An `ok` hop passes frames, a `dead` hop loses frames. `unknown` means that the facts are inconclusive. */
 export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
 export interface HopReport {
   readonly hop: HopName;
   readonly name?: string;
   readonly state: HopState;
-  /** Stable reason, listed in docs/doctor.md. Set only if the hop is dead. */
+  /** Stable identifier, listed in docs/doctor.md. Set only if the hop is dead. */
   readonly reason?: string;
   readonly why: string;
   readonly fix?: string;
@@ -35,9 +27,9 @@ export interface DoctorReport {
   readonly vmi: string;
   readonly interface: string;
   readonly hops: readonly HopReport[];
-  /** The first dead hop in path order. Unset if no hop is dead. */
+  /** First dead hop in path order. Unset if no hop is dead. */
   readonly firstDead?: HopName;
-  /** Whether the fault is certain and in the guest or its pod, so that `addinterface --check` unplugs the interface. */
+  /** Whether the fault is certain and located in the guest or its pod. If true, `addinterface --check` unplugs the interface. */
   readonly isUnplugReason: boolean;
   readonly milliseconds: number;
 }
@@ -58,8 +50,8 @@ export function dead(reason: DoctorReason, why: string, name?: string): Verdict 
   return { ...withName(name), state: "dead", reason, why, fix };
 }
 
-export function withFix(first: string, verdict: Verdict): Verdict {
-  return { ...verdict, fix: `${first}${verdict.fix ?? ""}` };
+export function withFix(advice: string, verdict: Verdict): Verdict {
+  return { ...verdict, fix: `${advice}${verdict.fix ?? ""}` };
 }
 
 export function unknown(why: string, name?: string): Verdict {
@@ -70,7 +62,7 @@ export function notApplicable(why: string): Verdict {
   return { state: "notApplicable", why };
 }
 
-export function firstVerdict(
+export function findFirstVerdict(
   ...judges: readonly (() => Verdict | undefined)[]
 ): Verdict | undefined {
   for (const judge of judges) {

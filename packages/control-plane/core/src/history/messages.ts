@@ -2,13 +2,13 @@
 import type { IfaceOperation } from "@patchbay/api";
 import { toMs } from "@patchbay/base";
 
-/** Returns the duration in milliseconds. Undefined while the operation is active, or if its end was not observed. */
+/** Returns the duration in milliseconds. Undefined if the operation is active or its end is unknown. */
 export function computeDurationMs({
   startTimestamp,
   endTimestamp,
 }: Pick<IfaceOperation, "startTimestamp" | "endTimestamp">): number | undefined {
-  const [start, end] = [toMs(startTimestamp), toMs(endTimestamp)];
-  return start === undefined || end === undefined ? undefined : Math.max(0, end - start);
+  const [startMs, endMs] = [toMs(startTimestamp), toMs(endTimestamp)];
+  return startMs === undefined || endMs === undefined ? undefined : Math.max(0, endMs - startMs);
 }
 
 export function describeDelay({
@@ -18,8 +18,8 @@ export function describeDelay({
 }: IfaceOperation): string | undefined {
   if (reason === undefined) return undefined;
   const prefix = outcome === undefined ? "held up by" : "was held up by";
-  const tried = attempts > 1 ? `, tried ${String(attempts)} times` : "";
-  return `${prefix} ${reason}${tried}`;
+  const attemptsText = attempts > 1 ? `, tried ${String(attempts)} times` : "";
+  return `${prefix} ${reason}${attemptsText}`;
 }
 
 const MS_PER_SECOND = 1000;

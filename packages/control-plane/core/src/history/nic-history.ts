@@ -16,15 +16,15 @@ import {
 } from "../nics/status/phase-timings.ts";
 import { mergeHistory, recordOperation } from "./record.ts";
 
-/** Longest message in characters. Other components may report longer ones, which are cut. */
-const MESSAGE_MAX = 200;
+/** Maximum length of a message, in characters. Longer messages of other components are truncated. */
+const MAX_MESSAGE_LENGTH = 200;
 
 function truncate(message: string | undefined): string | undefined {
-  if (message === undefined || message.length <= MESSAGE_MAX) return message;
-  return `${message.slice(0, MESSAGE_MAX - 1)}…`;
+  if (message === undefined || message.length <= MAX_MESSAGE_LENGTH) return message;
+  return `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** Adds the blocked reason and its attempts. A reason without attempts is no failed step and is ignored. */
+/** Adds the blocked reason and the number of attempts. Ignores a reason without attempts, because no step failed. */
 function withBlockedReason(
   operation: IfaceOperation,
   hotplug: IfaceStatus["hotplug"],
@@ -36,11 +36,11 @@ function withBlockedReason(
 
 function toOperation(timings: PhaseTimings): IfaceOperation {
   const { type, networkName, startTimestamp, spent, phase, blockedBy } = timings;
-  const endedPhases = spent.map((each) => ({
-    phase: each.phase,
-    milliseconds: Math.round(each.ms),
+  const endedPhases = spent.map((spentPhase) => ({
+    phase: spentPhase.phase,
+    milliseconds: Math.round(spentPhase.ms),
   }));
-  const isRepeated = endedPhases.some((each) => each.phase === phase);
+  const isRepeated = endedPhases.some((spentPhase) => spentPhase.phase === phase);
   return omitUndefined({
     type,
     networkName,
@@ -52,19 +52,19 @@ function toOperation(timings: PhaseTimings): IfaceOperation {
   });
 }
 
-/** Returns the outcome by the NIC's next stage, which is undefined if nothing of the NIC is left. */
+/** Returns the outcome of the operation from the NIC's next stage, which is undefined after the removal of the NIC. */
 function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): OperationEnd {
   const isReady = next?.phase === "Ready";
   const isDone = {
     Plug: isReady,
     Swap: isReady && next.podInterfaceName !== timings.podInterfaceName,
-    // After the guest has released the device, an unplug cannot be canceled.
+    // An unplug cannot be canceled after the guest has released the device.
     Unplug: next === undefined || (!isReady && timings.phase !== "Detaching"),
   }[timings.type];
   return isDone ? "Done" : "Cancelled";
 }
 
-function endedOperation(
+function toEndedOperation(
   timings: PhaseTimings,
   next: IfaceStage | undefined,
   { nowMs, now }: ObservationTime,
@@ -73,10 +73,10 @@ function endedOperation(
   const lastMs = Math.round(nowMs - timings.phaseMs);
   return {
     ...operation,
-    phases: phases.map((each) =>
-      each.phase === timings.phase
-        ? { ...each, milliseconds: (each.milliseconds ?? 0) + lastMs }
-        : each,
+    phases: phases.map((entry) =>
+      entry.phase === timings.phase
+        ? { ...entry, milliseconds: (entry.milliseconds ?? 0) + lastMs }
+        : entry,
     ),
     endTimestamp: now,
     outcome: findOutcome(timings, next),
@@ -84,8 +84,8 @@ function endedOperation(
 }
 
 /**
- * Restores the timings of an operation that started in another process or on another node. The duration of its current
- * phase is computed from both clocks. `podInterfaceName` is the pod NIC at the start.
+ * Restores the timings of an operation that another process or node started. The duration of the current phase mixes
+ * the clocks of both nodes. `podInterfaceName` is the pod NIC at the start.
  */
 function restoreTimings(
   operation: IfaceOperation,
@@ -95,18 +95,18 @@ function restoreTimings(
   const { type, startTimestamp, networkName, phases, reason, message, attempts } = operation;
   const phase = phases.at(-1)?.phase;
   if (type === "LinkState" || phase === undefined) return undefined;
-  const spent = phases.flatMap(({ phase: over, milliseconds: ms }) =>
-    ms === undefined ? [] : [{ phase: over, ms }],
+  const endedPhases = phases.flatMap(({ phase: endedPhase, milliseconds: ms }) =>
+    ms === undefined ? [] : [{ phase: endedPhase, ms }],
   );
-  const agoMs = Math.max(0, (toMs(now) ?? 0) - (toMs(startTimestamp) ?? 0));
-  const begunMs = nowMs - agoMs;
+  const elapsedMs = Math.max(0, (toMs(now) ?? 0) - (toMs(startTimestamp) ?? 0));
+  const phaseStartMs = nowMs - elapsedMs;
   return omitUndefined({
     type,
     isWhole: true,
-    begunMs,
+    begunMs: phaseStartMs,
     phase,
-    phaseMs: Math.min(nowMs, begunMs + spent.reduce((sum, { ms }) => sum + ms, 0)),
-    spent,
+    phaseMs: Math.min(nowMs, phaseStartMs + endedPhases.reduce((sum, { ms }) => sum + ms, 0)),
+    spent: endedPhases,
     startTimestamp,
     isLive: true,
     isRepair: false,
@@ -124,7 +124,7 @@ export interface ObservedNics {
 
 const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
-/** Input of one pass for one NIC. `stage` is unset if nothing of the NIC is left. */
+/** Input of one pass for one NIC. `stage` is unset if the NIC has been removed completely. */
 interface ObservedNic {
   readonly name: string;
   readonly timings?: PhaseTimings | undefined;
@@ -140,68 +140,81 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Whether the timings are of a requested operation, and not of a guest's start or a repair. */
+/** Checks whether the timings are of an operation that a user requested, instead of a guest's start or a repair. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }
 
-function nextTimings(
+function advancePhaseTimings(
   { timings, stage, reported, isRunning }: ObservedNic,
-  at: ObservationTime,
+  time: ObservationTime,
 ): PhaseTimings | undefined {
   if (stage === undefined) return undefined;
   const phase = reported?.hotplug?.phase;
   const wasReady = phase === "Ready";
   const isNew = isRunning && (timings !== undefined || phase === undefined || wasReady);
-  return updateTimings(timings, { ...stage, ...at, isNew, isRunning, wasReady });
+  return updateTimings(timings, { ...stage, ...time, isNew, isRunning, wasReady });
 }
 
 function isOver(timings: PhaseTimings, next: PhaseTimings | undefined): boolean {
   return next?.phase === "Ready" || next?.type !== timings.type;
 }
 
-/** Builds an operation that completed within one pass, or that an earlier process did not report before it ended. */
+/** Builds an operation that started and ended within one pass, or whose end an earlier process did not report. */
 function buildCompleted(
   { networkName }: IfaceStage,
   { now }: ObservationTime,
-  what: Pick<IfaceOperation, "type" | "linkState">,
+  operationFields: Pick<IfaceOperation, "type" | "linkState">,
 ): IfaceOperation {
-  const times = { startTimestamp: now, endTimestamp: now };
-  return omitUndefined({ ...what, networkName, ...times, outcome: "Done" as const, phases: [] });
+  const timestamps = { startTimestamp: now, endTimestamp: now };
+  return omitUndefined({
+    ...operationFields,
+    networkName,
+    ...timestamps,
+    outcome: "Done" as const,
+    phases: [],
+  });
 }
 
 function findUnseenPlug(
   { stage, reported, isRunning }: ObservedNic,
-  at: ObservationTime,
+  time: ObservationTime,
 ): readonly IfaceOperation[] {
   const isUnreported = isRunning && reported === undefined && stage?.phase === "Ready";
-  return isUnreported ? [buildCompleted(stage, at, { type: "Plug" })] : [];
+  return isUnreported ? [buildCompleted(stage, time, { type: "Plug" })] : [];
 }
 
-function advanceTimings(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "timings" | "ended"> {
+function advanceTimings(
+  nic: ObservedNic,
+  time: ObservationTime,
+): Pick<NextNic, "timings" | "ended"> {
   const { timings, stage, reported } = nic;
-  const next = nextTimings(nic, at);
-  if (timings === undefined) return { timings: next, ended: findUnseenPlug(nic, at) };
+  const next = advancePhaseTimings(nic, time);
+  if (timings === undefined) return { timings: next, ended: findUnseenPlug(nic, time) };
   const hasEnded = isOperation(timings) && isOver(timings, next);
-  const ended = hasEnded ? [endedOperation(timings, stage, at)] : [];
-  // The timings of a NIC that has disappeared stay until the status omits the NIC.
+  const ended = hasEnded ? [toEndedOperation(timings, stage, time)] : [];
+  // The timings of a removed NIC are retained until the status omits the NIC.
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
-/** Returns an operation if a new link state was requested. The repair of a link state that changed by itself is none. */
+/** Returns an operation if a new link state was requested. Returns undefined if Patchbay only repairs the link state. */
 function startLinkChange(
   { stage, reported }: ObservedNic,
   { now }: ObservationTime,
 ): IfaceOperation | undefined {
-  const wanted = stage?.link?.wanted;
-  if (wanted === undefined || reported?.linkState === undefined || reported.linkState === wanted) {
+  const wantedLinkState = stage?.link?.wanted;
+  if (
+    wantedLinkState === undefined ||
+    reported?.linkState === undefined ||
+    reported.linkState === wantedLinkState
+  ) {
     return undefined;
   }
   const { networkName } = stage ?? {};
   return omitUndefined({
     type: "LinkState",
     networkName,
-    linkState: wanted,
+    linkState: wantedLinkState,
     startTimestamp: now,
     phases: [],
   } as const);
@@ -209,33 +222,33 @@ function startLinkChange(
 
 function findUnseenLinkChange(
   { stage, reported }: ObservedNic,
-  at: ObservationTime,
+  time: ObservationTime,
 ): readonly IfaceOperation[] {
   const { is, wanted } = stage?.link ?? {};
   if (stage === undefined || is === undefined || wanted !== undefined) return [];
   const isUnreported = reported?.linkState !== undefined && reported.linkState !== is;
-  return isUnreported ? [buildCompleted(stage, at, { type: "LinkState", linkState: is })] : [];
+  return isUnreported ? [buildCompleted(stage, time, { type: "LinkState", linkState: is })] : [];
 }
 
-function advanceLink(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "link" | "ended"> {
-  const { link: before, stage } = nic;
-  if (before === undefined)
-    return { link: startLinkChange(nic, at), ended: findUnseenLinkChange(nic, at) };
-  // Without a link stage, a network swap is active.
-  if (stage !== undefined && stage.link === undefined) return { link: before, ended: [] };
-  if (stage?.link?.wanted === before.linkState) return { link: before, ended: [] };
-  const outcome = stage?.link?.is === before.linkState ? "Done" : "Cancelled";
-  const ended = [{ ...before, endTimestamp: at.now, outcome } as const];
-  return { link: startLinkChange(nic, at), ended };
+function advanceLink(nic: ObservedNic, time: ObservationTime): Pick<NextNic, "link" | "ended"> {
+  const { link: activeChange, stage } = nic;
+  if (activeChange === undefined)
+    return { link: startLinkChange(nic, time), ended: findUnseenLinkChange(nic, time) };
+  // A stage without a link occurs during a network swap.
+  if (stage !== undefined && stage.link === undefined) return { link: activeChange, ended: [] };
+  if (stage?.link?.wanted === activeChange.linkState) return { link: activeChange, ended: [] };
+  const outcome = stage?.link?.is === activeChange.linkState ? "Done" : "Cancelled";
+  const ended = [{ ...activeChange, endTimestamp: time.now, outcome } as const];
+  return { link: startLinkChange(nic, time), ended };
 }
 
-function advanceNic(nic: ObservedNic, at: ObservationTime): NextNic {
-  const { timings, ended } = advanceTimings(nic, at);
-  const link = advanceLink(nic, at);
+function advanceNic(nic: ObservedNic, time: ObservationTime): NextNic {
+  const { timings, ended } = advanceTimings(nic, time);
+  const link = advanceLink(nic, time);
   return { timings, link: link.link, ended: [...ended, ...link.ended] };
 }
 
-function openOperations(
+function listActiveOperations(
   { status }: VirtualMachineInstance,
   name: string,
 ): readonly IfaceOperation[] {
@@ -249,41 +262,54 @@ interface HistoryPass {
   readonly stages: readonly IfaceStage[];
 }
 
-/** Returns the input for one NIC. If this process has not observed the NIC, operations are restored from the status. */
+/** Returns the input for one NIC. Restores operations from the status if this process has not observed the NIC before. */
 function observeNic(
   name: string,
-  before: ObservedNics,
+  previousNics: ObservedNics,
   { vmi, stages, at }: HistoryPass,
 ): ObservedNic {
   const stage = findByName(stages, name);
   const reported = findByName(vmi.status?.interfaces, name);
   const nic = reported?.podInterfaceName ?? stage?.podInterfaceName ?? "";
-  const open = openOperations(vmi, name);
-  const known = open.flatMap((operation) => restoreTimings(operation, nic, at) ?? []);
+  const activeOperations = listActiveOperations(vmi, name);
+  const restoredTimings = activeOperations.flatMap(
+    (operation) => restoreTimings(operation, nic, at) ?? [],
+  );
   return {
     name,
-    timings: before.timings.get(name) ?? known.at(-1),
-    link: before.links.get(name) ?? open.findLast(({ type }) => type === "LinkState"),
+    timings: previousNics.timings.get(name) ?? restoredTimings.at(-1),
+    link:
+      previousNics.links.get(name) ?? activeOperations.findLast(({ type }) => type === "LinkState"),
     stage,
     reported,
     isRunning: vmi.status?.phase === "Running",
   };
 }
 
-function listNames(before: ObservedNics, { vmi, stages }: HistoryPass): readonly string[] {
-  const open = (vmi.status?.interfaceHistory ?? [])
+function listNames(previousNics: ObservedNics, { vmi, stages }: HistoryPass): readonly string[] {
+  const activeNames = (vmi.status?.interfaceHistory ?? [])
     .map(({ name }) => name)
-    .filter((name) => openOperations(vmi, name).length > 0);
+    .filter((name) => listActiveOperations(vmi, name).length > 0);
   const observed = stages.map(({ name }) => name);
-  return [...new Set([...observed, ...before.timings.keys(), ...before.links.keys(), ...open])];
+  return [
+    ...new Set([
+      ...observed,
+      ...previousNics.timings.keys(),
+      ...previousNics.links.keys(),
+      ...activeNames,
+    ]),
+  ];
 }
 
-/** Returns the observations after a pass. `before` is undefined in the first pass. */
-export function observeNics(before: ObservedNics | undefined, pass: HistoryPass): ObservedNics {
-  const known = before ?? NO_NICS;
-  const next = listNames(known, pass).map((name) => ({
+/** Returns the observations after a pass. `previousNics` is undefined in the first pass. */
+export function observeNics(
+  previousNics: ObservedNics | undefined,
+  pass: HistoryPass,
+): ObservedNics {
+  const knownNics = previousNics ?? NO_NICS;
+  const next = listNames(knownNics, pass).map((name) => ({
     name,
-    ...advanceNic(observeNic(name, known, pass), pass.at),
+    ...advanceNic(observeNic(name, knownNics, pass), pass.at),
   }));
   const events = next.flatMap(({ name, ended }) => ended.map((operation) => ({ name, operation })));
   return {
@@ -291,7 +317,7 @@ export function observeNics(before: ObservedNics | undefined, pass: HistoryPass)
       next.flatMap(({ name, timings }) => (timings ? [[name, timings] as const] : [])),
     ),
     links: new Map(next.flatMap(({ name, link }) => (link ? [[name, link] as const] : []))),
-    ended: events.reduce(recordOperation, known.ended),
+    ended: events.reduce(recordOperation, knownNics.ended),
   };
 }
 
@@ -313,9 +339,10 @@ export function withBlockedReasons(
   return {
     ...observed,
     timings: mapValues(observed.timings, (timings, name) => {
-      const reported = findBlockedReason(name);
-      if (reported?.reason === undefined || reported.phase !== timings.phase) return timings;
-      const { reason, message, attempts } = reported;
+      const blockedReason = findBlockedReason(name);
+      if (blockedReason?.reason === undefined || blockedReason.phase !== timings.phase)
+        return timings;
+      const { reason, message, attempts } = blockedReason;
       return { ...timings, blockedBy: omitUndefined({ reason, message, attempts }) };
     }),
     links: mapValues(observed.links, (link, name) =>
@@ -325,14 +352,14 @@ export function withBlockedReasons(
 }
 
 export function buildHistory(
-  reported: IfaceHistory,
+  reportedHistory: IfaceHistory,
   { timings, links, ended }: ObservedNics,
 ): IfaceHistory {
-  const open = [
+  const activeEvents = [
     ...[...timings].flatMap(([name, timings]) =>
       isOperation(timings) ? [{ name, operations: [toOperation(timings)] }] : [],
     ),
     ...[...links].map(([name, link]) => ({ name, operations: [link] })),
   ];
-  return mergeHistory(reported, [...ended, ...open]);
+  return mergeHistory(reportedHistory, [...ended, ...activeEvents]);
 }

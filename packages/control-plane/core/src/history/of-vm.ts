@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM's copy of its VMI's NIC history, which outlives the VMI.
 import {
   isVmiFinal,
   type IfaceHistory,
@@ -18,7 +17,7 @@ function isOver({ vmi }: HistorySources): boolean {
   return vmi === undefined || isVmiFinal(vmi);
 }
 
-/** Merges the histories of VM and VMI. If the guest has ended, ends its active operations; without `now` the time is unknown. */
+/** Merges the histories of the VM and its VMI. If the guest has ended, ends active operations at `now`. */
 export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistory {
   const { vm, vmi } = owner;
   const history = mergeHistory(
@@ -29,17 +28,17 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
 }
 
 /**
- * Returns the history for the VM's next status. `others` are the status's other fields. If none of them changed while the
- * guest exists, the stored history stays, because the VMI has the new one.
+ * Returns the history for the VM's next status. `otherFields` contains the remaining new status fields. If the guest
+ * exists and no other field changes, returns the stored history, which saves a write. The VMI has the newer history.
  */
-export function nextVmHistory(
+export function buildNextVmHistory(
   owner: HistorySources & { readonly vm: VirtualMachine },
-  others: object,
+  otherFields: object,
   now: string,
 ): IfaceHistory | undefined {
-  const stored = new Map<string, unknown>(Object.entries(owner.vm.status ?? {}));
-  const hasOtherChange = Object.entries(others).some(
-    ([field, value]) => !isEqual(stored.get(field), value),
+  const storedStatus = new Map<string, unknown>(Object.entries(owner.vm.status ?? {}));
+  const hasOtherChange = Object.entries(otherFields).some(
+    ([field, value]) => !isEqual(storedStatus.get(field), value),
   );
   if (!hasOtherChange && !isOver(owner)) return owner.vm.status?.interfaceHistory;
   const history = mergeVmHistory(owner, now);

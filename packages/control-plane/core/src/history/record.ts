@@ -2,7 +2,7 @@
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
 export const OPERATIONS_MAX = 10;
-/** Longest history as JSON, in bytes: a small part of the largest Kubernetes object. */
+/** Maximum size of a history as JSON, in bytes. It is a small part of the maximum size of a Kubernetes object. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
 export interface OperationEvent {
@@ -14,7 +14,6 @@ function isSameOperation(left: IfaceOperation, right: IfaceOperation): boolean {
   return left.type === right.type && left.startTimestamp === right.startTimestamp;
 }
 
-/** Whether the operation has ended. Later reports do not change it. */
 function isOver({ outcome }: IfaceOperation): boolean {
   return outcome !== undefined;
 }
@@ -23,23 +22,23 @@ function withOperation(
   operations: readonly IfaceOperation[],
   operation: IfaceOperation,
 ): IfaceOperation[] {
-  const known = operations.some((each) => isSameOperation(each, operation));
-  if (!known) return [...operations, operation].slice(-OPERATIONS_MAX);
-  return operations.map((each) =>
-    isSameOperation(each, operation) && !isOver(each) ? operation : each,
+  const isKnown = operations.some((existing) => isSameOperation(existing, operation));
+  if (!isKnown) return [...operations, operation].slice(-OPERATIONS_MAX);
+  return operations.map((existing) =>
+    isSameOperation(existing, operation) && !isOver(existing) ? operation : existing,
   );
 }
 
 function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): IfaceHistory {
-  if (!history.some((each) => each.name === name)) {
+  if (!history.some((entry) => entry.name === name)) {
     return [...history, { name, operations: [operation] }];
   }
-  return history.map((each) =>
-    each.name === name ? { name, operations: withOperation(each.operations, operation) } : each,
+  return history.map((entry) =>
+    entry.name === name ? { name, operations: withOperation(entry.operations, operation) } : entry,
   );
 }
 
-/** Returns an upper bound of the JSON's size in bytes. A character beyond ASCII counts as three or four bytes. */
+/** Returns an upper bound of the JSON's size in bytes. Each character outside ASCII counts as at least three bytes. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;
@@ -50,63 +49,66 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Sorts the oldest operations first, and each interface's last operation after all others. */
+/** Sorts operations by age, the oldest first. The last operation of each interface follows all other operations. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
-  const [one, other] = [left.operation.startTimestamp, right.operation.startTimestamp];
-  return one < other ? -1 : Number(one > other);
+  const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];
+  return leftStart < rightStart ? -1 : Number(leftStart > rightStart);
 }
 
 function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
-  // Each operation counts with a comma and its interface's entry, so the sum is an upper bound.
-  const around = countBytes({ name, operations: [] }) + 1;
+  // The size includes a comma and the interface's entry, so that the sum over all operations is an upper bound.
+  const overheadBytes = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,
     operation,
     isLast: index === operations.length - 1,
-    bytes: countBytes(operation) + around,
+    bytes: countBytes(operation) + overheadBytes,
   }));
 }
 
 function limitHistory(history: IfaceHistory): IfaceHistory {
-  const all = history.flatMap(listDroppable).toSorted(compareDropOrder);
-  let bytes = all.reduce((sum, each) => sum + each.bytes, 0);
+  const droppable = history.flatMap(listDroppable).toSorted(compareDropOrder);
+  let bytes = droppable.reduce((sum, candidate) => sum + candidate.bytes, 0);
   const dropped = new Set<IfaceOperation>();
-  for (const each of all) {
+  for (const candidate of droppable) {
     if (bytes <= HISTORY_BYTES_MAX) break;
-    bytes -= each.bytes;
-    dropped.add(each.operation);
+    bytes -= candidate.bytes;
+    dropped.add(candidate.operation);
   }
   return history
     .map(({ name, operations }) => ({
       name,
-      operations: operations.filter((o) => !dropped.has(o)),
+      operations: operations.filter((operation) => !dropped.has(operation)),
     }))
     .filter(({ operations }) => operations.length > 0);
 }
 
 /**
- * Adds or updates one operation, identified by type and start time. Ended operations never change. Retains at most
- * {@link OPERATIONS_MAX} operations of each interface, and {@link HISTORY_BYTES_MAX} in total.
+ * Adds an operation, or updates the active operation with the same type and start time. Drops operations beyond
+ * {@link OPERATIONS_MAX} per interface and {@link HISTORY_BYTES_MAX} in total.
  */
 export function recordOperation(history: IfaceHistory, event: OperationEvent): IfaceHistory {
   return limitHistory(withEvent(history, event));
 }
 
-export function mergeHistory(retained: IfaceHistory, reported: IfaceHistory): IfaceHistory {
-  const events = reported.flatMap(({ name, operations }) =>
+export function mergeHistory(
+  storedHistory: IfaceHistory,
+  reportedHistory: IfaceHistory,
+): IfaceHistory {
+  const events = reportedHistory.flatMap(({ name, operations }) =>
     operations.map((operation) => ({ name, operation })),
   );
-  return limitHistory(events.reduce(withEvent, retained));
+  return limitHistory(events.reduce(withEvent, storedHistory));
 }
 
-/** Marks all active operations as ended with the guest. Without `endTimestamp` the time is unknown. */
+/** Marks all active operations as ended with the guest. Without `endTimestamp`, the end time is unknown. */
 export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
-  const end = endTimestamp === undefined ? {} : { endTimestamp };
+  const endField = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({
     name,
     operations: operations.map((operation) =>
-      isOver(operation) ? operation : { ...operation, ...end, outcome: "GuestEnded" },
+      isOver(operation) ? operation : { ...operation, ...endField, outcome: "GuestEnded" },
     ),
   }));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init
-// CloudInitData.
+// cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go, pkg/cloud-init CloudInitData.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { CLOUD_INIT_LAYOUTS, buildMetaData } from "../vm/spec/cloud-init.ts";
@@ -16,10 +15,10 @@ export interface HookedCloudInit {
   readonly VolumeName: string;
 }
 
-/** A hook's answer. Each member is JSON or empty. */
+/** Answer of a hook. Each member is JSON text or empty. */
 interface CloudInitAnswer {
   readonly data: string;
-  /** The volume's `cloudInitNoCloud`, with which older hooks answer. */
+  /** Volume source `cloudInitNoCloud`, which hooks with an older protocol return. */
   readonly noCloudSource: string;
 }
 
@@ -28,7 +27,7 @@ const META_DATA_MEMBERS = {
   configDrive: "ConfigDriveMetaData",
 } as const;
 
-/** Reads the text of a source. Returns undefined for a Secret, which nodes do not read. */
+/** Returns the text of a source. Undefined for a Secret, which nodes may not read. */
 type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
@@ -39,7 +38,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/** Returns one entry per cloud-init disk; undefined for a disk with data from a Secret. `decode` decodes base64. */
+/** Returns one entry per cloud-init disk. The entry is undefined if a Secret contains the data. `decode` decodes base64. */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
@@ -70,7 +69,7 @@ function readText(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** Parses a complete answer. Returns undefined for an incomplete one, which may have the form of older hooks. */
+/** Parses an answer with all data. Returns undefined if the user data is missing, which older hooks return elsewhere. */
 function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
@@ -80,19 +79,18 @@ function parseWholeAnswer(
   return isJsonObject(value[META_DATA_MEMBERS[DataSource]]) ? value : undefined;
 }
 
-/** Replaces all data except the data source and the disk's name, which hooks cannot change. */
 function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
   const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
-  const replied = isJsonObject(metaData) ? metaData : {};
+  const newMetaData = isJsonObject(metaData) ? metaData : {};
   return {
     ...original,
-    [META_DATA_MEMBERS[original.DataSource]]: replied,
+    [META_DATA_MEMBERS[original.DataSource]]: newMetaData,
     UserData: readText(parsed, "UserData"),
     NetworkData: readText(parsed, "NetworkData"),
   };
 }
 
-/** Applies a hook's answer. Returns undefined without cloud-init data; meta-data of another data source is ignored. */
+/** Applies a hook's answer. Returns undefined if the answer has no cloud-init data. Ignores meta-data of another data source. */
 export function applyHookAnswer(
   original: HookedCloudInit,
   answer: CloudInitAnswer,
@@ -105,8 +103,8 @@ export function applyHookAnswer(
   return { ...original, UserData, NetworkData };
 }
 
-/** Prints the meta-data without empty members, like KubeVirt. */
-function metaDataText(metaData: JsonObject | null): string {
+/** Returns the meta-data as JSON. Omits empty members, as in KubeVirt. */
+function printMetaData(metaData: JsonObject | null): string {
   const members = Object.entries(metaData ?? {});
   return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
 }
@@ -119,7 +117,7 @@ export function buildCloudInitDisk(data: HookedCloudInit): {
   const kind = data.DataSource === "noCloud" ? "cloudInitNoCloud" : "cloudInitConfigDrive";
   const { label, ...paths } = CLOUD_INIT_LAYOUTS[kind];
   const texts = new Map([
-    [paths.metaData, metaDataText(data[META_DATA_MEMBERS[data.DataSource]])],
+    [paths.metaData, printMetaData(data[META_DATA_MEMBERS[data.DataSource]])],
     [paths.userData, data.UserData],
   ]);
   if (data.NetworkData !== "") texts.set(paths.networkData, data.NetworkData);

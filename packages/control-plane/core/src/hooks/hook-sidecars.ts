@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hook containers of a launcher: those that the VMI requests, then one per registered binding. Source: KubeVirt
-// pkg/virt-controller/services/template.go, pkg/network/netbinding.
+// Hook containers of a launcher. Source: KubeVirt pkg/virt-controller/services/template.go, pkg/network/netbinding.
 import { names, type NetworkConfig, type VirtualMachineInstance } from "@patchbay/api";
 import { parseHookSidecars, type HookSidecarRequest } from "@patchbay/api/annotations";
 import type {
@@ -14,12 +13,12 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { canBind } from "../nics/bindings/resolve-binding.ts";
 import { ifacesOf } from "../nics/nics.ts";
-import { inMi } from "../vm/pod/parts.ts";
+import { printMi } from "../vm/pod/parts.ts";
 
 interface HookParts {
   readonly containers: readonly Container[];
   readonly volumes: readonly PodVolume[];
-  /** Mounts of the launcher's container, with the files that hooks share with QEMU. */
+  /** Mounts for the launcher's container. They contain the files that hooks share with QEMU. */
   readonly mounts: readonly VolumeMount[];
 }
 
@@ -27,17 +26,16 @@ export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHo
   readonly sidecarShimImage: string;
 }
 
-/** Environment variables of hooks. Sources: KubeVirt pkg/hooks ContainerNameEnvVar, VEP 190. */
 const CONTAINER_NAME_VARIABLE = "CONTAINER_NAME";
 const BINDING_NAME_VARIABLE = "NETWORK_BINDING_PLUGIN_NAME";
 const SHARED_VOLUME_MIB = 16;
-/** The limit `ephemeral-storage` includes what a hook writes to its root file system. */
-const RESOURCES = {
+/** Resources of a hook container. Writes to the container's root file system count towards the limit `ephemeral-storage`. */
+const CONTAINER_RESOURCES = {
   requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
   limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
 };
-/** Meets the Pod Security Standard `restricted`. The root file system is writable, because scripts use /tmp. */
-const SECURITY: SecurityContext = {
+/** Security context that meets the Pod Security Standard `restricted`. The root file system is writable, because scripts use /tmp. */
+const RESTRICTED_SECURITY_CONTEXT: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
   runAsNonRoot: true,
@@ -50,13 +48,13 @@ interface Hook extends HookSidecarRequest {
   readonly binding?: string;
 }
 
-function bindingHooks(
+function listBindingHooks(
   { spec }: VirtualMachineInstance,
   { bindings }: HookSettings,
 ): readonly Hook[] {
-  const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, bindings));
-  const used = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));
-  return [...used].flatMap((binding): readonly Hook[] => {
+  const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, bindings));
+  const usedBindings = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));
+  return [...usedBindings].flatMap((binding): readonly Hook[] => {
     const { sidecarImage: image = "", downwardAPI } = bindings[binding] ?? {};
     if (image === "") return [];
     return [{ image, binding, ...(downwardAPI === "device-info" && { readsDeviceInfo: true }) }];
@@ -115,8 +113,8 @@ function toHookParts(
     ...(command === undefined ? {} : { command }),
     ...(args === undefined ? {} : { args }),
     env: buildEnvironment(name, hook),
-    resources: RESOURCES,
-    securityContext: SECURITY,
+    resources: CONTAINER_RESOURCES,
+    securityContext: RESTRICTED_SECURITY_CONTEXT,
     volumeMounts: [
       { name, mountPath: names.HOOK_SOCKETS_DIR },
       ...script.mounts,
@@ -128,11 +126,11 @@ function toHookParts(
   return {
     containers: [container],
     volumes: [
-      { name, emptyDir: { sizeLimit: inMi(SHARED_VOLUME_MIB) } },
+      { name, emptyDir: { sizeLimit: printMi(SHARED_VOLUME_MIB) } },
       ...script.volumes,
       ...claim.volumes,
     ],
-    // As in KubeVirt, each container has its own subdirectory.
+    // Each container gets its own subdirectory, as in KubeVirt.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,
@@ -140,7 +138,6 @@ function toHookParts(
   };
 }
 
-/** Builds the hook containers. `deviceInfoMount` mounts the NICs' device details. */
 export function buildHookParts(
   vmi: VirtualMachineInstance,
   settings: HookSettings,
@@ -148,7 +145,7 @@ export function buildHookParts(
 ): HookParts {
   const hooks: readonly Hook[] = [
     ...parseHookSidecars(vmi.metadata, settings.allowsHooks),
-    ...bindingHooks(vmi, settings),
+    ...listBindingHooks(vmi, settings),
   ];
   const context = { deviceInfoMount, shimImage: settings.sidecarShimImage };
   const parts = hooks.map((hook, index) => toHookParts(hook, index, context));
@@ -168,7 +165,7 @@ export function findFailedHook(pod: Pod): ContainerStatus | undefined {
   return listHookStatuses(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
 }
 
-/** Returns whether a hook still runs, even if the pod's other containers have ended. */
+/** Checks whether a hook container still runs. */
 export function hasRunningHook(pod: Pod): boolean {
   return listHookStatuses(pod).some(({ state }) => state.running !== undefined);
 }

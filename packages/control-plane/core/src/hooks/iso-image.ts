@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writer of small ISO 9660 images with Joliet names, because virt-handler must not start programs for this. Sources:
-// ECMA-119, Joliet specification 1995.
+// Writer of small ISO 9660 images with Joliet names. Sources: ECMA-119, Joliet specification 1995.
 import { joinedBytes } from "@patchbay/base";
 
 /** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
 const SECTOR_BYTES = 2048;
 /** First sector after the system area and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES_SECTOR = 19;
-/** First sector after four path tables: one in both byte orders for each of the two trees. */
+/** First sector after the four path tables. Each of the two directory trees has one table per byte order. */
 const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
 const DIRECTORY_FLAG = 2;
 
@@ -30,17 +29,17 @@ interface Entry extends Extent {
   readonly isDirectory: boolean;
 }
 
-/** `parentNumber` counts from 1. The root has an empty path and is its own parent. */
+/** Directory of a tree. `parentNumber` counts from 1. The root has an empty path and is its own parent. */
 interface Directory {
   readonly path: string;
   readonly parentNumber: number;
 }
 
-function ascii(text: string): Uint8Array {
+function encodeAscii(text: string): Uint8Array {
   return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 }
 
-function ucs2(text: string): Uint8Array {
+function encodeUcs2(text: string): Uint8Array {
   return joinedBytes(Array.from(text, (letter) => Uint8Array.of(0, letter.charCodeAt(0))));
 }
 
@@ -53,7 +52,7 @@ const TREES: readonly Tree[] = [
     index: 0,
     type: 1,
     escapeSequence: "",
-    encode: ascii,
+    encode: encodeAscii,
     directoryName: toPlainName,
     fileName: (name) => `${toPlainName(name)}${name.includes(".") ? "" : "."};1`,
   },
@@ -61,45 +60,45 @@ const TREES: readonly Tree[] = [
     index: 1,
     type: 2,
     escapeSequence: "%/E",
-    encode: ucs2,
+    encode: encodeUcs2,
     directoryName: (name) => name,
     fileName: (name) => `${name};1`,
   },
 ];
 
-function parentPath(path: string): string {
+function toParentPath(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
-function baseName(path: string): string {
+function toBaseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-function pathDepth(path: string): number {
+function countPathLevels(path: string): number {
   return path === "" ? 0 : path.split("/").length;
 }
 
-/** Lists the directories of the paths. Parents precede their children. Source: ECMA-119 6.9.1. */
+/** Lists the directories of the paths, parents before children. Source: ECMA-119 6.9.1. */
 function listDirectories(paths: readonly string[]): readonly Directory[] {
-  const found = new Set([""]);
+  const knownPaths = new Set([""]);
   for (const path of paths) {
-    for (let parent = parentPath(path); parent !== ""; parent = parentPath(parent)) {
-      found.add(parent);
+    for (let parent = toParentPath(path); parent !== ""; parent = toParentPath(parent)) {
+      knownPaths.add(parent);
     }
   }
-  const sorted = [...found].sort(
-    (one, other) => pathDepth(one) - pathDepth(other) || (one < other ? -1 : 1),
+  const sorted = [...knownPaths].sort(
+    (left, right) => countPathLevels(left) - countPathLevels(right) || (left < right ? -1 : 1),
   );
-  return sorted.map((path) => ({ path, parentNumber: sorted.indexOf(parentPath(path)) + 1 }));
+  return sorted.map((path) => ({ path, parentNumber: sorted.indexOf(toParentPath(path)) + 1 }));
 }
 
-/** Writes a 32-bit number in both byte orders. Source: ECMA-119 7.3.3. */
+/** Writes a 32-bit number in little-endian and then in big-endian order. Source: ECMA-119 7.3.3. */
 function putUint32(view: DataView, offset: number, value: number): void {
   view.setUint32(offset, value, true);
   view.setUint32(offset + 4, value);
 }
 
-/** Writes a 16-bit number in both byte orders. Source: ECMA-119 7.2.3. */
+/** Writes a 16-bit number in little-endian and then in big-endian order. Source: ECMA-119 7.2.3. */
 function putUint16(view: DataView, offset: number, value: number): void {
   view.setUint16(offset, value, true);
   view.setUint16(offset + 2, value);
@@ -129,7 +128,7 @@ function printPathTable(
   const count = directories.length;
   return joinedBytes(
     directories.map(({ path, parentNumber }, extent) => {
-      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseName(path)));
+      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(toBaseName(path)));
       const bytes = new Uint8Array(8 + name.length + (name.length % 2));
       const view = new DataView(bytes.buffer);
       bytes[0] = name.length;
@@ -157,7 +156,7 @@ class Image {
       sector += Math.ceil(size / SECTOR_BYTES);
     }
     this.#files = files;
-    // Rounded up to 4096 bytes for disks with blocks of that size.
+    // The size is a multiple of 4096 bytes, because a disk may have blocks of this size.
     this.bytes = new Uint8Array((sector + (sector % 2)) * SECTOR_BYTES);
     for (const [path, extent] of files) {
       this.bytes.set(contents.get(path) ?? [], extent.sector * SECTOR_BYTES);
@@ -168,19 +167,19 @@ class Image {
     const tables = [true, false].map((isLittle) =>
       printPathTable(tree, this.#directories, isLittle),
     );
-    const first = PATH_TABLES_SECTOR + 2 * tree.index;
+    const firstSector = PATH_TABLES_SECTOR + 2 * tree.index;
     tables.forEach((table, extent) => {
-      this.bytes.set(table, (first + extent) * SECTOR_BYTES);
+      this.bytes.set(table, (firstSector + extent) * SECTOR_BYTES);
     });
     this.#directories.forEach((directory, extent) => {
       this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, extent) * SECTOR_BYTES);
     });
-    this.#putDescriptor(tree, { sector: first, size: tables[0]?.length ?? 0 });
+    this.#putDescriptor(tree, { sector: firstSector, size: tables[0]?.length ?? 0 });
   }
 
   /** Writes the terminator of the volume descriptors. Source: ECMA-119 8.3. */
   putTerminator(): void {
-    this.bytes.set([255, ...ascii("CD001"), 1], (PATH_TABLES_SECTOR - 1) * SECTOR_BYTES);
+    this.bytes.set([255, ...encodeAscii("CD001"), 1], (PATH_TABLES_SECTOR - 1) * SECTOR_BYTES);
   }
 
   #sectorOf({ index }: Tree, extent: number): number {
@@ -188,22 +187,22 @@ class Image {
   }
 
   #directory(tree: Tree, { path, parentNumber }: Directory): Uint8Array {
-    const ownIndex = this.#directories.findIndex((one) => one.path === path);
+    const ownIndex = this.#directories.findIndex((candidate) => candidate.path === path);
     const entry = (name: Uint8Array, extent: number): Entry => {
       return { name, sector: this.#sectorOf(tree, extent), size: SECTOR_BYTES, isDirectory: true };
     };
-    const subdirectories = this.#directories.flatMap((one, extent) =>
-      one.path !== "" && parentPath(one.path) === path
-        ? [entry(tree.encode(tree.directoryName(baseName(one.path))), extent)]
+    const subdirectories = this.#directories.flatMap((candidate, extent) =>
+      candidate.path !== "" && toParentPath(candidate.path) === path
+        ? [entry(tree.encode(tree.directoryName(toBaseName(candidate.path))), extent)]
         : [],
     );
     const files = [...this.#files].flatMap(([name, extent]) =>
-      parentPath(name) === path
-        ? [{ ...extent, name: tree.encode(tree.fileName(baseName(name))), isDirectory: false }]
+      toParentPath(name) === path
+        ? [{ ...extent, name: tree.encode(tree.fileName(toBaseName(name))), isDirectory: false }]
         : [],
     );
-    const children = [...subdirectories, ...files].sort((one, other) =>
-      String(one.name) < String(other.name) ? -1 : 1,
+    const children = [...subdirectories, ...files].sort((candidate, other) =>
+      String(candidate.name) < String(other.name) ? -1 : 1,
     );
     const selfAndParent = [
       entry(Uint8Array.of(0), ownIndex),
@@ -218,14 +217,14 @@ class Image {
     const offset = (PATH_TABLES_SECTOR - 3 + index) * SECTOR_BYTES;
     const bytes = this.bytes.subarray(offset, offset + SECTOR_BYTES);
     const view = new DataView(bytes.buffer, bytes.byteOffset, SECTOR_BYTES);
-    const text = (from: number, to: number, value = ""): void => {
-      bytes.set(encode(value.padEnd((to - from) >> index)), from);
+    const putText = (start: number, end: number, value = ""): void => {
+      bytes.set(encode(value.padEnd((end - start) >> index)), start);
     };
-    bytes.set([type, ...ascii("CD001"), 1]);
-    text(8, 40);
-    text(40, 72, this.#label);
+    bytes.set([type, ...encodeAscii("CD001"), 1]);
+    putText(8, 40);
+    putText(40, 72, this.#label);
     putUint32(view, 80, this.bytes.length / SECTOR_BYTES);
-    bytes.set(ascii(escapeSequence), 88);
+    bytes.set(encodeAscii(escapeSequence), 88);
     for (const extent of [120, 124]) putUint16(view, extent, 1);
     putUint16(view, 128, SECTOR_BYTES);
     putUint32(view, 132, table.size);
@@ -233,16 +232,13 @@ class Image {
     view.setUint32(148, table.sector + 1);
     const root = { sector: this.#sectorOf(tree, 0), size: SECTOR_BYTES };
     bytes.set(printRecord({ ...root, name: Uint8Array.of(0), isDirectory: true }), 156);
-    text(190, 812);
-    for (const date of [813, 830, 847, 864]) bytes.set(ascii("0".repeat(16)), date);
+    putText(190, 812);
+    for (const date of [813, 830, 847, 864]) bytes.set(encodeAscii("0".repeat(16)), date);
     bytes[881] = 1;
   }
 }
 
-/**
- * Builds an image from files by path. The label has at most 16 ASCII letters, names are ASCII, and a directory holds
- * about ten entries at most. Equal input gives equal bytes.
- */
+/** Builds an image from files by path. The label and names are ASCII, and a directory's entries must fit into one sector. */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);
   for (const tree of TREES) image.putTree(tree);

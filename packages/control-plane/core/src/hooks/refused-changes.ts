@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the domain that hooks may make, and reasons why others are refused. See ADR 0085.
+// Rules for changes of the domain by hooks. See ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainChange } from "@patchbay/domain";
 import { nameOfAlias } from "../nics/names.ts";
@@ -7,11 +7,10 @@ import { ifacesOf } from "../nics/nics.ts";
 
 interface RefusedChange {
   readonly where: string;
-  /** Phrase that follows `where` in messages. */
   readonly message: string;
 }
 
-/** Elements that hooks may add and change, with everything below them. */
+/** Elements that hooks may add and change, including their descendants. */
 const ALLOWED_PATHS: readonly string[] = [
   "title",
   "description",
@@ -28,10 +27,9 @@ const ALLOWED_PATHS: readonly string[] = [
   "qemu:capabilities",
 ];
 
-/** Elements that hooks may not change, because they use memory that the pod's limits do not include. */
 const EXCLUDED_PATHS: readonly string[] = ["features/tcg", "cpu/numa"];
 
-/** Devices that hooks may add, because they need nothing outside the pod. */
+/** Devices that hooks may add, because they use nothing outside the pod. */
 const ADDABLE_DEVICES: readonly string[] = [
   "audio",
   "channel",
@@ -55,10 +53,10 @@ const DEVICE_ADVICE: Readonly<Record<string, string>> = {
   emulator: "a hook cannot choose the program that runs the guest; remove it",
 };
 
-/** NIC types that hooks may add: their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
+/** NIC types that hooks may add, because their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
 const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
 
-/** Arguments of QEMU that change existing devices. Source: QEMU qemu-options.hx. */
+/** QEMU options that change existing devices. Source: QEMU qemu-options.hx. */
 const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
 
 function isBelow(path: string, roots: readonly string[]): boolean {
@@ -75,16 +73,16 @@ function isNamespace(path: string, uri: string): boolean {
   return path === QEMU_NAMESPACE.path && uri === QEMU_NAMESPACE.uri;
 }
 
-/** Returns the new QEMU arguments without the one or two hyphens that QEMU accepts. */
-function argumentsIn({ path, newValue: to, element }: DomainChange): readonly string[] {
+/** Returns the new QEMU arguments without leading hyphens, because QEMU accepts one or two hyphens. */
+function listArguments({ path, newValue: newText, element }: DomainChange): readonly string[] {
   if (path[1] !== "qemu:commandline") return [];
-  const below = element === undefined ? [] : [element, ...element.children];
-  const values = below.flatMap(({ attributes }) => attributes.get("value") ?? []);
-  return [to, ...values].map((value) => value.trim().replace(/^--?/, ""));
+  const elements = element === undefined ? [] : [element, ...element.children];
+  const values = elements.flatMap(({ attributes }) => attributes.get("value") ?? []);
+  return [newText, ...values].map((value) => value.trim().replace(/^--?/, ""));
 }
 
 function refuseArgument(change: DomainChange): string | undefined {
-  const refused = argumentsIn(change).find((argument) => REFUSED_ARGUMENTS.includes(argument));
+  const refused = listArguments(change).find((argument) => REFUSED_ARGUMENTS.includes(argument));
   return refused === undefined
     ? undefined
     : `-${refused} changes devices that are there already; use -device to add one`;
@@ -92,27 +90,30 @@ function refuseArgument(change: DomainChange): string | undefined {
 
 type NewDevice = NonNullable<DomainChange["element"]>;
 
-function valueBelow(device: NewDevice, name: string, attribute: string): string | undefined {
+function findChildAttribute(
+  device: NewDevice,
+  name: string,
+  attribute: string,
+): string | undefined {
   return device.children.find((child) => child.name === name)?.attributes.get(attribute);
 }
 
-/** Returns why a new NIC is refused. A NIC for an interface of the VM must have the interface's MAC. */
+/** Returns why a new NIC is refused. A NIC with the alias of a VM's interface must also have the interface's MAC. */
 function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<string>) {
   const type = device.attributes.get("type");
   if (!NIC_TYPES.includes(type)) {
     return `a NIC of type ${type ?? "none"} is not one that a hook may add; use user or ethernet`;
   }
-  const name = nameOfAlias(valueBelow(device, "alias", "name") ?? "");
-  const iface = ifacesOf(spec).find((one) => one.name === name);
+  const name = nameOfAlias(findChildAttribute(device, "alias", "name") ?? "");
+  const iface = ifacesOf(spec).find((candidate) => candidate.name === name);
   if (name === undefined || iface === undefined) return undefined;
   if (!hookNics.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
-  const [requestedMac, mac] = [iface.macAddress, valueBelow(device, "mac", "address")];
+  const [requestedMac, mac] = [iface.macAddress, findChildAttribute(device, "mac", "address")];
   return requestedMac === undefined || requestedMac.toLowerCase() === mac?.toLowerCase()
     ? undefined
     : `the interface ${name} has the MAC ${requestedMac}; give the NIC that one`;
 }
 
-/** Returns why a new device is refused. Only Patchbay adds PCI controllers. */
 function refuseNewDevice(
   device: NewDevice,
   spec: VmiSpec,
@@ -135,7 +136,7 @@ function refuseDeviceChange(
   spec: VmiSpec,
   hookNics: ReadonlySet<string>,
 ): string | undefined {
-  const { kind, path, element, newValue: to, oldValue: from } = change;
+  const { kind, path, element, newValue: newText, oldValue: oldText } = change;
   const isDevice = path.length === 3;
   if (kind === "missing") {
     return isDevice ? "a hook cannot take it away; leave it in the answer" : undefined;
@@ -144,7 +145,7 @@ function refuseDeviceChange(
     return refuseNewDevice(element, spec, hookNics);
   }
   if (kind === "added") return "a hook cannot add to a device that Patchbay makes; leave it out";
-  return `a hook cannot make it ${to}, it is ${from}; leave it as it is`;
+  return `a hook cannot make it ${newText}, it is ${oldText}; leave it as it is`;
 }
 
 function refuseChange(
@@ -154,7 +155,7 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Missing elements remain in the domain: hooks drop elements that they do not know when they parse it.
+  // Hooks discard elements that their XML parser does not support. The merge retains these elements.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;
@@ -163,7 +164,7 @@ function refuseChange(
   return "a hook cannot change it; keep the original value, or change the VM";
 }
 
-/** Returns the refused changes. `hookNics` names the interfaces whose NICs hooks create. */
+/** Returns the refused changes. `hookNics` contains the names of interfaces whose NICs a hook creates. */
 export function refusedChanges(
   changes: readonly DomainChange[],
   spec: VmiSpec,

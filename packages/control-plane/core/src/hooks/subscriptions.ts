@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks that are called at a hook point, with their versions and order. Source: KubeVirt pkg/hooks info, manager.go.
+// Hooks to call at a hook point, in order and with their protocol versions. Source: KubeVirt pkg/hooks info,
+// manager.go.
 import type { HookInfo, HookPoint, HookVersion } from "../interfaces/node/hook-sidecars.ts";
 
-const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
+const PROTOCOL_VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 
 /** Supported hook points. Source: KubeVirt pkg/hooks/info. */
 const HOOK_POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
@@ -21,26 +22,26 @@ export interface Subscription {
 }
 
 export function buildHookName(container: string, info?: HookInfo): string {
-  const reported = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, REPORTED_TEXT_MAX);
-  return reported === "" ? container : `${reported} (${container})`;
+  const reportedName = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, REPORTED_TEXT_MAX);
+  return reportedName === "" ? container : `${reportedName} (${container})`;
 }
 
 function findVersion({ versions }: HookInfo): HookVersion | undefined {
-  return VERSIONS.find((version) => versions.includes(version));
+  return PROTOCOL_VERSIONS.find((version) => versions.includes(version));
 }
 
-/** Returns a phrase with the reason why the sidecar is never called; undefined if it is called. */
+/** Returns a phrase that explains why Patchbay never calls the sidecar. Undefined if Patchbay calls it. */
 export function subscriptionProblem({ versions, hookPoints }: HookInfo): string | undefined {
   if (findVersion({ name: "", versions, hookPoints }) === undefined) {
-    const reported =
+    const reportedVersions =
       versions.length === 0 ? "none" : versions.join(", ").slice(0, REPORTED_TEXT_MAX);
-    return `it speaks no version of the protocol that is known (${reported}); use ${VERSIONS.join(" or ")}`;
+    return `it speaks no version of the protocol that is known (${reportedVersions}); use ${PROTOCOL_VERSIONS.join(" or ")}`;
   }
   const isCalled = hookPoints.some(({ name }) => HOOK_POINTS.some((point) => point === name));
   return isCalled ? undefined : `it names no hook point; name ${HOOK_POINTS.join(", ")}`;
 }
 
-function priorityAt(point: HookPoint, { hookPoints }: HookInfo): number | undefined {
+function findPriority(point: HookPoint, { hookPoints }: HookInfo): number | undefined {
   return hookPoints.find(({ name }) => name === point)?.priority;
 }
 
@@ -56,9 +57,9 @@ export function subscribersAt(
 ): readonly Subscription[] {
   return subscribers
     .flatMap(({ container, info }) => {
-      const priority = priorityAt(point, info);
+      const priority = findPriority(point, info);
       const version = findVersion(info);
-      // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
+      // Protocol version v1alpha2 has no hook point Shutdown. Source: KubeVirt pkg/hooks manager.go.
       const isSupported = point !== "Shutdown" || version === "v1alpha3";
       if (priority === undefined || version === undefined || !isSupported) return [];
       return [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expands a VM with its instancetype and preference, and checks the preference's requirements. Source: KubeVirt
-// pkg/instancetype/expand, pkg/instancetype/preference/requirements.
+// Expands a VM with its instancetype and preference. Source: KubeVirt pkg/instancetype/expand and
+// preference/requirements.
 import {
   names,
   type Matcher,
@@ -10,9 +10,9 @@ import {
 } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
-import { conflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
+import { listConflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
-import { spreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
+import { findSpreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
 import { findMatcher, findPartType, PARTS, type Part, type Parts } from "./parts.ts";
 
 const DEFAULT_ARCHITECTURE = "amd64";
@@ -25,23 +25,24 @@ interface UnmetRequirement {
 }
 type TopologyCount = "sockets" | "cores" | "threads";
 
-const SPREAD_COUNTS = {
+const SPREAD_TOPOLOGY_COUNTS = {
   SocketsCores: ["sockets", "cores"],
   CoresThreads: ["cores", "threads"],
   SocketsCoresThreads: ["sockets", "cores", "threads"],
 } as const satisfies Readonly<Record<string, readonly TopologyCount[]>>;
 
-/** Returns the topology counts whose product is the number of vCPUs, and their name in messages. */
+/** Returns the topology fields whose product is the number of vCPUs, and the label of the fields in messages. */
 function findCounts(preference: PreferenceSpec): {
   readonly counts: readonly TopologyCount[];
   readonly label: string;
 } {
-  const preferred = findPreferredTopology(preference);
-  if (preferred === "any")
+  const preferredTopology = findPreferredTopology(preference);
+  if (preferredTopology === "any")
     return { counts: ["cores", "sockets", "threads"], label: "cores, sockets and threads" };
-  if (preferred !== "spread") return { counts: [preferred], label: preferred };
+  if (preferredTopology !== "spread")
+    return { counts: [preferredTopology], label: preferredTopology };
   const { across } = findSpread(preference);
-  return { counts: SPREAD_COUNTS[across], label: across };
+  return { counts: SPREAD_TOPOLOGY_COUNTS[across], label: across };
 }
 
 function checkTemplateCpus(
@@ -82,11 +83,11 @@ function checkMemory(
   const memoryProvided = instancetype?.memory.guest ?? domain.memory?.guest;
   if (memory === undefined || memoryProvided === undefined) return undefined;
   if ((parseQuantity(memoryProvided) ?? 0) >= (parseQuantity(memory.guest) ?? 0)) return undefined;
-  const [fields, by] =
+  const [fields, field] =
     instancetype === undefined
       ? [[`${DOMAIN_PATH}.memory`], "VirtualMachine"]
       : [["spec.instancetype"], "instance type"];
-  const message = `insufficient Memory resources of ${String(memoryProvided)} provided by ${by}, preference requires ${String(memory.guest)}`;
+  const message = `insufficient Memory resources of ${String(memoryProvided)} provided by ${field}, preference requires ${String(memory.guest)}`;
   return { fields, message };
 }
 
@@ -95,24 +96,26 @@ function checkArchitecture(
   spec: VmiSpec,
 ): UnmetRequirement | undefined {
   if (architecture === undefined) return undefined;
-  const requested = spec.architecture;
+  const requestedArchitecture = spec.architecture;
   const architectureUsed =
-    typeof requested === "string" && requested !== "" ? requested : DEFAULT_ARCHITECTURE;
+    typeof requestedArchitecture === "string" && requestedArchitecture !== ""
+      ? requestedArchitecture
+      : DEFAULT_ARCHITECTURE;
   if (architectureUsed === architecture) return undefined;
   const message = `preference requires architecture ${architecture} but ${architectureUsed} is being requested`;
   return { fields: ["spec.template.spec.architecture"], message };
 }
 
-/** Returns unmet requirements of the preference, with KubeVirt's messages. Only the architecture in `spec` is expanded. */
+/** Returns the unmet requirements of the preference, with KubeVirt's messages. */
 export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[] {
-  const requested = parts.preference?.requirements;
-  if (requested === undefined) return [];
-  const unmet = [
-    checkCpus(requested, parts, spec),
-    checkMemory(requested, parts, spec),
-    checkArchitecture(requested, spec),
+  const requirements = parts.preference?.requirements;
+  if (requirements === undefined) return [];
+  const unmetRequirements = [
+    checkCpus(requirements, parts, spec),
+    checkMemory(requirements, parts, spec),
+    checkArchitecture(requirements, spec),
   ];
-  return unmet.flatMap((requirement) =>
+  return unmetRequirements.flatMap((requirement) =>
     (requirement?.fields ?? []).map((field) => ({
       reason: "FieldValueInvalid" as const,
       field,
@@ -124,7 +127,7 @@ export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[]
 const SPEC_PATH = "spec.template.spec";
 
 export interface Expansion {
-  /** The VM with the parts' values instead of matchers. Valid only if `causes` is empty. */
+  /** VM with the values of the instancetype and preference instead of matchers. Valid only if `causes` is empty. */
   readonly vm: VirtualMachine;
   readonly causes: readonly Cause[];
 }
@@ -137,7 +140,7 @@ const ANNOTATIONS: Readonly<Record<Part, Readonly<{ own: string; cluster: string
   preference: { own: names.PREFERENCE_ANNOTATION, cluster: names.CLUSTER_PREFERENCE_ANNOTATION },
 };
 
-function partAnnotation(
+function buildPartAnnotation(
   part: Part,
   { name = "", kind }: Matcher,
 ): Readonly<Record<string, string>> {
@@ -145,19 +148,19 @@ function partAnnotation(
   return { [ANNOTATIONS[part][key]]: name };
 }
 
-function partAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
+function buildPartAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
   return Object.fromEntries(
     PARTS.flatMap((part) => {
       const matcher = findMatcher(vm, part);
-      return matcher === undefined ? [] : Object.entries(partAnnotation(part, matcher));
+      return matcher === undefined ? [] : Object.entries(buildPartAnnotation(part, matcher));
     }),
   );
 }
 
-/** Annotates the template with the names of the VM's parts. Source: KubeVirt pkg/instancetype/annotations. */
+/** Annotates the template with the names of the instancetype and preference. Source: KubeVirt pkg/instancetype/annotations. */
 export function withPartNames(expanded: VirtualMachine, vm: VirtualMachine): VirtualMachine {
   const { template } = expanded.spec;
-  const annotations = { ...template.metadata?.annotations, ...partAnnotations(vm) };
+  const annotations = { ...template.metadata?.annotations, ...buildPartAnnotations(vm) };
   const metadata = { ...template.metadata, annotations };
   return { ...expanded, spec: { ...expanded.spec, template: { ...template, metadata } } };
 }
@@ -168,7 +171,7 @@ function withClass(claim: unknown, storageClassName: string): unknown {
   return typeof claim === "object" && claim !== null ? { storageClassName, ...claim } : claim;
 }
 
-/** Sets the preferred storage class on DataVolumes without one. Source: KubeVirt setPreferenceStorageClassName. */
+/** Sets the preferred storage class on DataVolumes that have no storage class. Source: KubeVirt setPreferenceStorageClassName. */
 function withStorageClass(
   templates: DataVolumes,
   preference: PreferenceSpec | undefined,
@@ -189,8 +192,8 @@ function listCauses(template: Template, parts: Parts): readonly Cause[] {
   const { instancetype, preference } = parts;
   if (instancetype !== undefined) {
     const clashes = [
-      ...spreadCauses(instancetype.cpu.guest, preference),
-      ...conflictCauses(template, instancetype, SPEC_PATH),
+      ...findSpreadCauses(instancetype.cpu.guest, preference),
+      ...listConflictCauses(template, instancetype, SPEC_PATH),
     ];
     if (clashes.length > 0) return clashes;
   }
@@ -213,19 +216,20 @@ export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
   if (instancetype === undefined && preference === undefined) return { vm, causes: [] };
   const { template, dataVolumeTemplates } = vm.spec;
   const causes = listCauses(template, parts);
-  const sized =
+  const vmWithInstancetype =
     instancetype === undefined ? template : withInstancetype(template, instancetype, preference);
-  const preferred = preference === undefined ? sized : withPreference(sized, preference);
+  const vmWithPreference =
+    preference === undefined ? vmWithInstancetype : withPreference(vmWithInstancetype, preference);
   const dataVolumes = withStorageClass(dataVolumeTemplates, preference);
-  const others = Object.entries(vm.spec).filter(([field]) => !isPart(field));
+  const otherFields = Object.entries(vm.spec).filter(([field]) => !isPart(field));
   return {
     vm: {
       ...vm,
       spec: {
-        // `others` lacks only the matchers, which are optional.
-        ...(Object.fromEntries(others) as Partial<VirtualMachine["spec"]>),
+        // `otherFields` contains all fields except the optional matchers.
+        ...(Object.fromEntries(otherFields) as Partial<VirtualMachine["spec"]>),
         ...(dataVolumes === undefined ? {} : { dataVolumeTemplates: dataVolumes }),
-        template: preferred,
+        template: vmWithPreference,
       },
     },
     causes,

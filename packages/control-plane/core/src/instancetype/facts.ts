@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts for virt-controller about a VM's instancetype and preference, and their revisions. Source: KubeVirt
+// Facts about a VM's instancetype and preference, and their revisions. Source: KubeVirt
 // pkg/instancetype/revision/store.go.
 import type { VirtualMachine, MatcherRef, VmStatus } from "@patchbay/api";
 import type { ControllerRevision } from "@patchbay/api/kubernetes";
@@ -10,7 +10,7 @@ import {
   findMatcherRef,
   findDefaultKind,
   findMatcher,
-  refField,
+  findReferenceField,
   findUsedRevision,
   type Part,
 } from "./parts.ts";
@@ -19,7 +19,7 @@ import { expandWith, type MissingPart, type ReadParts } from "./read-parts.ts";
 import { isEqual } from "@patchbay/base";
 import { buildRevision } from "./revision.ts";
 
-/** Changed fields of a VM's status. A field with the value undefined is removed. */
+/** Changed references in a VM's status. virt-controller removes a field whose value is undefined. */
 type PartRefs = {
   readonly [K in "instancetypeRef" | "preferenceRef"]?: VmStatus[K] | undefined;
 };
@@ -35,27 +35,29 @@ function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef 
   return { name, kind: kind === "" ? findDefaultKind(part) : kind, controllerRevisionRef };
 }
 
-/** Returns the reference that the status must have; the current one while the part is missing. */
-function wantedRef(
+/** Returns the reference to write to the status. While the instancetype or preference is missing, returns the current reference. */
+function buildWantedReference(
   vm: VirtualMachine,
   part: Part,
-  created: ReadonlyMap<Part, ControllerRevision>,
+  createdRevisions: ReadonlyMap<Part, ControllerRevision>,
 ): MatcherRef | undefined {
   if (findMatcher(vm, part) === undefined) return undefined;
-  const revision = findUsedRevision(vm, part) ?? created.get(part)?.metadata.name;
+  const revision = findUsedRevision(vm, part) ?? createdRevisions.get(part)?.metadata.name;
   return revision === undefined ? findMatcherRef(vm, part) : buildRef(vm, part, revision);
 }
 
 function planRefs(vm: VirtualMachine, { live }: ReadParts): RefsPlan | undefined {
-  const created = new Map(
+  const createdRevisions = new Map(
     live.map(({ part, type, object }) => [part, buildRevision(vm, type, object)]),
   );
   const refs = PARTS.flatMap((part) => {
-    const wanted = wantedRef(vm, part, created);
-    return isEqual(wanted, findMatcherRef(vm, part)) ? [] : [[refField(part), wanted] as const];
+    const wantedReference = buildWantedReference(vm, part, createdRevisions);
+    return isEqual(wantedReference, findMatcherRef(vm, part))
+      ? []
+      : [[findReferenceField(part), wantedReference] as const];
   });
   if (refs.length === 0) return undefined;
-  return { revisions: [...created.values()], refs: Object.fromEntries(refs) };
+  return { revisions: [...createdRevisions.values()], refs: Object.fromEntries(refs) };
 }
 
 export interface PartsFacts {
@@ -65,20 +67,20 @@ export interface PartsFacts {
   readonly refs: RefsPlan | undefined;
 }
 
-/** Returns whether the VM has an instancetype or preference, or its status still refers to one. */
+/** Checks whether the VM has an instancetype or preference, or its status still references one. */
 export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
-/** Collects the facts. Plans no revision while there are conflicts, so that a corrected instancetype is read again. */
-export function collectPartsFacts(vm: VirtualMachine, read: ReadParts): PartsFacts {
-  const { missing } = read;
-  const { vm: expanded, causes } = expandWith(vm, read);
+/** Collects the facts. Plans no revision while there are conflicts, because a user may still correct the instancetype. */
+export function collectPartsFacts(vm: VirtualMachine, readParts: ReadParts): PartsFacts {
+  const { missing } = readParts;
+  const { vm: expanded, causes } = expandWith(vm, readParts);
   const problems = missing.length > 0 ? [] : causes;
   return {
     expanded: withPartNames(expanded, vm),
     missing,
     problems: problems.map(({ field, message }) => ({ field, message })),
-    refs: causes.length > 0 ? undefined : planRefs(vm, read),
+    refs: causes.length > 0 ? undefined : planRefs(vm, readParts),
   };
 }

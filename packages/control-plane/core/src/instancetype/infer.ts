@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Infers the instancetype or preference from a VM's volume: from labels of its claim, its DataVolume or the data source.
-// Source: KubeVirt pkg/instancetype/infer, including order and messages.
+// Infers the instancetype or preference of a VM from labels of its volume. Source: KubeVirt pkg/instancetype/infer.
 import {
   DATA_SOURCES,
   DATA_VOLUMES,
@@ -16,7 +15,7 @@ import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
 import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";
 
-/** Finds an object. Returns undefined even if the API server does not serve the kind. */
+/** Finds an object. Returns undefined also if the API server does not provide the kind. */
 export type FindObject = <T extends KubeObject>(
   type: ResourceType<T>,
   key: ObjectKey,
@@ -24,12 +23,12 @@ export type FindObject = <T extends KubeObject>(
 
 type Inference =
   | { readonly kind: "named"; readonly name: string; readonly objectKind: string }
-  /** The volume has no label, or an unsupported type. `inferFromVolumeFailurePolicy: Ignore` tolerates this. */
+  /** The volume has no label or an unsupported type. `inferFromVolumeFailurePolicy: Ignore` permits this result. */
   | { readonly kind: "notInferable"; readonly message: string }
-  /** The volume or its source does not exist. The VM is rejected regardless of the policy. */
+  /** The volume or its source does not exist. Admission rejects the VM regardless of the policy. */
   | { readonly kind: "missing"; readonly message: string };
 
-const LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: string }>>> = {
+const INFERENCE_LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: string }>>> = {
   instancetype: {
     name: names.DEFAULT_INSTANCETYPE_LABEL,
     kind: names.DEFAULT_INSTANCETYPE_KIND_LABEL,
@@ -37,13 +36,13 @@ const LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: string }>>> =
   preference: { name: names.DEFAULT_PREFERENCE_LABEL, kind: names.DEFAULT_PREFERENCE_KIND_LABEL },
 };
 
-interface Search {
+interface InferenceSearch {
   readonly part: Part;
   readonly namespace: string;
   readonly find: FindObject;
 }
 
-// VMs at admission and CDI's objects are not validated yet, so each step checks the type.
+// Returns the value at the path. Checks the type at each step, because the input is not validated.
 function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (inner, field) => (isJsonObject(inner) ? inner[field] : undefined),
@@ -51,22 +50,22 @@ function valueAt(value: unknown, ...path: readonly string[]): unknown {
   );
 }
 
-function textAt(value: unknown, ...path: readonly string[]): string | undefined {
-  const found = valueAt(value, ...path);
-  return typeof found === "string" && found !== "" ? found : undefined;
+function readTextAt(value: unknown, ...path: readonly string[]): string | undefined {
+  const text = valueAt(value, ...path);
+  return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-function notInferable(message: string): Inference {
+function refuseInference(message: string): Inference {
   return { kind: "notInferable", message: `unable to ${message}` };
 }
 
-function fromLabels({ metadata }: KubeObject, part: Part): Inference {
-  const { name, kind } = LABELS[part];
+function inferFromLabels({ metadata }: KubeObject, part: Part): Inference {
+  const { name, kind } = INFERENCE_LABELS[part];
   const { labels = {} } = metadata;
-  const found = labels[name];
-  return found === undefined
-    ? notInferable(`find required ${name} label on the volume`)
-    : { kind: "named", name: found, objectKind: labels[kind] ?? "" };
+  const labelValue = labels[name];
+  return labelValue === undefined
+    ? refuseInference(`find required ${name} label on the volume`)
+    : { kind: "named", name: labelValue, objectKind: labels[kind] ?? "" };
 }
 
 function notFound({ resource, group }: ResourceType<KubeObject>, name: string): Inference {
@@ -74,63 +73,74 @@ function notFound({ resource, group }: ResourceType<KubeObject>, name: string): 
   return { kind: "missing", message: `${type} "${name}" not found` };
 }
 
-async function fromClaim({ part, namespace, find }: Search, name: string): Promise<Inference> {
+async function inferFromClaim(
+  { part, namespace, find }: InferenceSearch,
+  name: string,
+): Promise<Inference> {
   const claim = await find(PERSISTENT_VOLUME_CLAIMS, { namespace, name });
-  return claim === undefined ? notFound(PERSISTENT_VOLUME_CLAIMS, name) : fromLabels(claim, part);
+  return claim === undefined
+    ? notFound(PERSISTENT_VOLUME_CLAIMS, name)
+    : inferFromLabels(claim, part);
 }
 
-/** Reads the labels of a source's claim. The namespace defaults to the search's. */
-function fromSourceClaim(search: Search, source: unknown): Promise<Inference> {
-  const namespace = textAt(source, "namespace") ?? search.namespace;
-  return fromClaim({ ...search, namespace }, textAt(source, "name") ?? "");
+/** Reads the labels of the claim that the source references. The default namespace is `search.namespace`. */
+function inferFromSourceClaim(search: InferenceSearch, source: unknown): Promise<Inference> {
+  const namespace = readTextAt(source, "namespace") ?? search.namespace;
+  return inferFromClaim({ ...search, namespace }, readTextAt(source, "name") ?? "");
 }
 
-async function fromDataSource(search: Search, ref: unknown): Promise<Inference> {
-  const kind = textAt(ref, "kind") ?? "";
+async function inferFromDataSource(search: InferenceSearch, ref: unknown): Promise<Inference> {
+  const kind = readTextAt(ref, "kind") ?? "";
   if (kind !== DATA_SOURCES.kind)
-    return notInferable(`infer defaults from DataVolumeSourceRef as Kind ${kind} is not supported`);
-  const namespace = textAt(ref, "namespace") ?? search.namespace;
-  const name = textAt(ref, "name") ?? "";
+    return refuseInference(
+      `infer defaults from DataVolumeSourceRef as Kind ${kind} is not supported`,
+    );
+  const namespace = readTextAt(ref, "namespace") ?? search.namespace;
+  const name = readTextAt(ref, "name") ?? "";
   const source = await search.find(DATA_SOURCES, { namespace, name });
   if (source === undefined) return notFound(DATA_SOURCES, name);
-  const own = fromLabels(source, search.part);
-  if (own.kind === "named") return own;
+  const ownInference = inferFromLabels(source, search.part);
+  if (ownInference.kind === "named") return ownInference;
   const claim = valueAt(source, "spec", "source", "pvc");
   return isJsonObject(claim)
-    ? fromSourceClaim({ ...search, namespace }, claim)
-    : notInferable("infer defaults from DataSource that doesn't provide DataVolumeSourcePVC");
+    ? inferFromSourceClaim({ ...search, namespace }, claim)
+    : refuseInference("infer defaults from DataSource that doesn't provide DataVolumeSourcePVC");
 }
 
-function fromDataVolumeSpec(search: Search, spec: unknown): Promise<Inference> {
+function inferFromDataVolumeSpec(search: InferenceSearch, spec: unknown): Promise<Inference> {
   const claim = valueAt(spec, "source", "pvc");
-  if (isJsonObject(claim)) return fromSourceClaim(search, claim);
+  if (isJsonObject(claim)) return inferFromSourceClaim(search, claim);
   const ref = valueAt(spec, "sourceRef");
-  if (isJsonObject(ref)) return fromDataSource(search, ref);
+  if (isJsonObject(ref)) return inferFromDataSource(search, ref);
   const message = "infer defaults from DataVolumeSpec as DataVolumeSource is not supported";
-  return Promise.resolve(notInferable(message));
+  return Promise.resolve(refuseInference(message));
 }
 
-async function fromDataVolume(
-  search: Search,
+async function inferFromDataVolume(
+  search: InferenceSearch,
   { spec }: VirtualMachine,
   name: string,
 ): Promise<Inference> {
-  const declared: unknown = spec.dataVolumeTemplates;
-  const templates: readonly unknown[] = Array.isArray(declared) ? declared : [];
-  const template = templates.find((one) => textAt(one, "metadata", "name") === name);
-  if (template !== undefined) return fromDataVolumeSpec(search, valueAt(template, "spec"));
+  const declaredTemplates: unknown = spec.dataVolumeTemplates;
+  const templates: readonly unknown[] = Array.isArray(declaredTemplates) ? declaredTemplates : [];
+  const template = templates.find(
+    (candidate) => readTextAt(candidate, "metadata", "name") === name,
+  );
+  if (template !== undefined) return inferFromDataVolumeSpec(search, valueAt(template, "spec"));
   const { namespace, find, part } = search;
   const dataVolume = await find(DATA_VOLUMES, { namespace, name });
-  // CDI garbage-collects completed DataVolumes; the claim with the same name remains.
-  if (dataVolume === undefined) return fromClaim(search, name);
-  const own = fromLabels(dataVolume, part);
-  return own.kind === "named" ? own : fromDataVolumeSpec(search, dataVolume.spec);
+  // CDI deletes completed DataVolumes. The claim has the same name and remains.
+  if (dataVolume === undefined) return inferFromClaim(search, name);
+  const ownInference = inferFromLabels(dataVolume, part);
+  return ownInference.kind === "named"
+    ? ownInference
+    : inferFromDataVolumeSpec(search, dataVolume.spec);
 }
 
 function findVolume({ spec }: VirtualMachine, name: string): JsonObject | undefined {
   const volumes = valueAt(spec, "template", "spec", "volumes");
-  const all: readonly unknown[] = Array.isArray(volumes) ? volumes : [];
-  return all.filter(isJsonObject).find((volume) => volume["name"] === name);
+  const candidates: readonly unknown[] = Array.isArray(volumes) ? volumes : [];
+  return candidates.filter(isJsonObject).find((volume) => volume["name"] === name);
 }
 
 async function inferPart(
@@ -140,15 +150,15 @@ async function inferPart(
 ): Promise<Inference | undefined> {
   const { inferFromVolume: name = "" } = findMatcher(vm, part) ?? {};
   if (name === "") return undefined;
-  const search: Search = { part, namespace: vm.metadata.namespace ?? "", find };
+  const search: InferenceSearch = { part, namespace: vm.metadata.namespace ?? "", find };
   const volume = findVolume(vm, name);
   if (volume === undefined)
     return { kind: "missing", message: `unable to find volume ${name} to infer defaults` };
-  const claim = textAt(volume, "persistentVolumeClaim", "claimName");
-  if (claim !== undefined) return fromClaim(search, claim);
-  const dataVolume = textAt(volume, "dataVolume", "name");
-  if (dataVolume !== undefined) return fromDataVolume(search, vm, dataVolume);
-  return notInferable(`infer defaults from volume ${name} as type is not supported`);
+  const claim = readTextAt(volume, "persistentVolumeClaim", "claimName");
+  if (claim !== undefined) return inferFromClaim(search, claim);
+  const dataVolume = readTextAt(volume, "dataVolume", "name");
+  if (dataVolume !== undefined) return inferFromDataVolume(search, vm, dataVolume);
+  return refuseInference(`infer defaults from volume ${name} as type is not supported`);
 }
 
 export type InferredVm =
@@ -156,15 +166,15 @@ export type InferredVm =
   | { readonly kind: "refused"; readonly message: string };
 
 function withPart(vm: VirtualMachine, part: Part, matcher: Matcher | undefined): VirtualMachine {
-  const others = Object.entries(vm.spec).filter(([field]) => field !== part);
-  const own = matcher === undefined ? [] : [[part, matcher] as const];
+  const otherFields = Object.entries(vm.spec).filter(([field]) => field !== part);
+  const partFields = matcher === undefined ? [] : [[part, matcher] as const];
   return {
     ...vm,
-    spec: Object.fromEntries([...others, ...own]) as unknown as VirtualMachine["spec"],
+    spec: Object.fromEntries([...otherFields, ...partFields]) as unknown as VirtualMachine["spec"],
   };
 }
 
-/** Removes the template's memory, because the inferred instancetype sets it. Source: KubeVirt. */
+/** Removes the template's memory, because the inferred instancetype defines it, as in KubeVirt. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });
@@ -175,19 +185,22 @@ function withoutMemory(vm: VirtualMachine): VirtualMachine {
 }
 
 function withInference(vm: VirtualMachine, part: Part, inference: Inference): InferredVm {
-  const isLenient = findMatcher(vm, part)?.inferFromVolumeFailurePolicy === "Ignore";
+  const ignoresFailure = findMatcher(vm, part)?.inferFromVolumeFailurePolicy === "Ignore";
   if (inference.kind === "named") {
     const { name, objectKind } = inference;
     const kind = objectKind === "" ? findDefaultKind(part) : objectKind;
-    const named = withPart(vm, part, { name, kind });
-    return { kind: "vm", vm: isLenient && part === "instancetype" ? withoutMemory(named) : named };
+    const vmWithPart = withPart(vm, part, { name, kind });
+    return {
+      kind: "vm",
+      vm: ignoresFailure && part === "instancetype" ? withoutMemory(vmWithPart) : vmWithPart,
+    };
   }
-  return inference.kind === "notInferable" && isLenient
+  return inference.kind === "notInferable" && ignoresFailure
     ? { kind: "vm", vm: withPart(vm, part, undefined) }
     : { kind: "refused", message: inference.message };
 }
 
-/** Infers the names in the VM's matchers. The VM must have a namespace, but need not be valid. */
+/** Replaces inferences in the VM's matchers with names. The VM must have a namespace, but may be invalid. */
 export async function inferParts(vm: VirtualMachine, find: FindObject): Promise<InferredVm> {
   let inferred: InferredVm = { kind: "vm", vm };
   for (const part of PARTS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matchers of a VM for its instancetype and preference ("parts").
+// Matchers of a VM. Its instancetype and its preference are called parts.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -27,14 +27,14 @@ export interface Parts {
   readonly preference?: PreferenceSpec;
 }
 
-const TYPES: Readonly<Record<Part, readonly PartType[]>> = {
+const PART_TYPES: Readonly<Record<Part, readonly PartType[]>> = {
   instancetype: [CLUSTER_INSTANCETYPES, INSTANCETYPES],
   preference: [CLUSTER_PREFERENCES, PREFERENCES],
 };
-const REFS = { instancetype: "instancetypeRef", preference: "preferenceRef" } as const;
+const REFERENCE_FIELDS = { instancetype: "instancetypeRef", preference: "preferenceRef" } as const;
 
-export function refField(part: Part): (typeof REFS)[Part] {
-  return REFS[part];
+export function findReferenceField(part: Part): (typeof REFERENCE_FIELDS)[Part] {
+  return REFERENCE_FIELDS[part];
 }
 
 export function findMatcher(vm: VirtualMachine, part: Part): Matcher | undefined {
@@ -42,16 +42,16 @@ export function findMatcher(vm: VirtualMachine, part: Part): Matcher | undefined
 }
 
 export function findMatcherRef(vm: VirtualMachine, part: Part): MatcherRef | undefined {
-  return vm.status?.[REFS[part]];
+  return vm.status?.[REFERENCE_FIELDS[part]];
 }
 
 export function hasParts(vm: VirtualMachine): boolean {
   return PARTS.some((part) => findMatcher(vm, part) !== undefined);
 }
 
-/** Finds the type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
+/** Returns the type for a matcher's kind, which may be singular or plural, in any case. The default is the cluster-scoped type. */
 export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
-  const types = TYPES[part];
+  const types = PART_TYPES[part];
   if (kind === undefined || kind === "") return types[0];
   const requestedName = kind.toLowerCase();
   return types.find(
@@ -59,9 +59,9 @@ export function findPartType(part: Part, kind: string | undefined): PartType | u
   );
 }
 
-/** Returns the kind for a matcher without one. Source: KubeVirt ClusterSingularResourceName. */
+/** Returns the kind for a matcher without a kind. Source: KubeVirt ClusterSingularResourceName. */
 export function findDefaultKind(part: Part): string {
-  return (TYPES[part][0]?.kind ?? "").toLowerCase();
+  return (PART_TYPES[part][0]?.kind ?? "").toLowerCase();
 }
 
 export type PartLocation =
@@ -75,15 +75,17 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
   );
 }
 
-/** Returns the revision in use; undefined before the first use. As in KubeVirt, the matcher's `revisionName` wins. */
+/** Returns the name of the revision in use, undefined before the first use. `revisionName` takes precedence, as in KubeVirt. */
 export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
   const matcher = findMatcher(vm, part);
   if (matcher === undefined) return undefined;
   const requestedName = matcher.revisionName ?? "";
   if (requestedName !== "") return requestedName;
   const ref = findMatcherRef(vm, part);
-  const used = ref?.controllerRevisionRef?.name ?? "";
-  return ref !== undefined && used !== "" && isSameObject(matcher, ref, part) ? used : undefined;
+  const revisionName = ref?.controllerRevisionRef?.name ?? "";
+  return ref !== undefined && revisionName !== "" && isSameObject(matcher, ref, part)
+    ? revisionName
+    : undefined;
 }
 
 export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undefined {
@@ -98,7 +100,7 @@ export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undef
   return { kind: "unknownKind", message };
 }
 
-export function notFoundCause(part: Part, message: string): Cause {
+export function buildNotFoundCause(part: Part, message: string): Cause {
   return {
     reason: "FieldValueNotFound",
     field: `spec.${part}`,
@@ -106,9 +108,9 @@ export function notFoundCause(part: Part, message: string): Cause {
   };
 }
 
-const POLICIES: readonly string[] = ["Reject", "Ignore"];
+const INFERENCE_POLICIES: readonly string[] = ["Reject", "Ignore"];
 
-function nameCauses(matcher: Matcher, part: Part): readonly Cause[] {
+function findNameCauses(matcher: Matcher, part: Part): readonly Cause[] {
   if ((matcher.name ?? "") !== "" || (matcher.inferFromVolume ?? "") !== "") return [];
   const message = `Either Name or InferFromVolume should be provided within the ${part} matcher`;
   return [{ reason: "FieldValueNotFound", field: `spec.${part}`, message }];
@@ -116,43 +118,49 @@ function nameCauses(matcher: Matcher, part: Part): readonly Cause[] {
 
 function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
-  const forbidden = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
-  return forbidden.map((name): Cause => {
+  const forbiddenFields = (["name", "kind"] as const).filter(
+    (field) => (matcher[field] ?? "") !== "",
+  );
+  return forbiddenFields.map((name): Cause => {
     const fieldName = name === "name" ? "Name" : "Kind";
     const message = `${fieldName} should not be provided when InferFromVolume is used within the ${part} matcher`;
     return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };
   });
 }
 
-function policyCauses(matcher: Matcher, part: Part): readonly Cause[] {
+function findPolicyCauses(matcher: Matcher, part: Part): readonly Cause[] {
   const policy = matcher.inferFromVolumeFailurePolicy;
-  if (policy === undefined || POLICIES.includes(policy)) return [];
+  if (policy === undefined || INFERENCE_POLICIES.includes(policy)) return [];
   const message = `Invalid value '${policy}' for InferFromVolumeFailurePolicy`;
   const field = `spec.${part}.inferFromVolumeFailurePolicy`;
   return [{ reason: "FieldValueInvalid", field, message }];
 }
 
-function updateCauses(matcher: Matcher, old: Matcher | undefined, part: Part): readonly Cause[] {
-  const revision = old?.revisionName ?? "";
-  if (old === undefined || revision === "" || old.name === matcher.name) return [];
+function updateCauses(
+  matcher: Matcher,
+  oldMatcher: Matcher | undefined,
+  part: Part,
+): readonly Cause[] {
+  const revision = oldMatcher?.revisionName ?? "";
+  if (oldMatcher === undefined || revision === "" || oldMatcher.name === matcher.name) return [];
   if (revision !== matcher.revisionName) return [];
   const message = "the Matcher Name has been updated without updating the RevisionName";
   return [{ reason: "FieldValueInvalid", field: `spec.${part}.revisionName`, message }];
 }
 
-/** Validates a VM's matchers. The messages are KubeVirt's. Source: KubeVirt pkg/instancetype/webhooks/vm/mutator.go. */
+/** Validates a VM's matchers. The messages are from KubeVirt pkg/instancetype/webhooks/vm/mutator.go. */
 export function validateMatchers(
   vm: VirtualMachine,
-  old: VirtualMachine | undefined,
+  oldVm: VirtualMachine | undefined,
 ): readonly Cause[] {
   return PARTS.flatMap((part) => {
     const matcher = findMatcher(vm, part);
     if (matcher === undefined) return [];
     return [
-      ...updateCauses(matcher, old && findMatcher(old, part), part),
-      ...nameCauses(matcher, part),
+      ...updateCauses(matcher, oldVm && findMatcher(oldVm, part), part),
+      ...findNameCauses(matcher, part),
       ...inferenceCauses(matcher, part),
-      ...policyCauses(matcher, part),
+      ...findPolicyCauses(matcher, part),
     ];
   });
 }

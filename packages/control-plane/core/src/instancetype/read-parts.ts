@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the specs of a VM's instancetype and preference, from revisions in use or from the named objects.
+// Reads the specs of a VM's instancetype and preference, from revisions or from the referenced objects.
 import {
   CONTROLLER_REVISIONS,
   type InstancetypeSpec,
@@ -11,7 +11,7 @@ import type { Cause, KubeObject } from "@patchbay/api/kubernetes";
 import type { Store } from "../interfaces/store.ts";
 import { expandVm, type Expansion } from "./expand.ts";
 import {
-  notFoundCause,
+  buildNotFoundCause,
   locatePart,
   PARTS,
   type Part,
@@ -22,7 +22,7 @@ import {
 } from "./parts.ts";
 import { readRevisionSpec } from "./revision.ts";
 
-/** A part that was read from its object, because no revision preserves it yet. */
+/** Instancetype or preference that was read from its object, because no revision exists. */
 export interface LivePart {
   readonly part: Part;
   readonly type: PartType;
@@ -47,7 +47,7 @@ interface Found {
   readonly live?: LivePart;
 }
 
-function notFoundMessage({ resource, group }: ResourceType<KubeObject>, name: string): string {
+function describeMissingPart({ resource, group }: ResourceType<KubeObject>, name: string): string {
   return `${resource}.${group} "${name}" not found`;
 }
 
@@ -57,7 +57,7 @@ async function readRevision(
   find: Find,
 ): Promise<Found | string> {
   const revision = await find(CONTROLLER_REVISIONS, { namespace, name });
-  if (revision === undefined) return notFoundMessage(CONTROLLER_REVISIONS, name);
+  if (revision === undefined) return describeMissingPart(CONTROLLER_REVISIONS, name);
   const spec = readRevisionSpec(revision, part);
   return spec === undefined ? `ControllerRevision ${name} is of no ${part}` : { spec };
 }
@@ -69,7 +69,7 @@ async function readObject(
 ): Promise<Found | string> {
   const key = type.namespaced ? { namespace, name } : { name };
   const object = await find<PartObject>(type, key);
-  if (object === undefined) return notFoundMessage(type, name);
+  if (object === undefined) return describeMissingPart(type, name);
   return { spec: object.spec, live: { part, type, object } };
 }
 
@@ -89,28 +89,30 @@ function readAtLocation(
 }
 
 export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadParts> {
-  const read = await Promise.all(
+  const readResults = await Promise.all(
     PARTS.map(async (part) => {
       const location = locatePart(vm, part);
-      const found = location && (await readAtLocation(vm, { part, location }, find));
-      return { part, found };
+      const object = location && (await readAtLocation(vm, { part, location }, find));
+      return { part, found: object };
     }),
   );
-  const existing = read.flatMap(({ part, found }) =>
-    typeof found === "object" ? [{ part, ...found }] : [],
+  const foundObjects = readResults.flatMap(({ part, found: object }) =>
+    typeof object === "object" ? [{ part, ...object }] : [],
   );
   return {
-    parts: Object.fromEntries(existing.map(({ part, spec }) => [part, spec])),
-    live: existing.flatMap(({ live }) => live ?? []),
-    missing: read.flatMap(({ part, found }) =>
-      typeof found === "string" ? [{ part, message: found }] : [],
+    parts: Object.fromEntries(foundObjects.map(({ part, spec }) => [part, spec])),
+    live: foundObjects.flatMap(({ live }) => live ?? []),
+    missing: readResults.flatMap(({ part, found: object }) =>
+      typeof object === "string" ? [{ part, message: object }] : [],
     ),
   };
 }
 
-/** Returns the expanded VM. If a part is missing, returns the VM unchanged with a cause. */
+/** Returns the expanded VM. If a part is missing, returns the unchanged VM and a cause. */
 export function expandWith(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
   if (missing.length === 0) return expandVm(vm, parts);
-  const causes: readonly Cause[] = missing.map(({ part, message }) => notFoundCause(part, message));
+  const causes: readonly Cause[] = missing.map(({ part, message }) =>
+    buildNotFoundCause(part, message),
+  );
   return { vm, causes };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ControllerRevisions that preserve a part as it was when the VM first used it. Names, labels and data as in KubeVirt
+// ControllerRevisions of instancetypes and preferences. Source of names and data: KubeVirt
 // pkg/instancetype/revision/store.go.
 import {
   apiVersionOf,
@@ -21,8 +21,8 @@ const HASH_DIGITS = 8;
 
 function shortenName(name: string): string {
   if (name.length <= NAME_MAX) return name;
-  const start = name.slice(0, NAME_MAX - HASH_DIGITS - 1);
-  return `${start}-${sha256Hex(name).slice(0, HASH_DIGITS)}`;
+  const prefix = name.slice(0, NAME_MAX - HASH_DIGITS - 1);
+  return `${prefix}-${sha256Hex(name).slice(0, HASH_DIGITS)}`;
 }
 
 function revisionName(vm: VirtualMachine, type: PartType, { metadata }: PartObject): string {
@@ -30,7 +30,7 @@ function revisionName(vm: VirtualMachine, type: PartType, { metadata }: PartObje
   return shortenName([vm.metadata.name, name, type.version, uid, String(generation)].join("-"));
 }
 
-function revisionLabels(
+function buildRevisionLabels(
   type: PartType,
   { metadata }: PartObject,
 ): Readonly<Record<string, string>> {
@@ -63,7 +63,7 @@ export function buildRevision(
     metadata: {
       name: revisionName(vm, type, object),
       namespace: vm.metadata.namespace ?? "",
-      labels: revisionLabels(type, object),
+      labels: buildRevisionLabels(type, object),
       ownerReferences: [
         {
           apiVersion: vm.apiVersion,
@@ -76,7 +76,7 @@ export function buildRevision(
       ],
     },
     data: { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec: object.spec },
-    // The API requires this number, but nothing compares revisions.
+    // The API requires the field `revision`, but KubeVirt and Patchbay ignore it.
     revision: 0,
   };
 }
@@ -89,7 +89,7 @@ export function readRevisionSpec(
   const isOfPart = data["kind"].toLowerCase().endsWith(part);
   const { spec } = data;
   if (!isOfPart || !isJsonObject(spec)) return undefined;
-  // The API server validated the object that this revision copies.
+  // The API server has validated the object from which this revision was copied.
   const validated: unknown = spec;
   return validated as InstancetypeSpec | PreferenceSpec;
 }

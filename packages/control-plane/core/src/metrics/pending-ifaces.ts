@@ -15,29 +15,29 @@ import type { MetricFamily } from "./family.ts";
 export interface PendingIface {
   readonly name: string;
   readonly type: HotplugType;
-  /** Start of the current phase, RFC 3339. Undefined until a phase is reported. */
+  /** Start of the current phase in RFC 3339. Undefined until a phase is reported. */
   readonly since: string | undefined;
 }
 
-/** Returns whether a new attachment replaces the current one, so that the interface changes its network. */
-function isSwap(reported: IfaceStatus, attachments: readonly Attachment[]): boolean {
+/** Checks whether a new attachment replaces the current attachment, so that the interface changes its network. */
+function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
-      name === reported.name &&
+      name === ifaceStatus.name &&
       state !== "Removing" &&
-      podInterfaceName !== reported.podInterfaceName,
+      podInterfaceName !== ifaceStatus.podInterfaceName,
   );
 }
 
-function pendingType(
-  reported: IfaceStatus | undefined,
+function findPendingType(
+  ifaceStatus: IfaceStatus | undefined,
   isWanted: boolean,
   attachments: readonly Attachment[],
 ): HotplugType | undefined {
-  if (!isWanted) return reported === undefined ? undefined : "Unplug";
-  if (reported?.hotplug === undefined) return "Plug";
-  const { type, phase } = reported.hotplug;
-  if (type === "Swap" || (phase === "Ready" && isSwap(reported, attachments))) return "Swap";
+  if (!isWanted) return ifaceStatus === undefined ? undefined : "Unplug";
+  if (ifaceStatus?.hotplug === undefined) return "Plug";
+  const { type, phase } = ifaceStatus.hotplug;
+  if (type === "Swap" || (phase === "Ready" && isSwap(ifaceStatus, attachments))) return "Swap";
   return phase === "Ready" ? undefined : "Plug";
 }
 
@@ -46,30 +46,30 @@ export function pendingIfaces({ spec, status }: VirtualMachineInstance): readonl
   const ifaces = ifacesOf(spec);
   const names = new Set([...ifaces, ...interfaces].flatMap(({ name }) => name ?? []));
   return [...names].flatMap((name) => {
-    const reported = findByName(interfaces, name);
+    const ifaceStatus = findByName(interfaces, name);
     const iface = findByName(ifaces, name);
-    const type = pendingType(reported, iface !== undefined && !isAbsent(iface), attachments);
-    return type === undefined ? [] : [{ name, type, since: reported?.hotplug?.since }];
+    const type = findPendingType(ifaceStatus, iface !== undefined && !isAbsent(iface), attachments);
+    return type === undefined ? [] : [{ name, type, since: ifaceStatus?.hotplug?.since }];
   });
 }
 
 type Hotplug = IfaceStatus["hotplug"];
 
-function newReason(before: Hotplug, after: Hotplug): readonly string[] {
-  if (after?.reason === undefined) return [];
-  const { attempts = 0 } = after;
-  const isMore = attempts > (before?.attempts ?? 0);
-  return before?.reason !== after.reason || isMore ? [after.reason] : [];
+function findNewReason(oldHotplug: Hotplug, newHotplug: Hotplug): readonly string[] {
+  if (newHotplug?.reason === undefined) return [];
+  const { attempts = 0 } = newHotplug;
+  const hasMoreAttempts = attempts > (oldHotplug?.attempts ?? 0);
+  return oldHotplug?.reason !== newHotplug.reason || hasMoreAttempts ? [newHotplug.reason] : [];
 }
 
-/** Returns the reasons that are new in `after`, or whose attempts have increased. */
+/** Returns the reasons that are new in `newVmi` or have more attempts than in `oldVmi`. */
 export function newReasons(
-  before: VirtualMachineInstance | undefined,
-  after: VirtualMachineInstance,
+  oldVmi: VirtualMachineInstance | undefined,
+  newVmi: VirtualMachineInstance,
 ): readonly string[] {
-  const { interfaces: reported = [] } = before?.status ?? {};
-  return (after.status?.interfaces ?? []).flatMap(({ name = "", hotplug }) =>
-    newReason(findByName(reported, name)?.hotplug, hotplug),
+  const { interfaces: oldStatuses = [] } = oldVmi?.status ?? {};
+  return (newVmi.status?.interfaces ?? []).flatMap(({ name = "", hotplug }) =>
+    findNewReason(findByName(oldStatuses, name)?.hotplug, hotplug),
   );
 }
 
@@ -77,27 +77,27 @@ export interface EndedPhase {
   readonly type: HotplugType;
   readonly phase: IfacePhase;
   readonly since: string;
-  /** Start of the next phase, RFC 3339. Undefined if the interface is no longer reported. */
+  /** Start of the next phase in RFC 3339. Undefined if the interface is no longer reported. */
   readonly until: string | undefined;
 }
 
-/** Returns phases other than Ready that `before` reports and `after` does not. */
+/** Returns phases except Ready that `oldVmi` reports and `newVmi` does not. */
 export function findEndedPhases(
-  before: VirtualMachineInstance,
-  after: VirtualMachineInstance,
+  oldVmi: VirtualMachineInstance,
+  newVmi: VirtualMachineInstance,
 ): readonly EndedPhase[] {
-  const { interfaces: reported = [] } = after.status ?? {};
-  return (before.status?.interfaces ?? []).flatMap(({ name = "", hotplug: oldHotplug }) => {
+  const { interfaces: newStatuses = [] } = newVmi.status ?? {};
+  return (oldVmi.status?.interfaces ?? []).flatMap(({ name = "", hotplug: oldHotplug }) => {
     if (oldHotplug?.since === undefined || oldHotplug.phase === "Ready") return [];
     const { type, phase, since } = oldHotplug;
-    const newHotplug = findByName(reported, name)?.hotplug;
+    const newHotplug = findByName(newStatuses, name)?.hotplug;
     return newHotplug?.phase === phase ? [] : [{ type, phase, since, until: newHotplug?.since }];
   });
 }
 
-/** Counts interfaces by phase and reason. Each phase has a sample without a reason, even if the value is 0. */
+/** Counts interfaces by phase and reason. Each phase also has a sample without a reason, which may be 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
-  const reported = vmis.flatMap(({ status }) =>
+  const hotplugs = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
   );
   return {
@@ -105,16 +105,18 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
     help: "Interfaces in each phase, by reported reason; none if they make progress.",
     type: "gauge",
     samples: IFACE_PHASES.flatMap((phase) => {
-      const reasons = reported.flatMap((one) => (one.phase === phase ? [one.reason ?? ""] : []));
+      const reasons = hotplugs.flatMap((entry) =>
+        entry.phase === phase ? [entry.reason ?? ""] : [],
+      );
       return [...new Set(["", ...reasons])].map((reason) => ({
         labels: { phase, reason },
-        value: reasons.filter((one) => one === reason).length,
+        value: reasons.filter((entry) => entry === reason).length,
       }));
     }),
   };
 }
 
-/** Builds the metric of the oldest pending interface. `seconds` is its age, or 0 if none is pending. */
+/** Builds the metric of the oldest pending interface. `seconds` is the age of the interface, or 0 if no interface is pending. */
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",

@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily, Sample } from "./family.ts";
 
-/** Counters of one direction since the link was created. */
+/** Counters of one direction, from the creation of the link. */
 export interface DirectionCounts {
   readonly bytes: number;
   readonly packets: number;
@@ -11,7 +11,7 @@ export interface DirectionCounts {
   readonly dropped: number;
 }
 
-/** A link's kernel counters. For a tap, `received` is what the guest sent. */
+/** Kernel counters of a link. For a tap, `received` counts the frames that the guest sent. */
 export interface LinkCounts {
   readonly name: string;
   readonly received: DirectionCounts;
@@ -20,19 +20,19 @@ export interface LinkCounts {
 
 export interface VmTraffic {
   readonly vmi: VirtualMachineInstance;
-  /** Names of taps, by name of the NIC. */
+  /** Tap names by NIC name. */
   readonly taps: ReadonlyMap<string, string>;
   readonly links: readonly LinkCounts[];
 }
 
-/** Traffic of one NIC as the guest sees it, since its tap was created. */
+/** Traffic of one NIC from the guest's point of view, from the creation of its tap. */
 export interface NicCounts {
   readonly name: string;
   readonly received: DirectionCounts;
   readonly sent: DirectionCounts;
 }
 
-/** Returns the counters of each NIC, in the order of the taps. Omits NICs whose tap does not exist. */
+/** Returns the counters of each NIC, in the order of the taps. Omits a NIC whose tap does not exist. */
 export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly NicCounts[] {
   return [...taps].flatMap(([name, tap]) => {
     const link = links.find((candidate) => candidate.name === tap);
@@ -48,13 +48,13 @@ interface NicTraffic {
 
 type Direction = "receive" | "transmit";
 
-const COUNTS = {
+const TRAFFIC_COUNTERS = {
   bytes: { suffix: "bytes_total", help: "bytes" },
   packets: { suffix: "packets_total", help: "packets" },
   errors: { suffix: "errors_total", help: "packets with errors" },
   dropped: { suffix: "packets_dropped_total", help: "packets that were dropped" },
 } as const;
-const VERBS = { receive: "received", transmit: "transmitted" } as const;
+const DIRECTION_VERBS = { receive: "received", transmit: "transmitted" } as const;
 
 function toNicTraffic({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] {
   const { namespace = "", name } = vmi.metadata;
@@ -70,17 +70,17 @@ function buildFamily(
   count: keyof DirectionCounts,
   nics: readonly NicTraffic[],
 ): MetricFamily {
-  const { suffix, help } = COUNTS[count];
+  const { suffix, help } = TRAFFIC_COUNTERS[count];
   return {
     name: `kubevirt_vmi_network_${direction}_${suffix}`,
-    help: `What the guest's NIC has ${VERBS[direction]}: ${help}.`,
+    help: `What the guest's NIC has ${DIRECTION_VERBS[direction]}: ${help}.`,
     type: "counter",
     samples: nics.map((nic) => ({ labels: nic.labels, value: nic[direction][count] })),
   };
 }
 
-/** Builds a metric that KubeVirt has deprecated, but that dashboards use. */
-function deprecatedFamily(nics: readonly NicTraffic[]): MetricFamily {
+/** Builds a metric that KubeVirt has deprecated. Dashboards still use the metric. */
+function buildDeprecatedFamily(nics: readonly NicTraffic[]): MetricFamily {
   const sample = (nic: NicTraffic, type: "rx" | "tx", value: number): Sample => ({
     labels: { ...nic.labels, type },
     value,
@@ -103,5 +103,5 @@ export function trafficFamilies(vms: readonly VmTraffic[], node: string): readon
   const families = directions.flatMap((direction) =>
     counts.map((count) => buildFamily(direction, count, nics)),
   );
-  return [...families, deprecatedFamily(nics)];
+  return [...families, buildDeprecatedFamily(nics)];
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics about VMIs, with KubeVirt's names. Source: KubeVirt 1.9 metrics/virt-controller vmistats_collector.go,
-// migrationstats_collector.go.
+// Metrics about VMIs, with KubeVirt's names. Source: KubeVirt 1.9 metrics/virt-controller vmistats_collector.go.
 import type {
   EvictionStrategy,
   VirtualMachineInstance,
@@ -19,7 +18,7 @@ import type { JobStats } from "../interfaces/hypervisor.ts";
 type Labels = Readonly<Record<string, string | undefined>>;
 type Migration = VirtualMachineInstanceMigration;
 
-/** Builds a sample. Omits empty labels like KubeVirt; Prometheus treats empty and missing labels alike. */
+/** Builds a sample without empty labels, as in KubeVirt. Prometheus treats empty and missing labels alike. */
 function toSample(labels: Labels, value: number): Sample {
   const present = Object.entries(labels).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== "",
@@ -27,7 +26,7 @@ function toSample(labels: Labels, value: number): Sample {
   return { labels: Object.fromEntries(present), value };
 }
 
-function gauge(name: string, help: string, samples: readonly Sample[]): MetricFamily {
+function buildGauge(name: string, help: string, samples: readonly Sample[]): MetricFamily {
   return { name, help, type: "gauge", samples };
 }
 
@@ -35,7 +34,7 @@ function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
   return { node: status?.nodeName, namespace: metadata.namespace, name: metadata.name };
 }
 
-/** Returns whether a drain can evict the guest. A guest that must migrate, but cannot, blocks the drain. */
+/** Checks whether a drain can evict the guest. A guest with strategy LiveMigrate that cannot migrate blocks the drain. */
 function isEvictable(vmi: VirtualMachineInstance, clusterStrategy: EvictionStrategy): boolean {
   return findEvictionStrategy(vmi, clusterStrategy) !== "LiveMigrate" || isMigratable(vmi);
 }
@@ -68,7 +67,7 @@ export function vmiInfoFamily(
     };
     return toSample(labels, 1);
   });
-  return gauge(
+  return buildGauge(
     "kubevirt_vmi_info",
     "1 for each VMI: where it is, its phase and its guest.",
     samples,
@@ -78,8 +77,8 @@ export function vmiInfoFamily(
 function addressSamples(vmi: VirtualMachineInstance): readonly Sample[] {
   return (vmi.status?.interfaces ?? []).flatMap(({ name, interfaceName, ipAddress }) => {
     const hasAddress = ipAddress !== undefined && ipAddress !== "";
-    const isNamed = (name ?? "") !== "" || (interfaceName ?? "") !== "";
-    if (!hasAddress && !isNamed) return [];
+    const hasName = (name ?? "") !== "" || (interfaceName ?? "") !== "";
+    if (!hasAddress && !hasName) return [];
     const type = hasAddress ? "ExternalInterface" : "SystemInterface";
     const nic = { vnic_name: name, interface_name: interfaceName, address: ipAddress, type };
     return [toSample({ ...placeLabels(vmi), ...nic }, 1)];
@@ -88,10 +87,10 @@ function addressSamples(vmi: VirtualMachineInstance): readonly Sample[] {
 
 export function vmiAddressFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const help = "1 for each interface of a VMI: its first address.";
-  return gauge("kubevirt_vmi_status_addresses", help, vmis.flatMap(addressSamples));
+  return buildGauge("kubevirt_vmi_status_addresses", help, vmis.flatMap(addressSamples));
 }
 
-/** Migration phases by the phase in a metric's name. Source: KubeVirt reportMigrationStats. */
+/** Migration phases that each metric counts, by the phase in the metric's name. Source: KubeVirt reportMigrationStats. */
 const PHASES_BY_METRIC: Readonly<Record<string, readonly (string | undefined)[]>> = {
   pending: ["Pending"],
   scheduling: ["Scheduling"],
@@ -99,7 +98,7 @@ const PHASES_BY_METRIC: Readonly<Record<string, readonly (string | undefined)[]>
   running: ["Scheduled", "PreparingTarget", "TargetReady", "Running"],
 };
 
-function endedFamily(
+function buildEndedFamily(
   migrations: readonly Migration[],
   phase: "Succeeded" | "Failed",
 ): MetricFamily {
@@ -109,7 +108,7 @@ function endedFamily(
     .map(({ metadata: { name, namespace }, spec }) =>
       toSample({ vmi: spec.vmiName, vmim: name, namespace }, 1),
     );
-  return gauge(
+  return buildGauge(
     `kubevirt_vmi_migration_${phaseName}`,
     `1 for each migration that ${phaseName}.`,
     samples,
@@ -122,28 +121,34 @@ function toSeconds(time: string | undefined): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-function migrationResult({ completed, failed }: NonNullable<VmiStatus["migrationState"]>): string {
+function describeMigrationResult({
+  completed,
+  failed,
+}: NonNullable<VmiStatus["migrationState"]>): string {
   if (completed !== true) return "";
   return failed === true ? "failed" : "succeeded";
 }
 
-function timeFamily(
+function buildTimeFamily(
   vmis: readonly VirtualMachineInstance[],
   migrations: readonly Migration[],
-  which: "start" | "end",
+  endpoint: "start" | "end",
 ): MetricFamily {
   const samples = vmis.flatMap((vmi) => {
     const { migrationState: state } = vmi.status ?? {};
-    const seconds = toSeconds(which === "start" ? state?.startTimestamp : state?.endTimestamp);
+    const seconds = toSeconds(endpoint === "start" ? state?.startTimestamp : state?.endTimestamp);
     if (state === undefined || seconds === undefined) return [];
     const migration = migrations.find(({ metadata }) => metadata.uid === state.migrationUid);
     const labels = { ...placeLabels(vmi), migration_name: migration?.metadata.name };
     return [
-      toSample(which === "start" ? labels : { ...labels, status: migrationResult(state) }, seconds),
+      toSample(
+        endpoint === "start" ? labels : { ...labels, status: describeMigrationResult(state) },
+        seconds,
+      ),
     ];
   });
-  const help = `When the last migration of a VMI ${which}ed, in seconds since 1970.`;
-  return gauge(`kubevirt_vmi_migration_${which}_time_seconds`, help, samples);
+  const help = `When the last migration of a VMI ${endpoint}ed, in seconds since 1970.`;
+  return buildGauge(`kubevirt_vmi_migration_${endpoint}_time_seconds`, help, samples);
 }
 
 export function migrationFamilies(
@@ -153,14 +158,14 @@ export function migrationFamilies(
   const counts = Object.entries(PHASES_BY_METRIC).map(([phaseName, phases]) => {
     const value = migrations.filter(({ status }) => phases.includes(status?.phase)).length;
     const name = `kubevirt_vmi_migrations_in_${phaseName}_phase`;
-    return gauge(name, `Migrations in phase ${phaseName}.`, [{ labels: {}, value }]);
+    return buildGauge(name, `Migrations in phase ${phaseName}.`, [{ labels: {}, value }]);
   });
   return [
     ...counts,
-    endedFamily(migrations, "Succeeded"),
-    endedFamily(migrations, "Failed"),
-    timeFamily(vmis, migrations, "start"),
-    timeFamily(vmis, migrations, "end"),
+    buildEndedFamily(migrations, "Succeeded"),
+    buildEndedFamily(migrations, "Failed"),
+    buildTimeFamily(vmis, migrations, "start"),
+    buildTimeFamily(vmis, migrations, "end"),
   ];
 }
 
@@ -168,15 +173,15 @@ const UNSET_LABEL = "<none>";
 const POD_NETWORK_LABEL = "pod networking";
 const CORE_BINDINGS = ["bridge", "masquerade", "sriov", "passtBinding"] as const;
 
-function bindingLabels(iface: Iface): Sample["labels"] {
+function buildBindingLabels(iface: Iface): Sample["labels"] {
   if (iface.binding !== undefined) {
     return { binding_type: "plugin", binding_name: iface.binding.name };
   }
-  const core = CORE_BINDINGS.find((kind) => Object.hasOwn(iface, kind));
-  return { binding_type: "core", binding_name: core ?? UNSET_LABEL };
+  const coreBinding = CORE_BINDINGS.find((kind) => Object.hasOwn(iface, kind));
+  return { binding_type: "core", binding_name: coreBinding ?? UNSET_LABEL };
 }
 
-function vnicSamples(
+function buildVnicSamples(
   { namespace = "", name }: { readonly namespace?: string; readonly name: string },
   spec: VmiSpec,
 ): readonly Sample[] {
@@ -187,7 +192,7 @@ function vnicSamples(
       name,
       namespace,
       vnic_name: iface.name,
-      ...bindingLabels(iface),
+      ...buildBindingLabels(iface),
       network: network.multus?.networkName ?? POD_NETWORK_LABEL,
       model: iface.model ?? UNSET_LABEL,
     };
@@ -200,7 +205,7 @@ export function vmiVnicFamily(vmis: readonly VirtualMachineInstance[]): MetricFa
     name: "kubevirt_vmi_vnic_info",
     help: "1 for each NIC of a VMI: its name, network, model and binding.",
     type: "gauge",
-    samples: vmis.flatMap(({ metadata, spec }) => vnicSamples(metadata, spec)),
+    samples: vmis.flatMap(({ metadata, spec }) => buildVnicSamples(metadata, spec)),
   };
 }
 
@@ -209,7 +214,7 @@ export function vmVnicFamily(vms: readonly VirtualMachine[]): MetricFamily {
     name: "kubevirt_vm_vnic_info",
     help: "1 for each NIC in a VM's template: its name, network, model and binding.",
     type: "gauge",
-    samples: vms.flatMap(({ metadata, spec }) => vnicSamples(metadata, spec.template.spec)),
+    samples: vms.flatMap(({ metadata, spec }) => buildVnicSamples(metadata, spec.template.spec)),
   };
 }
 
@@ -222,12 +227,11 @@ const MIGRATION_PREFIX = "kubevirt_vmi_migration_";
 
 type ReadJob = (job: JobStats) => number | undefined;
 
-/** Suffix of a metric that KubeVirt 1.9 exports as a counter. */
 const TOTAL_BYTES = "data_bytes_total";
 
 const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
   [TOTAL_BYTES]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
-  // The metric's name before KubeVirt 1.9, which KubeVirt's recording rules still provide.
+  // Name of the metric before KubeVirt 1.9. KubeVirt's recording rules still provide the name.
   data_total_bytes: [
     "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
     ({ totalBytes }) => totalBytes,
@@ -239,8 +243,8 @@ const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: 
   ],
   dirty_memory_rate_bytes: [
     "How fast the guest writes its memory, in bytes per second.",
-    ({ dirtyPagesPerSecond: pages, pageBytes }) =>
-      pages === undefined || pageBytes === undefined ? undefined : pages * pageBytes,
+    ({ dirtyPagesPerSecond: dirtyPages, pageBytes }) =>
+      dirtyPages === undefined || pageBytes === undefined ? undefined : dirtyPages * pageBytes,
   ],
   memory_transfer_rate_bytes: [
     "How fast the guest's memory is moved, in bytes per second.",

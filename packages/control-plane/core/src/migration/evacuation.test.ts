@@ -3,7 +3,7 @@
 import type { EvictionStrategy, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aGuest, aMigration, NOW } from "../testing/migration-facts.ts";
-import { evictionCondition, planEvacuation, type EvacuationFacts } from "./evacuation.ts";
+import { buildEvictionCondition, planEvacuation, type EvacuationFacts } from "./evacuation.ts";
 
 const NODE = { nodeName: "node1", evacuationNodeName: "node1" };
 const NOW_MS = Date.parse(NOW);
@@ -121,19 +121,11 @@ describe("failed attempts", () => {
 });
 
 test.each([
-  {
-    name: "marked for evacuation on its node",
-    status: { evacuationNodeName: "a", nodeName: "a" },
-    want: 1,
-  },
-  { name: "not marked for evacuation", status: { nodeName: "a" }, want: 0 },
-  {
-    name: "marked for evacuation of another node",
-    status: { evacuationNodeName: "a", nodeName: "b" },
-    want: 0,
-  },
-])("a VMI that is $name has $want eviction conditions", ({ status, want }) => {
-  const conditions = evictionCondition({ ...aGuest({}), status });
+  { name: "marked on its node", status: { evacuationNodeName: "a", nodeName: "a" }, want: 1 },
+  { name: "not marked", status: { nodeName: "a" }, want: 0 },
+  { name: "on another node", status: { evacuationNodeName: "a", nodeName: "b" }, want: 0 },
+])("a VMI that is $name has $want conditions of an eviction", ({ status, want }) => {
+  const conditions = buildEvictionCondition({ ...aGuest({}), status });
   expect(conditions).toHaveLength(want);
   for (const condition of conditions) {
     expect(condition).toMatchObject({

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates migrations for guests whose eviction was requested, and retries failed ones. Source of names and delays: KubeVirt
-// pkg/virt-controller/watch/drain/evacuation and watch/migration.
+// Creates migrations after evictions. Source of names and delays: KubeVirt pkg/virt-controller/watch/drain/evacuation.
 import {
   isMigrationFinal,
   isVmiFinal,
@@ -17,15 +16,17 @@ import { findEvictionStrategy, isMigratable } from "./requests.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Delay before the first retry, from the end of the failed migration. Each further failure doubles it. */
+/** Delay from the end of the first failed migration to the retry. Each further failure doubles the delay. */
 const RETRY_DELAY_MS = 20_000;
-/** Limit of doublings: only five finished migrations are retained, so more failures cannot be counted. */
+/** Maximum number of doublings. virt-controller retains only five finished migrations and therefore counts at most five failures. */
 const DOUBLINGS_MAX = 4;
 
-/** Condition type, also its reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
+/** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
 export const EVICTION_REQUESTED = "EvictionRequested";
 
-export function evictionCondition({ status }: VirtualMachineInstance): readonly NewCondition[] {
+export function buildEvictionCondition({
+  status,
+}: VirtualMachineInstance): readonly NewCondition[] {
   const { evacuationNodeName: node, nodeName } = status ?? {};
   if (node === undefined || node !== nodeName) return [];
   const message = `an eviction was requested: the guest is to leave node ${node}`;
@@ -35,16 +36,16 @@ export function evictionCondition({ status }: VirtualMachineInstance): readonly 
 export interface EvacuationFacts {
   readonly vmi: VirtualMachineInstance;
   readonly migrations: readonly Migration[];
-  /** Strategy of VMIs without their own. */
+  /** Eviction strategy of VMIs without `spec.evictionStrategy`. */
   readonly clusterStrategy: EvictionStrategy;
   readonly nowMs: number;
-  /** Whether the VMI's node is not cordoned. */
+  /** Whether the VMI's node accepts new pods. False if the node is cordoned. */
   readonly isNodeSchedulable: boolean;
 }
 
 export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
-  /** Removes the eviction request from the VMI, unless it is for another node now. */
+  /** Removes the eviction request from the VMI, unless the request is for another node. */
   | { readonly kind: "clearMark"; readonly node: string }
   | { readonly kind: "wait"; readonly forMs: number };
 
@@ -57,29 +58,29 @@ function listFailed(node: string, migrations: readonly Migration[]): readonly Mi
   );
 }
 
-function endedMs({ status, metadata }: Migration): number {
+function findEndMs({ status, metadata }: Migration): number {
   const { phaseTransitionTimestamps = [], migrationState } = status ?? {};
-  const last = phaseTransitionTimestamps.at(-1)?.phaseTransitionTimestamp;
-  return toMs(last ?? migrationState?.endTimestamp ?? metadata.creationTimestamp) ?? 0;
+  const lastTransition = phaseTransitionTimestamps.at(-1)?.phaseTransitionTimestamp;
+  return toMs(lastTransition ?? migrationState?.endTimestamp ?? metadata.creationTimestamp) ?? 0;
 }
 
-function remainingRetryDelayMs(failed: readonly Migration[], nowMs: number): number {
-  const last = failed.at(-1);
-  if (last === undefined) return 0;
+function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): number {
+  const lastFailure = failed.at(-1);
+  if (lastFailure === undefined) return 0;
   const pauseMs = RETRY_DELAY_MS * 2 ** Math.min(failed.length - 1, DOUBLINGS_MAX);
-  return Math.max(0, endedMs(last) + pauseMs - nowMs);
+  return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration whose name depends on the last failed one, so that a second create fails with "already exists". */
+/** Builds a migration. Its name depends on the last failed migration, so that a second create fails with "already exists". */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
   failed: readonly Migration[],
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
-  const before = failed.at(-1)?.metadata.uid ?? "";
-  // The suffix is longer than generateName's, because a collision is not retried.
-  const suffix = sha256Hex(`${uid} ${node} ${before}`).slice(0, 10);
+  const lastFailedUid = failed.at(-1)?.metadata.uid ?? "";
+  // The suffix is longer than that of `generateName`, because virt-controller does not retry after a collision.
+  const suffix = sha256Hex(`${uid} ${node} ${lastFailedUid}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstanceMigration",
@@ -95,8 +96,8 @@ function buildMigration(
 function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, migrations);
-  const forMs = remainingRetryDelayMs(failed, nowMs);
-  // A node that is not cordoned is not being drained. The next eviction request sets the mark again.
+  const forMs = computeRetryDelayMs(failed, nowMs);
+  // A schedulable node is not being drained. The next eviction request sets the mark again.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
@@ -110,7 +111,11 @@ export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefin
   const shouldMigrate =
     MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, clusterStrategy)) && isMigratable(vmi);
   const isBeingDeleted = vmi.metadata.deletionTimestamp !== undefined;
-  if (!shouldMigrate || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each)))
+  if (
+    !shouldMigrate ||
+    isBeingDeleted ||
+    migrations.some((migration) => !isMigrationFinal(migration))
+  )
     return undefined;
   return planAttempt(node, facts);
 }

@@ -47,8 +47,9 @@ test.each<{
   isStopped?: true;
   want: RegExp;
 }>([
-  { name: "a canceled migration continues", want: /^goOn$/ },
-  { name: "a canceled migration of a paused guest waits", state: PAUSED, want: /^goOn$/ },
+  { name: "it is cancelled: the target lets it go on", want: /^continue$/ },
+  { name: "it is cancelled, and held: it waits", state: PAUSED, want: /^continue$/ },
+  { name: "its object is gone", change: { migration: undefined }, want: /^continue$/ },
   {
     name: "a migration without its object continues",
     change: { migration: undefined },
@@ -62,9 +63,9 @@ test.each<{
   {
     name: "the migration continues if the target's node does not respond",
     change: { targetLoss: { reason: "NodeUnresponsive", message: "gone" } },
-    want: /^goOn$/,
+    want: /^continue$/,
   },
-  { name: "a stopped VM is shut down at the target", isStopped: true, want: /^goOn$/ },
+  { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^continue$/ },
   {
     name: "a stopped VM with a paused guest is lost",
     state: PAUSED,
@@ -102,7 +103,7 @@ describe("a guest paused on its target", () => {
     /^the guest is paused on node node2, .*: \/dev\/sda, which it has not\. .*otherwise restart the VM$/,
   ) as string;
   const facts = openFacts(PAUSED);
-  const reported = { decision: { kind: "goOn" } as const, failures: [], now: NOW };
+  const reported = { decision: { kind: "continue" } as const, failures: [], now: NOW };
   const before = aMigration("Running");
 
   test("is reported on the VMI, which is not ready", () => {

@@ -77,7 +77,7 @@ test.each([
     name: "the guest is off at the source, where its user had paused it",
     state: DETECTED,
     change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
-    want: ["welcome", "reportReady", "stopRelay"],
+    want: ["announce", "reportReady", "stopRelay"],
   },
   {
     name: "the guest is paused as at the source, and this was reported",
@@ -107,7 +107,7 @@ test.each([
     name: "the guest runs, and this was not reported",
     state: DETECTED,
     change: { domain: RUNS },
-    want: ["welcome", "reportReady", "stopRelay"],
+    want: ["announce", "reportReady", "stopRelay"],
   },
   {
     name: "the guest runs, and this was reported",

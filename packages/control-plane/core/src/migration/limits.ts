@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { parseQuantity } from "@patchbay/api/values";
-import { memoryMiBOf } from "../vm/spec/machine.ts";
+import { computeMemoryMiB } from "../vm/spec/machine.ts";
 import { toMs } from "@patchbay/base";
 
 const MIB_PER_GIB = 1024;
@@ -17,13 +17,13 @@ export interface MigrationLimits {
   readonly bandwidthMibPerSecond?: number;
   readonly throttles: boolean;
   readonly maxDowntimeMs: number;
-  /** Time without progress after which a migration is aborted, in milliseconds. */
+  /** Time without progress after which virt-handler aborts a migration, in milliseconds. */
   readonly silenceMs: number;
-  /** Whether migrations are allowed although libvirt considers a disk unsafe. */
+  /** Whether a migration may start although libvirt considers a disk unsafe. */
   readonly allowsUnsafe: boolean;
 }
 
-/** Parses bytes per second, rounded down but at least libvirt's minimum of 1 MiB/s. */
+/** Parses a bandwidth in bytes per second. The result is at least 1 MiB/s, libvirt's minimum. */
 function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandwidthMibPerSecond"> {
   const bytes = parseQuantity(String(quantity)) ?? 0;
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
@@ -40,19 +40,16 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds: the configured time for each started GiB of memory, and for at least one. */
+/** Returns the completion timeout in milliseconds. The configured time applies to each GiB of memory, rounded up, and to at least 1 GiB. */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,
 ): number {
-  const mib = vmi === undefined ? 0 : memoryMiBOf(vmi.spec.domain);
+  const mib = vmi === undefined ? 0 : computeMemoryMiB(vmi.spec.domain);
   return Math.max(1, Math.ceil(mib / MIB_PER_GIB)) * completionTimeoutPerGiB * 1000;
 }
 
-/**
- * Downtime limit, in milliseconds, that makes QEMU pause a guest at once and transfer the rest. It is QEMU's maximum.
- * Source: QEMU migration/options.h, MAX_MIGRATE_DOWNTIME.
- */
+/** Downtime limit that lets QEMU pause a guest immediately, in milliseconds. Source: QEMU MAX_MIGRATE_DOWNTIME. */
 export const UNLIMITED_DOWNTIME_MS = 2_000_000;
 
 export function mayDisruptNow(
@@ -66,14 +63,14 @@ export function mayDisruptNow(
   return nowMs - startMs >= completionTimeoutMs(settings, vmi);
 }
 
-/** Divisors of the downtime limit for the first iterations. Later iterations use the full limit. */
+/** Divisors of the downtime limit for the first five iterations. Later iterations use the whole limit. */
 const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
- * Returns the downtime limit in milliseconds for an iteration. `iteration` counts passes over the guest's memory, from 1.
- * QEMU pauses a guest when it expects to transfer the rest within the limit, and uses the whole limit. A low limit at first
- * gives a guest that writes little a short outage. An emulated guest gets the full limit at once, because QEMU before 9.0
- * may miss its writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
+ * Returns the downtime limit in milliseconds for an iteration, which is a pass over the guest's memory, counted from 1.
+ * QEMU pauses a guest when it expects to transfer the remaining memory within the limit. Low limits at first give a
+ * mostly idle guest a short downtime. An emulated guest gets the whole limit immediately, because QEMU before 9.0 may
+ * lose its writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
  * live_migration_downtime_steps; docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(

@@ -21,14 +21,14 @@ import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 /** Bindings for which Patchbay creates the tap. */
 const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];
 
-/** Lists interfaces with a device in the guest, as the source node reports, including those being unplugged. */
+/** Lists interfaces that have a device in the guest according to the source node. Includes interfaces that are being unplugged. */
 export function listMigratingIfaces({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
   return (status?.interfaces ?? []).filter(
     ({ name, queueCount }) => name !== undefined && queueCount !== undefined,
   );
 }
 
-/** Returns the tap or socket that the target node creates. Undefined if another component creates it. */
+/** Returns the tap or socket that Patchbay creates on the target node. Undefined if another component creates it. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,
@@ -46,14 +46,14 @@ function findTapName(
   return OWN_TAP_BINDINGS.includes(kind) ? ownTapName(name, podInterfaceName) : undefined;
 }
 
-/** Lists the expected NICs. Taps that another component created are copied from `incoming`. */
+/** Lists the NICs that the target expects. The names of taps of other components are copied from `incoming`. */
 export function listExpectedNics(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
   incoming: readonly IncomingNic[],
 ): readonly IncomingNic[] {
   return listMigratingIfaces(vmi).map(({ name = "", mac = "", pciAddress }) => {
-    const nic = incoming.find((each) => each.mac === mac);
+    const nic = incoming.find((incomingNic) => incomingNic.mac === mac);
     return { mac, pciAddress, tap: findTapName(vmi, name, bindings) ?? nic?.tap };
   });
 }
@@ -62,10 +62,7 @@ export function staysPaused({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, PAUSED)?.status === "True";
 }
 
-/**
- * Returns the NICs to announce when the guest resumes in another pod, with the addresses that CNI assigned. Masqueraded
- * NICs are omitted, because other hosts do not see them.
- */
+/** Returns the NICs to announce after the guest resumes in another pod. Omits masqueraded NICs, which other hosts cannot reach. */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
     .filter((iface) => isInPod(iface) && iface.links.podInterface)
@@ -84,20 +81,17 @@ function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
 }
 
 function withoutAwaitedIn(wiring: PodWiring): PodWiring {
-  const arrived = { ...wiring };
-  delete (arrived as { awaitedIn?: string }).awaitedIn;
-  return arrived;
+  const arrivedWiring = { ...wiring };
+  delete (arrivedWiring as { awaitedIn?: string }).awaitedIn;
+  return arrivedWiring;
 }
 
-/** Lists the wirings to apply when the guest runs here. Applying them is idempotent. */
+/** Lists the wirings to apply after the guest runs in this pod. */
 export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
-/**
- * Lists the wirings to apply when the guest has left the pod with that UID. They pass it no frames and do not answer for
- * its MAC. Applying them is idempotent.
- */
+/** Lists the wirings to apply after the guest has left this pod. These wirings pass no frames and do not answer for its MAC. */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
 }

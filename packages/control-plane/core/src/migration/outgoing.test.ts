@@ -82,14 +82,14 @@ test.each([
     want: [
       ...STAYED,
       "failed: its libvirt ended before the handover, and the guest continues here",
-      "goOn",
+      "resume",
     ],
   },
   {
     name: "the guest is paused after the job has ended, and its stay was reported",
     state: { ...READY, startTimestamp: START, failed: true },
     change: { domain: DELETING },
-    want: ["goOn", "wait end"],
+    want: ["resume", "wait end"],
   },
   {
     name: "the call failed",
@@ -101,13 +101,13 @@ test.each([
     name: "the guest has migrated",
     state: { ...READY, startTimestamp: START },
     change: { hasRelay: true, domain: LEFTOVER, call: "arrived" as const },
-    want: ["tellGone", "wait handover"],
+    want: ["reportStopped", "wait handover"],
   },
   {
     name: "the guest has migrated, and this process has just started",
     state: { ...READY, startTimestamp: START },
     change: { domain: LEFTOVER },
-    want: ["startRelay", "tellGone", "wait handover"],
+    want: ["startRelay", "reportStopped", "wait handover"],
   },
   {
     name: "the target has received the report",
@@ -119,7 +119,7 @@ test.each([
     name: "the target received the report and now listens at another address",
     state: { ...READY, startTimestamp: START },
     change: { domain: LEFTOVER, isAcknowledged: true },
-    want: ["startRelay", "tellGone", "wait handover"],
+    want: ["startRelay", "reportStopped", "wait handover"],
   },
   {
     name: "the guest runs at the target",
@@ -131,13 +131,13 @@ test.each([
     name: "the guest has migrated, and its launcher has ended",
     state: { ...READY, startTimestamp: START },
     change: { hasRelay: true, domain: undefined, call: "arrived" as const },
-    want: ["tellGone", "wait handover"],
+    want: ["reportStopped", "wait handover"],
   },
   {
     name: "the guest has migrated, and the abort comes too late",
     state: { ...READY, startTimestamp: START, abortRequested: true },
     change: { hasRelay: true, domain: LEFTOVER },
-    want: ["reportLeft", "tellGone", "wait handover"],
+    want: ["reportLeft", "reportStopped", "wait handover"],
   },
   {
     name: "the late abort was reported, and the target has received the report",

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node and pod that own a guest. `status.nodeName` names the owning node. A migration's target prepares the wiring and waits.
+// The node and pod that own a guest. `status.nodeName` contains the owning node.
 import type { Iface, MigrationState, VirtualMachineInstance } from "@patchbay/api";
 import { findController, type Pod } from "@patchbay/api/kubernetes";
 import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
-/** Longest part of a VMI's name in a pod's name, which is a DNS-1123 subdomain. Source: Kubernetes names. */
+/** Maximum length of the VMI's name in a pod's name, which is a DNS-1123 subdomain. Source: Kubernetes names. */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
-/** Derives the pod's name from the UIDs of the VMI and a migration, so that a second create fails with "already exists". */
+/** Builds the pod's name from the UIDs of the VMI and the migration. A second create therefore fails with "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
   const uids = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns the migration state while it is open, which is until virt-controller sets `completed`. */
+/** Returns the migration state if the migration is open. virt-controller closes a migration by setting `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;
@@ -31,7 +31,7 @@ function isOwnedByTarget({ status }: VirtualMachineInstance): boolean {
   return target !== undefined && status?.nodeName === target;
 }
 
-/** Returns the name of the owner's pod. The VMI ends with this pod. */
+/** Returns the name of the owner's pod. The VMI ends when this pod ends. */
 export function ownerPodName(vmi: VirtualMachineInstance): string {
   const { migrationUid, sourcePod } = vmi.status?.migrationState ?? {};
   if (isOwnedByTarget(vmi)) return launcherPodName(vmi, migrationUid);
@@ -43,12 +43,12 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** Whether the pod is the owner's, by controller and name. Labels do not count: everyone who creates pods can write them. */
+/** Checks whether the pod is the owner's pod by controller and name. Ignores labels, because every user who creates pods can set them. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
 
-/** A node's role: the owner starts, changes and stops the guest, the target prepares for an incoming guest. */
+/** Role of a node. The owner starts, changes and stops the guest. The target prepares for an incoming guest. */
 export type NodeRole = "owner" | "target";
 
 interface NodeLauncher {
@@ -57,15 +57,15 @@ interface NodeLauncher {
   readonly role: NodeRole;
 }
 
-function roleOn(vmi: VirtualMachineInstance, node: string): NodeRole | undefined {
+function findRole(vmi: VirtualMachineInstance, node: string): NodeRole | undefined {
   const { nodeName = node } = vmi.status ?? {};
   if (nodeName === node) return "owner";
   return openMigration(vmi)?.targetNode === node ? "target" : undefined;
 }
 
-/** Returns the VMI's pod on a node that is the owner or an open migration's target. Otherwise returns undefined. */
+/** Returns the VMI's pod on the node. Undefined if the node is neither the owner nor the target of an open migration. */
 export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLauncher | undefined {
-  const role = roleOn(vmi, node);
+  const role = findRole(vmi, node);
   const pods = Object.entries(vmi.status?.activePods ?? {});
   const uid = pods.find(([, name]) => name === node)?.[0];
   if (role === undefined || uid === undefined) return undefined;
@@ -74,20 +74,20 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Sets missing MACs of interfaces to the guest's, because the target's pod NICs have other MACs. */
-function ifacesWithGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
+/** Sets the MAC of each interface that has no MAC to the guest's MAC, because the target's pod NIC has another MAC. */
+function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
     return iface.macAddress !== undefined || !isNicMac(mac) ? iface : { ...iface, macAddress: mac };
   });
 }
 
-/** Returns the VMI as the target node manages it: with the target pod's attachments, and without reported interfaces. */
+/** Returns the VMI as input for the target node. The result has the target pod's attachments and no reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];
   const { domain } = vmi.spec;
-  const devices = { ...domain.devices, interfaces: [...ifacesWithGuestMacs(vmi)] };
+  const devices = { ...domain.devices, interfaces: [...withGuestMacs(vmi)] };
   return {
     ...vmi,
     spec: { ...vmi.spec, domain: { ...domain, devices } },
@@ -95,7 +95,7 @@ export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance 
   };
 }
 
-/** Fields of `status.migrationState` that a node writes, by its role. virt-controller writes all others. */
+/** Fields of `status.migrationState` that each role writes. virt-controller writes all other fields. */
 export const NODE_MIGRATION_FIELDS = {
   owner: [
     "startTimestamp",

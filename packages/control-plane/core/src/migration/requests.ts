@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks requests to migrate a guest or evict its pod. Source of messages: KubeVirt
+// Checks requests to migrate a guest or evict its pod. Source: KubeVirt
 // pkg/virt-api/webhooks/validating-webhook/admitters.
 import {
   isMigrationFinal,
@@ -12,7 +12,6 @@ import { findCondition } from "../status/conditions.ts";
 import { LIVE_MIGRATABLE } from "../status/live-migratable.ts";
 import { launcherPodName, openMigration, ownerPodName } from "./owner.ts";
 
-/** Whether virt-controller reports the guest as live-migratable. False until it reports. */
 export function isMigratable({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, LIVE_MIGRATABLE)?.status === "True";
 }
@@ -34,32 +33,32 @@ export function migrationProblem(
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Returns why no further migration of the VMI can be created. `migrations` are those of the VMI's namespace. */
+/** Returns why no further migration of the VMI may be created. `migrations` contains the migrations of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],
 ): string | undefined {
-  const active = migrations.find(
+  const activeMigration = migrations.find(
     (migration) => migration.spec.vmiName === name && !isMigrationFinal(migration),
   );
-  if (active === undefined) return undefined;
-  return `in-flight migration detected. Active migration job (${active.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
+  if (activeMigration === undefined) return undefined;
+  return `in-flight migration detected. Active migration job (${activeMigration.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
 }
 
 export function listLauncherNames(vmi: VirtualMachineInstance): readonly string[] {
-  const open = openMigration(vmi);
+  const openState = openMigration(vmi);
   const owner = ownerPodName(vmi);
-  if (open === undefined) return [owner];
-  return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
+  if (openState === undefined) return [owner];
+  return [...new Set([owner, launcherPodName(vmi, openState.migrationUid)])];
 }
 
 export interface EvictionResponse {
   readonly message: string;
-  /** Node from which the guest is to migrate. Unset if the eviction requests no migration. */
+  /** Node that the guest must leave. Unset if the eviction requests no migration. */
   readonly evacuates?: string;
 }
 
-/** Rejects the eviction and requests a migration, which ends the pod. Undefined if the VMI has no node. */
+/** Rejects the eviction and requests a migration, which ends the pod afterwards. Returns undefined if the VMI has no node. */
 function startEvacuation({
   metadata,
   status,
@@ -79,7 +78,7 @@ export function findEvictionStrategy(
   return spec.evictionStrategy ?? clusterStrategy;
 }
 
-/** Returns the response to an eviction. Undefined if it is allowed, which shuts the guest down. */
+/** Returns the response to an eviction. Undefined if the eviction is allowed; the guest then shuts down. */
 export function respondToEviction(
   vmi: VirtualMachineInstance,
   podName: string,
@@ -93,12 +92,12 @@ export function respondToEviction(
     case "LiveMigrateIfPossible":
       return isMigratable(vmi) ? startEvacuation(vmi) : undefined;
     case "LiveMigrate":
-      return isMigratable(vmi) ? startEvacuation(vmi) : { message: notMigratableMessage(vmi) };
+      return isMigratable(vmi) ? startEvacuation(vmi) : { message: describeNotMigratable(vmi) };
     default:
       return undefined;
   }
 }
 
-function notMigratableMessage({ metadata }: VirtualMachineInstance): string {
+function describeNotMigratable({ metadata }: VirtualMachineInstance): string {
   return `VMI ${metadata.name} is configured with an eviction strategy but is not live-migratable`;
 }

@@ -14,7 +14,7 @@ import { findMacTwins, findOwnMacTwins, chooseMac, findMac, withMacs } from "./m
 import { aVm, aVmi } from "@patchbay/support";
 import { vmiOf } from "../vm/vm.ts";
 import { ifacesOf, withNics } from "./nics.ts";
-import { restartRequiredFields } from "../status/restart-required.ts";
+import { listRestartRequiredFields } from "../status/restart-required.ts";
 import { buildVmStatus } from "../status/vm.ts";
 
 function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
@@ -439,6 +439,6 @@ test.each<{ name: string; iface: Iface; want: readonly string[] }>([
 ])("$name", ({ iface, want }) => {
   const vmi = vmiOf(vmOf(BRIDGE, RETAINED), BINDINGS);
   expect(
-    restartRequiredFields(vmOf(iface, RETAINED), vmi, { bindings: BINDINGS, isStaged: false }),
+    listRestartRequiredFields(vmOf(iface, RETAINED), vmi, { bindings: BINDINGS, isStaged: false }),
   ).toEqual(want);
 });

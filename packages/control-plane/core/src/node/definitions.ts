@@ -13,14 +13,14 @@ export interface UnavailableNetwork {
 /** Networks that a node cannot provide, by NAMESPACE/NAME. */
 export type UnavailableNetworks = ReadonlyMap<string, UnavailableNetwork>;
 
-/** An extended resource: a domain outside kubernetes.io, and a name. Source: Kubernetes, "Extended resources". */
+/** Extended resource name: a domain outside kubernetes.io, a slash and a name. Source: Kubernetes, "Extended resources". */
 const EXTENDED_RESOURCE =
   /^(?!(?:[a-z0-9.-]*\.)?kubernetes\.io\/)[a-z0-9][a-z0-9.-]{0,252}\/[A-Za-z0-9][\w.-]{0,62}$/;
-/** Reasons of problems that concern one node. Other reasons concern the definition, so they apply to all nodes. */
+/** Reasons of problems that concern a single node. All other reasons concern the definition and therefore every node. */
 const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
 const NAMED_NODES_MAX = 5;
 
-/** Trims a definition to the fields that core reads. */
+/** Removes all fields of a definition that core does not read. */
 export function trimDefinition(nad: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const { name, namespace, uid, resourceVersion, generation, annotations } = nad.metadata;
   const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION];
@@ -47,9 +47,9 @@ export function isExtendedResource(name: string): boolean {
 }
 
 /**
- * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers: a pod that requests
- * one would stay Pending, while CNI can attach the network without a device. `offered` has the resources of all nodes,
- * and is unset while nodes are unknown. Source: KubeVirt, network resources of a VMI.
+ * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers, because a pod that
+ * requests them would stay Pending. `offered` is undefined until nodes are known. Source: KubeVirt, network resources
+ * of a VMI.
  */
 export function networkResources(
   elements: readonly NetworkSelection[],
@@ -67,19 +67,16 @@ export function networkResources(
   return counts;
 }
 
-/** Describes which of the reachable `nodes` have not reported the problem. */
-function describeOtherNodes(reported: readonly string[], nodes: readonly string[]): string {
-  const others = nodes.filter((node) => !reported.includes(node));
-  if (others.length === 0) return "no other node is known to have it";
-  const more = others.length - NAMED_NODES_MAX;
-  const named = others.slice(0, NAMED_NODES_MAX).join(", ");
-  return `${named}${more > 0 ? ` and ${String(more)} more` : ""} ${others.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
+/** Describes which of the reachable `nodes` did not report the problem. */
+function describeOtherNodes(reportingNodes: readonly string[], nodes: readonly string[]): string {
+  const otherNodes = nodes.filter((node) => !reportingNodes.includes(node));
+  if (otherNodes.length === 0) return "no other node is known to have it";
+  const unlistedCount = otherNodes.length - NAMED_NODES_MAX;
+  const listedNodes = otherNodes.slice(0, NAMED_NODES_MAX).join(", ");
+  return `${listedNodes}${unlistedCount > 0 ? ` and ${String(unlistedCount)} more` : ""} ${otherNodes.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
-/**
- * Returns the networks that the node cannot provide because of a problem that it has reported. Ignores reports about an
- * older generation. `nodes` are the reachable nodes, sorted.
- */
+/** Returns the networks that the node has reported as unavailable for the current definition. `nodes` are the reachable nodes. */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,
@@ -91,10 +88,10 @@ export function findUnavailableNetworks(
       ({ generation, reason }) =>
         generation >= (metadata.generation ?? 0) && reason !== "DefinitionTolerated",
     );
-    const own = problems.find((problem) => problem.node === node);
-    if (own === undefined || !NODE_PROBLEMS.includes(own.reason)) continue;
-    const reported = problems.map((problem) => problem.node);
-    const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${describeOtherNodes(reported, nodes)}`;
+    const nodeProblem = problems.find((problem) => problem.node === node);
+    if (nodeProblem === undefined || !NODE_PROBLEMS.includes(nodeProblem.reason)) continue;
+    const reportingNodes = problems.map((problem) => problem.node);
+    const message = `node ${node} cannot make interfaces of network ${network}: ${nodeProblem.message}; ${describeOtherNodes(reportingNodes, nodes)}`;
     unavailable.set(network, { reason: "NetworkNotOnNode", message });
   }
   return unavailable;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that a node offers to pods. A missing device file is a health issue and does not matter here.
+// Devices that a node offers to pods, whether or not the device files exist.
 import { names, isDataplaneEnabled, usesEmulation, type KubeVirt } from "@patchbay/api";
 
 interface Offered {
@@ -10,18 +10,18 @@ interface Offered {
 interface NodeDevice extends Offered {
   readonly kind: "device";
   readonly path: string;
-  /** Letters `r`, `w` and `m`, for read, write and mknod. */
+  /** Letters `r`, `w` and `m`, which permit read, write and mknod. */
   readonly permissions: string;
 }
 
-/** vhost-user socket directories: `sockets` for one pod, `all-sockets` for the dataplane. */
+/** vhost-user socket directories. `sockets` is the directory of one pod, `all-sockets` contains all directories for the dataplane. */
 interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** Offered count, above the number of VMs on a node so that no VM waits. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Number of offered devices per kind. It exceeds the number of VMs on a node. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;
@@ -32,12 +32,11 @@ const VHOST_NET: NodeDevice = {
   path: "/dev/vhost-net",
   ...SHARED_DEVICE,
 };
-const SOCKETS: NodeSockets = {
+const POD_SOCKETS: NodeSockets = {
   kind: "sockets",
   resource: names.VHOST_USER_RESOURCE,
   count: DEVICE_COUNT,
 };
-/** One dataplane process serves all sockets of a node. */
 const ALL_SOCKETS: NodeSockets = {
   kind: "all-sockets",
   resource: names.VHOST_USER_DATAPLANE_RESOURCE,
@@ -45,15 +44,16 @@ const ALL_SOCKETS: NodeSockets = {
 };
 
 /**
- * Returns the node's offers. Omits KVM under emulation, so that the scheduler does not prefer nodes that offer it.
- * Offers all sockets only if an administrator allows it, because they carry the traffic of all vhost-user NICs.
+ * Returns the devices that a node offers. Omits KVM if guests are emulated, because the scheduler would prefer nodes
+ * with KVM. Offers `all-sockets` only if an administrator allows it, because its user can read the traffic of all
+ * vhost-user NICs.
  */
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [
     ...(usesEmulation(kubevirt) ? [] : [KVM]),
     TUN,
     VHOST_NET,
-    SOCKETS,
+    POD_SOCKETS,
     ...(isDataplaneEnabled(kubevirt) ? [ALL_SOCKETS] : []),
   ];
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects nodes that do not respond. Their guests may still run. Source: Kubernetes node-lifecycle-controller, which marks a
-// node 40 s after its last heartbeat.
+// Detects nodes that do not respond. Kubernetes marks a node as unreachable 40 s after its last heartbeat.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { isExtendedResource } from "./definitions.ts";
@@ -27,16 +26,19 @@ function trimMetadata(metadata: KubeNode["metadata"]): KubeNode["metadata"] {
 
 function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]> {
   const conditions = (status?.conditions ?? []).filter(({ type }) => type === READY);
-  const extended = Object.entries(status?.capacity ?? {}).filter(([resource]) =>
+  const extendedResources = Object.entries(status?.capacity ?? {}).filter(([resource]) =>
     isExtendedResource(resource),
   );
   return {
-    conditions: conditions.map(({ type, status: is }) => ({ type, status: is })),
-    ...(extended.length > 0 && { capacity: Object.fromEntries(extended) }),
+    conditions: conditions.map(({ type, status: conditionStatus }) => ({
+      type,
+      status: conditionStatus,
+    })),
+    ...(extendedResources.length > 0 && { capacity: Object.fromEntries(extendedResources) }),
   };
 }
 
-/** Trims a node to the fields that core reads; other fields change with each heartbeat. */
+/** Removes all fields of a node that core does not read. Other fields change with each heartbeat. */
 export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {
@@ -48,16 +50,13 @@ export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode)
   };
 }
 
-/**
- * Returns the extended resources of all nodes. The amount does not matter: while a device plugin restarts, kubelet lists
- * its resource with the amount 0.
- */
+/** Returns the extended resources of all nodes, including resources whose capacity is temporarily 0. */
 export function offeredResources(nodes: readonly KubeNode[]): ReadonlySet<string> {
-  const all = nodes.flatMap(({ status }) => Object.keys(status?.capacity ?? {}));
-  return new Set(all.filter(isExtendedResource));
+  const resourceNames = nodes.flatMap(({ status }) => Object.keys(status?.capacity ?? {}));
+  return new Set(resourceNames.filter(isExtendedResource));
 }
 
-/** Returns whether the node has stopped responding. A node that reports itself as not ready still responds. */
+/** Checks whether the node has stopped responding. A node that reports itself as not ready still responds. */
 export function isNodeUnresponsive(node: KubeNode | undefined): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === READY);
   const isTainted = node?.spec?.taints?.some(({ key }) => key === UNREACHABLE_TAINT) === true;
@@ -68,7 +67,7 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
   return node !== undefined && node.spec?.unschedulable !== true;
 }
 
-/** Returns undefined if the node responds or does not exist; Kubernetes deletes the pods of a deleted node. */
+/** Returns the loss of an unresponsive node. Undefined for a deleted node, because Kubernetes deletes its pods. */
 export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;
@@ -76,7 +75,7 @@ export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   return { reason: "NodeUnresponsive", message };
 }
 
-/** Returns whether the guest runs, or ran at some time before its phase became `Unknown`. */
+/** Checks whether the guest runs, or ran before its phase became `Unknown`. */
 export function hasRun({ status }: VirtualMachineInstance): boolean {
   if (status?.phase !== "Unknown") return status?.phase === "Running";
   return status.phaseTransitionTimestamps?.some(({ phase }) => phase === "Running") === true;

@@ -9,8 +9,8 @@ export interface ReasonMessage<R extends Reason = Reason> {
   readonly message: string;
 }
 
-/** Advice on how to get a free PCIe port, with the name of the field to change. */
-function freePortAdvice(vmi: VirtualMachineInstance): string {
+/** Describes how to get a free PCIe port, including the field to change. */
+function describeFreePort(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
   }
@@ -22,11 +22,10 @@ function freePortAdvice(vmi: VirtualMachineInstance): string {
 
 export function noFreePortMessage(vmi: VirtualMachineInstance): ReasonMessage<"NoFreePciePort"> {
   const { total = 0, free = 0 } = vmi.status?.pciePorts ?? {};
-  const message = `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${freePortAdvice(vmi)}`;
+  const message = `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${describeFreePort(vmi)}`;
   return { reason: "NoFreePciePort", message };
 }
 
-/** No hot-plug port can take the model, even if many ports are free. */
 export function modelNeedsIoPorts(model: string): ReasonMessage<"ModelNeedsIoPorts"> {
   const message = `model ${model} needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped`;
   return { reason: "ModelNeedsIoPorts", message };
@@ -37,7 +36,7 @@ export function pciAddressInUse(pciAddress: string): ReasonMessage {
   return { reason: "PciAddressInUse", message };
 }
 
-/** Unanswered unplug requests after which the guest counts as refusing. Firmware may lose the first one, and the guest needs time for the second. */
+/** Number of unanswered unplug requests after which the guest counts as refusing. Firmware may lose the first request. */
 export const UNPLUG_REQUESTS_MAX = 2;
 
 interface UnplugRequests {
@@ -49,7 +48,7 @@ export function hasRefusedUnplug({ count, isRefused }: UnplugRequests): boolean 
   return isRefused || count > UNPLUG_REQUESTS_MAX;
 }
 
-/** Describes a device that the guest has not released. `since` is when the first request was sent. */
+/** Describes a device that the guest has not released. `since` is the time of the first unplug request. */
 export function unplugPending(
   requests: UnplugRequests,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
@@ -65,11 +64,11 @@ export function unplugPending(
     return { reason, message: "the guest was requested to release the device" };
   }
   const verb = requests.isRefused ? "refused to release" : "has not released";
-  const times = requests.count === 1 ? "1 request" : `${String(requests.count)} requests`;
-  const from = since === undefined ? "" : ` since ${since}`;
+  const countText = requests.count === 1 ? "1 request" : `${String(requests.count)} requests`;
+  const sinceText = since === undefined ? "" : ` since ${since}`;
   return {
     reason: "GuestRefused",
-    message: `the guest ${verb} the device after ${times}${from}; the request is repeated at most once a minute; if the guest hangs or has crashed, reset it or restart the VM`,
+    message: `the guest ${verb} the device after ${countText}${sinceText}; the request is repeated at most once a minute; if the guest hangs or has crashed, reset it or restart the VM`,
   };
 }
 
@@ -79,7 +78,7 @@ export const TAP_REPLACED: ReasonMessage = {
     "the tap was deleted while the guest's device used it, and QEMU cannot open the new one; the guest was requested to release the device, which is then plugged again",
 };
 
-/** Some QEMU versions abort when a device whose tap was deleted is removed. */
+/** Some QEMU versions abort when a device is removed after the deletion of its tap. */
 export const TAP_LOST: ReasonMessage = {
   reason: "TapLost",
   message:
@@ -126,7 +125,7 @@ export function staysOnNetwork(networkName: string | undefined): string {
   return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
 }
 
-/** Describes an MTU change that the guest's device has missed. Both MTUs are in bytes. */
+/** Describes a network MTU that differs from the MTU of the guest's device. Both MTUs are in bytes. */
 export function mtuDiffers(guestMtu: number, networkMtu: number): ReasonMessage<"MtuDiffers"> {
   const advice =
     guestMtu > networkMtu
@@ -136,14 +135,13 @@ export function mtuDiffers(guestMtu: number, networkMtu: number): ReasonMessage<
   return { reason: "MtuDiffers", message };
 }
 
-/** Describes what the running DHCP server cannot offer, in one sentence for each omission. */
 export function addressesPartlyServed(
   omissions: readonly string[],
 ): ReasonMessage<"AddressesPartlyServed"> {
   return { reason: "AddressesPartlyServed", message: omissions.join("; ") };
 }
 
-/** Describes an invalid network name, which only a cluster without Patchbay's admission accepts. */
+/** Describes an invalid network name. Such a name exists only if Patchbay's admission was not active. */
 export function networkNameInvalid(networkName: string): ReasonMessage {
   const message = `"${networkName}" is not a valid name of a NetworkAttachmentDefinition`;
   return { reason: "NetworkInvalid", message };
@@ -183,16 +181,16 @@ export function interfaceAttachedElsewhere(
   return { reason: "InterfaceNameTaken", message };
 }
 
-/** Describes changes of an annotation element after its ADD, which are not applied. */
+/** Describes changes of an annotation element after its ADD. net-agent does not apply such changes. */
 export function attributesFixed(
   name: string,
-  changed: readonly string[],
+  changedNames: readonly string[],
 ): ReasonMessage<"AttributesFixed"> {
-  const message = `interface ${name} was attached with different ${changed.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
+  const message = `interface ${name} was attached with different ${changedNames.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
   return { reason: "AttributesFixed", message };
 }
 
-/** Describes a network swap in KubeVirt's launcher, which is only possible by a migration of the VM. */
+/** Describes a requested network swap in a launcher of KubeVirt, where only a migration of the VM can swap the network. */
 export function swapNeedsMigration(
   name: string,
   { from, to }: { readonly from: string; readonly to: string },

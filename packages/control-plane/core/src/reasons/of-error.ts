@@ -13,7 +13,7 @@ import { findAdvice, type Reason } from "./table.ts";
 
 export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;
 
-/** Advice for an error that has no reason of its own. The failed step determines the reason. */
+/** Advice for an error without a reason. The failed step determines the reason. */
 interface AdviceOnly {
   readonly advice: string;
 }
@@ -81,7 +81,7 @@ const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, Reason | AdviceOnly>>>
   HOOK_ANSWER_REFUSED: "HookAnswerRefused",
 };
 
-/** Reasons of plugin failures by the message, because the error code does not distinguish them. Source: plugins host-local, whereabouts; libcni. */
+/** Reasons of CNI plugin failures by message, because their error codes are ambiguous. Source: host-local, whereabouts, libcni. */
 const PLUGIN_MESSAGES: readonly (readonly [RegExp, Reason | AdviceOnly])[] = [
   [/no IP addresses available in|could not allocate IP in range/i, "AddressesExhausted"],
   [/failed to find plugin/, "PluginMissing"],
@@ -97,7 +97,7 @@ function findMapped(error: unknown): Reason | AdviceOnly | undefined {
   return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
 
-/** Reasons that persist until the network's definition, or what it names on the node, changes. */
+/** Reasons that persist until a user changes the network's definition, or a plugin, address range or link that it references. */
 const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
   "NetworkInvalid",
   "DefinitionFileMissing",
@@ -112,17 +112,17 @@ export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findMapped(error));
 }
 
-/** Returns the error's reason; undefined if the failed step determines it. */
+/** Returns the error's reason. Undefined if the failed step determines the reason. */
 export function reasonOf(error: unknown): Reason | undefined {
-  const known = findMapped(error);
-  return typeof known === "string" ? known : undefined;
+  const mapping = findMapped(error);
+  return typeof mapping === "string" ? mapping : undefined;
 }
 
-/** Returns the error's message with its advice. `names` and the error's details fill in the placeholders. */
+/** Returns the error's message with advice. The error's details and `names` replace placeholders in the advice. */
 export function messageWithAdvice(error: unknown, names: Details = {}): string {
-  const known = findMapped(error);
+  const mapping = findMapped(error);
   const details = isAppError(error) ? error.details : {};
-  const advice = typeof known === "string" ? findAdvice(known) : known?.advice;
+  const advice = typeof mapping === "string" ? findAdvice(mapping) : mapping?.advice;
   return [
     messageOf(error),
     advice === undefined ? [] : fillTemplate(advice, { ...details, ...names }),

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// All reasons why an interface or a guest makes no progress.
 
-/** Description of a reason why an interface or a guest makes no progress. */
+/** Description of a reason that prevents progress of an interface or a guest. */
 export interface ReasonEntry {
-  /** Phases in which the reason is reported, for docs/reference/reasons.md. */
+  /** Phases in which the reason occurs, as text for docs/reference/reasons.md. */
   readonly phases: string;
   readonly meaning: string;
   readonly owner: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
-  /** Type of the event that is recorded once on the VM, or on the VMI if it has no VM. Normal: the condition ends by itself. */
+  /** Type of the event on the VM, or on a VMI without a VM. `Normal` means that the condition ends without user action. */
   readonly event: "Warning" | "Normal" | "none";
-  /** Condition for progress, if it is not the current phase's own step. */
+  /** Condition for progress. Unset if the next step of the current phase is the condition. */
   readonly next?: string;
-  /** What the user can do. It is appended to error messages, with `{network}` replaced by the network's name. */
+  /** Advice for the user, which is appended to error messages. `{network}` is replaced with the network's name. */
   readonly advice?: string;
 }
 
-/** Fields that most reasons of failed attachments share. */
+/** Fields of most reasons for failed attachments. */
 const POD_ATTACHING = { phases: "`PodAttaching`", from: "net-agent", event: "Warning" } as const;
 
-/** Fields of reasons that concern the annotation of any pod, not only of a launcher. */
+/** Fields of reasons that concern the annotation of any pod, including pods that are not launchers. */
 const POD_ANNOTATION = {
   phases: "none: in the pod's annotation only",
   owner: "the author of the annotation",
@@ -175,18 +174,18 @@ const REASONS_IN_POD = {
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;
 
-const WARNING = { from: "virt-handler", event: "Warning" } as const;
-const TRANSIENT = { from: "virt-handler", event: "Normal" } as const;
-const NO_EVENT = { from: "virt-handler", event: "none" } as const;
+const WARNING_ON_NODE = { from: "virt-handler", event: "Warning" } as const;
+const NORMAL_ON_NODE = { from: "virt-handler", event: "Normal" } as const;
+const NO_EVENT_ON_NODE = { from: "virt-handler", event: "none" } as const;
 
-const WIRING = { ...WARNING, phases: "`Wiring`" } as const;
-const DEVICE_ATTACHING = { ...WARNING, phases: "`Attaching`" } as const;
-const DETACHING = "`Detaching`";
+const WIRING_WARNING = { ...WARNING_ON_NODE, phases: "`Wiring`" } as const;
+const ATTACHING_WARNING = { ...WARNING_ON_NODE, phases: "`Attaching`" } as const;
+const DETACHING_PHASE = "`Detaching`";
 const DEVICE_PHASES = "`Attaching`, `Detaching`";
 
 const REASONS_ON_NODE = {
   NetworkCannotCarryVm: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`PodAttaching`, `Wiring`",
     from: "net-agent, virt-handler",
     meaning: "the pod's NIC is of a kind that cannot carry the guest's MAC address (ipvlan)",
@@ -194,36 +193,36 @@ const REASONS_ON_NODE = {
     advice: "use a network of plugin bridge, macvlan or ptp for VMs",
   },
   PodInterfaceMissing: {
-    ...WIRING,
+    ...WIRING_WARNING,
     meaning: "CNI reported the interface, but the pod's network namespace does not have it",
     owner: "administrator",
   },
   LinksRestless: {
-    ...WIRING,
+    ...WIRING_WARNING,
     meaning:
       "the links were restored ten times, and another program, perhaps the launcher, changes them each time; they are now restored every 10 s",
     owner: "the program that changes the links",
   },
   WiringFailed: {
-    ...WIRING,
+    ...WIRING_WARNING,
     meaning: "the kernel refused a change to the links",
     owner: "administrator",
   },
   AddressesNotServed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Attaching`, `Ready`",
     meaning: "the DHCP server that assigns the guest's addresses is not running",
     owner: "administrator: virt-handler's log has the server's messages",
   },
   AddressesPartlyServed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Ready`",
     meaning:
       "the DHCP server cannot serve all settings of the network and the VM, such as a second IPv4 address, or values that do not fit into an option of 255 bytes; all other settings are served",
     owner: "user: shorten what the message names, or set it in the guest",
   },
   NoFreePciePort: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Pending`; `Attaching` if the port was taken in the meantime",
     meaning:
       "the VM has no free PCIe port, or no free interrupt vector; no link or device is created",
@@ -232,46 +231,46 @@ const REASONS_ON_NODE = {
       "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts; the interface is plugged as soon as a port is free",
   },
   ModelNeedsIoPorts: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Pending`",
     meaning:
       "the model needs I/O ports, which hot-plug ports do not have; no link or device is created",
     owner: "user: use virtio, or restart the VM",
   },
   BindingNotSupported: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Pending` and later",
     meaning: "Patchbay does not support this binding; no link or device is created",
     owner: "user: use bridge",
   },
   FieldNotSupported: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Pending` and later",
     meaning:
       "the interface sets a field that Patchbay does not support; no link or device is created",
     owner: "user: leave the field out",
   },
   PciAddressInUse: {
-    ...DEVICE_ATTACHING,
+    ...ATTACHING_WARNING,
     meaning: "the requested PCI address is in use or does not belong to a port",
     owner: "user",
     advice: "choose another pciAddress, or none",
   },
   TapRefused: {
-    ...DEVICE_ATTACHING,
+    ...ATTACHING_WARNING,
     meaning:
       "QEMU cannot use the tap: it does not exist, is in use, or has a different number of queues",
     owner: "administrator",
     advice: "remove the interface and add it again, which creates a new tap",
   },
   TapReplaced: {
-    ...DEVICE_ATTACHING,
+    ...ATTACHING_WARNING,
     meaning:
       "the tap was deleted while QEMU used it; the guest is requested to release the device, which is then plugged again",
     owner: "the program that deleted it",
   },
   TapLost: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: DEVICE_PHASES,
     meaning:
       "the tap was deleted while QEMU used it; QEMU 10.0 aborts when such a device is removed or reset, so the device stays, without a network",
@@ -279,92 +278,92 @@ const REASONS_ON_NODE = {
     advice: "restart the VM; until then do not reboot the guest from within",
   },
   MemoryNotShared: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Wiring`, `Attaching`",
     meaning:
       "the guest's memory is not shared with other processes of its node, which vhost-user needs; nothing is plugged",
     owner: "user: restart the VM",
   },
   InterruptVectors: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Wiring`, `Attaching`",
     meaning:
       "the guest is emulated and was not started for vhost-user NICs: QEMU would crash; nothing is plugged",
     owner: "user: restart the VM",
   },
   BackendMissing: {
-    ...WIRING,
+    ...WIRING_WARNING,
     meaning:
       "the socket that the network's plugin named does not exist, because the dataplane does not run; a plugged device stays in the guest and receives no frames",
     owner: "administrator: start the dataplane",
   },
   BackendRefused: {
-    ...WIRING,
+    ...WIRING_WARNING,
     meaning:
       "the socket that the network's plugin named cannot be used: it is outside the allowed directory, of another kind or created by the launcher, or QEMU would have to listen",
     owner: "administrator: the network's plugin and the dataplane",
   },
   PortSecurityNotKept: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Wiring`",
     meaning:
       "the cluster enforces portSecurity, which is not possible for vhost-user; nothing is plugged",
     owner: "administrator, or user: use another binding",
   },
   BackendReplaced: {
-    ...DEVICE_ATTACHING,
+    ...ATTACHING_WARNING,
     meaning:
       "the dataplane recreated its socket; the guest is requested to release the device, which is then plugged again",
     owner: "no action: the operation ends by itself",
   },
   AttachFailed: {
-    ...DEVICE_ATTACHING,
+    ...ATTACHING_WARNING,
     meaning: "libvirt refused the device; the message is libvirt's own",
     owner: "administrator",
   },
   LinkStateFailed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Ready`",
     meaning:
       "libvirt refused to set the link up or down (`state` of the interface); the NIC stays plugged",
     owner: "administrator",
   },
   SwitchFailed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Switching`",
     meaning:
       "the tap could not be moved to the other network's bridge; the NIC stays on its old network",
     owner: "administrator",
   },
   MtuDiffers: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Ready`",
     meaning:
       "the network's MTU differs from the one the guest's NIC was created with: the MTU was changed, or there was a network swap",
     owner: "user",
   },
   WaitingForGuest: {
-    ...NO_EVENT,
-    phases: DETACHING,
+    ...NO_EVENT_ON_NODE,
+    phases: DETACHING_PHASE,
     meaning: "one or two requests were sent, or the guest is paused",
     owner: "the guest",
     advice: "the guest has not released the device yet",
   },
   GuestRefused: {
-    ...WARNING,
-    phases: DETACHING,
+    ...WARNING_ON_NODE,
+    phases: DETACHING_PHASE,
     meaning:
       "the guest has not released the device after three or more requests, or libvirt reports that it refused; the request is repeated every 10 s to 1 min",
     owner: "the owner of the guest",
   },
   DetachFailed: {
-    ...WARNING,
-    phases: DETACHING,
+    ...WARNING_ON_NODE,
+    phases: DETACHING_PHASE,
     meaning: "libvirt refused the unplug request; the message is libvirt's own",
     owner: "administrator",
   },
   DomainBusy: {
-    ...TRANSIENT,
+    ...NORMAL_ON_NODE,
     phases: DEVICE_PHASES,
     meaning:
       "another operation (a save or a dump) holds the domain's lock; libvirt waits 30 s for it",
@@ -372,35 +371,35 @@ const REASONS_ON_NODE = {
     advice: "another operation is using the VM; the change is retried until that ends",
   },
   WaitingForMigration: {
-    ...TRANSIENT,
+    ...NORMAL_ON_NODE,
     phases: DEVICE_PHASES,
     meaning: "the VM is being migrated; its NICs are not changed until the migration has ended",
     owner: "no action: the operation ends by itself",
     advice: "the VM is being migrated; the change is retried until that ends",
   },
   DeviceUnsupported: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: DEVICE_PHASES,
     meaning: "libvirt or QEMU does not support this operation on this device",
     owner: "user",
     advice: "change the interface (its model, for example) or restart the VM",
   },
   DeviceNameTaken: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: DEVICE_PHASES,
     meaning: "the guest has another device with that alias",
     owner: "user: choose another name",
     advice: "remove the interface and add it under another name, or restart the VM",
   },
   DomainNotRunning: {
-    ...TRANSIENT,
+    ...NORMAL_ON_NODE,
     phases: DEVICE_PHASES,
     meaning: "the guest ended in the meantime",
     owner: "no action: the next start of the VM",
     advice: "the change is made when the VM runs again",
   },
   DomainMissing: {
-    ...TRANSIENT,
+    ...NORMAL_ON_NODE,
     phases: DEVICE_PHASES,
     meaning: "the launcher's libvirt no longer has the domain",
     owner: "no action: the next start of the VM",
@@ -408,20 +407,20 @@ const REASONS_ON_NODE = {
       "the guest has ended or moved to another node; the change is made where the VM runs next",
   },
   UnwiringFailed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`Unwiring`",
     meaning: "the kernel refused a change to the links",
     owner: "administrator",
   },
   LibvirtTimedOut: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "any phase of virt-handler; the VM as a whole",
     meaning: "libvirt did not respond within 40 s; the connection was closed",
     owner: "administrator",
     advice: "libvirt or QEMU hangs; the call is retried; restart the VM if this persists",
   },
   LauncherUnreachable: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "any phase of virt-handler; the VM as a whole",
     meaning:
       "the launcher's libvirt is not running or refuses connections; links and device are shown as last observed",
@@ -429,7 +428,7 @@ const REASONS_ON_NODE = {
     advice: "the connection is retried; if this persists, check the launcher pod and its log",
   },
   RuntimeUnavailable: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "`PodAttaching`; any phase of virt-handler; the VM as a whole",
     meaning:
       "the container runtime did not report the pod's sandbox (`CRI_UNAVAILABLE`); links and device are shown as last observed",
@@ -440,20 +439,20 @@ const REASONS_ON_NODE = {
       "the call is retried; if this persists, check that the node's container runtime is running and that --cri-endpoint names it",
   },
   GuestNotStarted: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "none: the VM as a whole",
     meaning:
       "libvirt could not define or start the domain (the kernel is not in the image, for example); the message is libvirt's own",
     owner: "user",
   },
   WaitingForHooks: {
-    ...NO_EVENT,
+    ...NO_EVENT_ON_NODE,
     phases: "none: the VM as a whole",
     meaning: "the hooks of the VM (sidecars of its launcher) are processing its domain",
     owner: "the hooks",
   },
   HookFailed: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "none: the VM as a whole",
     meaning:
       "a hook of the VM does not listen, does not reply in time, or fails; the guest is not started without it",
@@ -462,7 +461,7 @@ const REASONS_ON_NODE = {
       "see the log of the hook's container in the launcher pod; the call is retried, and a restart of the VM retries it at once",
   },
   HookAnswerRefused: {
-    ...WARNING,
+    ...WARNING_ON_NODE,
     phases: "none: the VM as a whole",
     meaning:
       "a hook of the VM changes fields that hooks may not change, returns XML that is not a domain, or replies differently each time",
@@ -475,7 +474,7 @@ const REASONS_ON_NODE = {
 /** All reasons, from which `docs/reference/reasons.md` is generated. */
 export const REASONS = { ...REASONS_IN_POD, ...REASONS_ON_NODE } as const;
 
-/** Stable name of a reason in CamelCase, for `hotplug.reason` and `hindrance.reason` of the status. */
+/** Stable identifier of a reason in CamelCase, used in `hotplug.reason` and `hindrance.reason` of the status. */
 export type Reason = keyof typeof REASONS;
 
 function isReason(text: string): text is Reason {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to addinterface and removeinterface: parsing of their bodies, and plans for the VM or VMI that they name.
-// Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
+// Requests to addinterface and removeinterface. Source: KubeVirt v1.0.1 virt-api/rest/interfacehotplug.go.
 import {
   isVmiFinal,
   type VirtualMachine,
@@ -41,7 +40,7 @@ function specOf(target: NicTarget): VmiSpec {
   return target.kind === "vm" ? target.vm.spec.template.spec : target.vmi.spec;
 }
 
-function namespaceOf(target: NicTarget): string {
+function findNamespace(target: NicTarget): string {
   return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
 }
 
@@ -61,7 +60,7 @@ function describeLoss({ status }: VirtualMachineInstance): string {
   return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
 }
 
-/** Returns why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+/** Returns why the VM or VMI accepts no requests. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
 export function targetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
     return target.vm.metadata.deletionTimestamp === undefined
@@ -73,26 +72,26 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
   return toRefusal(409, [], `VMI is not running${describeLoss(target.vmi)}`);
 }
 
-function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
+function buildTargetPatch(target: NicTarget, nics: Nics): readonly JsonPatchOperation[] {
   const location =
     target.kind === "vm"
       ? { object: target.vm, base: "/spec/template/spec" }
       : { object: target.vmi, base: "/spec" };
-  return nicsPatch({ ...location, spec: specOf(target) }, to);
+  return nicsPatch({ ...location, spec: specOf(target) }, nics);
 }
 
 interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
   readonly nadExists: boolean;
-  /** The most similar name in the VM's namespace, if the definition is missing. */
+  /** Most similar name in the VM's namespace. Set if the requested definition does not exist. */
   readonly nearestNetwork?: string | undefined;
-  /** An unused MAC for an interface whose request names none. */
+  /** Unused MAC for an interface whose request contains no MAC. */
   readonly newMac?: string;
   readonly bindings: BindingRegistry;
 }
 
-function requestedNetwork({ request }: AddIfaceFacts): Network {
+function buildRequestedNetwork({ request }: AddIfaceFacts): Network {
   return {
     name: request.name,
     multus: { networkName: request.networkAttachmentDefinitionName },
@@ -100,25 +99,25 @@ function requestedNetwork({ request }: AddIfaceFacts): Network {
 }
 
 function isRequestedNetwork(network: Network | undefined, facts: AddIfaceFacts): boolean {
-  const namespace = namespaceOf(facts.target);
+  const namespace = findNamespace(facts.target);
   return (
     network !== undefined &&
     !isDefaultNetwork(network) &&
-    networkNameOf(network, namespace) === networkNameOf(requestedNetwork(facts), namespace)
+    networkNameOf(network, namespace) === networkNameOf(buildRequestedNetwork(facts), namespace)
   );
 }
 
-function nameConflict(facts: AddIfaceFacts, message: string): NicPlan {
+function findNameConflict(facts: AddIfaceFacts, message: string): NicPlan {
   return refuse(409, [{ reason: "FieldValueDuplicate", field: "name", message }], message);
 }
 
-function networkText(network: Network | undefined): string {
+function describeNetwork(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
-/** Describes why an existing interface cannot be added. Adding never moves it to another network. */
+/** Describes why an interface that exists cannot be added again. */
 function describeConflict(iface: Iface, network: Network | undefined): string {
-  const [name, networkName] = [iface.name, networkText(network)];
+  const [name, networkName] = [iface.name, describeNetwork(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${networkName}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
   const advice = isSecondary
@@ -127,27 +126,27 @@ function describeConflict(iface: Iface, network: Network | undefined): string {
   return `interface '${name}' is on network ${networkName}${advice}`;
 }
 
-function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
+function listDifferingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
-    const current = (iface as Readonly<Record<string, unknown>>)[field];
+    const currentValue = (iface as Readonly<Record<string, unknown>>)[field];
     const isSame =
-      field === "macAddress" && typeof value === "string" && typeof current === "string"
-        ? normalizeMac(value) === normalizeMac(current)
-        : isEqual(value, current);
+      field === "macAddress" && typeof value === "string" && typeof currentValue === "string"
+        ? normalizeMac(value) === normalizeMac(currentValue)
+        : isEqual(value, currentValue);
     const isIgnored = field === "state" && isAbsent(iface);
     return isSame || isIgnored ? [] : [field];
   });
 }
 
 function withoutUnplug(iface: Iface, state: string | undefined): Iface {
-  const plugged: Iface = { ...iface };
-  delete plugged.state;
-  return state === undefined ? plugged : { ...plugged, state };
+  const pluggedIface: Iface = { ...iface };
+  delete pluggedIface.state;
+  return state === undefined ? pluggedIface : { ...pluggedIface, state };
 }
 
-/** Resolves the binding on the requested network, which is always a secondary one. */
-function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
-  const binding = resolveBinding(iface, requestedNetwork(facts), facts.bindings);
+/** Checks the interface's binding on the requested network. */
+function findBindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
+  const binding = resolveBinding(iface, buildRequestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";
   if (binding.kind === "refused") {
     const { field, message } = binding;
@@ -163,20 +162,23 @@ function planExisting(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const network = findByName(networksOf(spec), iface.name);
   if (!isRequestedNetwork(network, facts)) {
-    return nameConflict(facts, describeConflict(iface, network));
+    return findNameConflict(facts, describeConflict(iface, network));
   }
-  const causes = bindingCauses(iface, facts);
+  const causes = findBindingCauses(iface, facts);
   if (causes.length > 0) return refuse(422, causes);
-  const differing = differingFields(iface, facts);
-  if (differing.length > 0) {
-    const fields = differing.join(", ");
-    return nameConflict(facts, `interface '${iface.name}' already exists with another ${fields}`);
+  const differingNames = listDifferingFields(iface, facts);
+  if (differingNames.length > 0) {
+    const fields = differingNames.join(", ");
+    return findNameConflict(
+      facts,
+      `interface '${iface.name}' already exists with another ${fields}`,
+    );
   }
   if (!isAbsent(iface)) {
     return { kind: "unchanged", message: `interface '${iface.name}' already exists` };
   }
-  const ifaces = ifacesOf(spec).map((each) =>
-    each === iface ? withoutUnplug(iface, request.fields.state) : each,
+  const ifaces = ifacesOf(spec).map((candidate) =>
+    candidate === iface ? withoutUnplug(iface, request.fields.state) : candidate,
   );
   return toPlan(facts, networksOf(spec), ifaces);
 }
@@ -189,7 +191,7 @@ function toPlan(
   const isLive = findLiveVmi(target) !== undefined;
   return {
     kind: "patch",
-    operations: patchTarget(target, { networks, ifaces }),
+    operations: buildTargetPatch(target, { networks, ifaces }),
     effect: isLive ? "live" : "start",
     message: isLive
       ? `interface '${request.name}' will be plugged into the running guest`
@@ -197,36 +199,36 @@ function toPlan(
   };
 }
 
-/** Returns the running VMI's interface that the VM no longer has and whose unplug has not finished. */
+/** Returns the running VMI's interface that was removed from the VM and is being unplugged. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** Returns why the running guest has no port for the interface. Interfaces that are being plugged reserve free ports. */
-function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
+/** Returns why the running guest has no free port for the interface. Ports reserved for pending plugs are not free. */
+function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const unfit = ioPortProblem(vmi, wanted)?.message;
+  const modelProblem = ioPortProblem(vmi, newIface)?.message;
   const ports = reservePorts(vmi, specOf(facts.target), facts.bindings);
-  if (unfit !== undefined || ports === undefined || ports.free > ports.reserved.length)
-    return unfit;
-  const reserved =
+  if (modelProblem !== undefined || ports === undefined || ports.free > ports.reserved.length)
+    return modelProblem;
+  const reservedPorts =
     ports.reserved.length === 0
       ? ""
       : `, ${String(ports.reserved.length)} promised to interfaces that are being plugged`;
-  return `no free PCIe port: ${noFreePortMessage(vmi).message}${reserved}`;
+  return `no free PCIe port: ${noFreePortMessage(vmi).message}${reservedPorts}`;
 }
 
-/** Maps a field of the spec to the request's field that sets it; empty for other fields. */
+/** Returns the request's field for a field of the spec. Empty if no request field sets the spec's field. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** Runs the admission rules on the new entries, and reports problems with the request's fields. */
-function ruleCauses(
+/** Applies the admission rules to the new interface and network, and maps problems to the request's fields. */
+function findRuleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],
   ifaces: readonly Iface[],
@@ -246,17 +248,17 @@ function ruleCauses(
 }
 
 function describeMissingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): string {
-  const { networkAttachmentDefinitionName: named } = request;
-  const nad = parseNadName(named);
-  const namespace = nad?.namespace ?? namespaceOf(target);
+  const { networkAttachmentDefinitionName: requestedNetworkName } = request;
+  const nad = parseNadName(requestedNetworkName);
+  const namespace = nad?.namespace ?? findNamespace(target);
   const suggestion =
     nearestNetwork === undefined ? "" : `; the nearest name there is "${nearestNetwork}"`;
-  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${suggestion}`;
+  return `NetworkAttachmentDefinition "${nad?.name ?? requestedNetworkName}" not found in namespace ${namespace}${suggestion}`;
 }
 
-function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
+function findRequestCauses(facts: AddIfaceFacts, newIface: Iface): readonly Cause[] {
   const { request, nadExists } = facts;
-  const causes = [...bindingCauses(wanted, facts)];
+  const causes = [...findBindingCauses(newIface, facts)];
   if (request.fields.state === "absent") {
     const message = "an interface cannot be added as absent";
     causes.push({ reason: "FieldValueInvalid", field: "state", message });
@@ -277,27 +279,27 @@ function planNew(facts: AddIfaceFacts): NicPlan {
   const unplugging = findUnplugging(facts);
   const unpluggingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
   if (unplugging !== undefined && !isRequestedNetwork(unpluggingNetwork, facts)) {
-    const network = networkText(unpluggingNetwork);
-    return nameConflict(
+    const network = describeNetwork(unpluggingNetwork);
+    return findNameConflict(
       facts,
       `interface '${request.name}' is being unplugged from network ${network}`,
     );
   }
-  const networks = [...networksOf(spec), requestedNetwork(facts)];
+  const networks = [...networksOf(spec), buildRequestedNetwork(facts)];
   const macAddress = unplugging?.macAddress ?? facts.newMac;
-  const chosen = macAddress === undefined ? {} : { macAddress };
-  const wanted: Iface = { name: request.name, ...chosen, ...request.fields };
-  const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
-  const causes = [...requestCauses(facts, wanted), ...ruleCauses(facts, networks, ifaces)];
+  const macField = macAddress === undefined ? {} : { macAddress };
+  const newIface: Iface = { name: request.name, ...macField, ...request.fields };
+  const ifaces = [...ifacesOf(spec), withDefaultBinding(newIface, networks)];
+  const causes = [
+    ...findRequestCauses(facts, newIface),
+    ...findRuleCauses(facts, networks, ifaces),
+  ];
   if (causes.length > 0) return refuse(422, causes);
-  const shortage = unplugging === undefined ? capacityProblem(facts, wanted) : undefined;
-  return shortage === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], shortage);
+  const portProblem = unplugging === undefined ? findCapacityProblem(facts, newIface) : undefined;
+  return portProblem === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], portProblem);
 }
 
-/**
- * Plans an addinterface request. A repeated request changes nothing, except that it cancels a pending unplug. A name in use on
- * another network is a conflict. Invalid fields are reported together.
- */
+/** Plans an addinterface request. A repeated request changes nothing, except that it cancels a pending unplug. */
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
   const problem = targetProblem(facts.target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
@@ -307,22 +309,22 @@ export function planAddIface(facts: AddIfaceFacts): NicPlan {
 
 export type IfaceFields = Omit<Iface, "name">;
 
-/** Source: KubeVirt v1.0.1 AddInterfaceOptions. `fields` is a Patchbay extension. */
+/** Body of addinterface. `fields` is a Patchbay extension. Source: KubeVirt v1.0.1 AddInterfaceOptions. */
 export interface AddIfaceRequest {
   readonly name: string;
-  /** NAME or NAMESPACE/NAME. */
+  /** Name of the definition, as NAME or NAMESPACE/NAME. */
   readonly networkAttachmentDefinitionName: string;
   readonly fields: IfaceFields;
 }
 
-/** Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
+/** Body of removeinterface. Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
 interface RemoveIfaceRequest {
   readonly name: string;
 }
 
 type FieldKind = "string" | "integer" | "object" | "list";
 
-/** Kinds of the fields that a request may set: KubeVirt's Interface, and Patchbay's for the network selection element. */
+/** Types of the fields that a request may set, for the interface and the network selection element. */
 const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   model: "string",
   macAddress: "string",
@@ -339,7 +341,7 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   ipamClaimName: "string",
   cniArgs: "object",
 };
-/** Fields that some clients send and that have no effect. */
+/** Fields that some clients send. virt-api ignores them. */
 const IGNORED_FIELDS: readonly string[] = ["apiVersion", "kind", "dryRun"];
 
 function isOfKind(value: unknown, kind: FieldKind): boolean {
@@ -353,7 +355,7 @@ function refused(causes: readonly Cause[], message?: string): Parsed<never> {
   return { ok: false, refusal: toRefusal(400, causes, message) };
 }
 
-function requiredCauses(
+function findRequiredCauses(
   options: string,
   body: JsonObject,
   names: readonly string[],
@@ -370,7 +372,7 @@ function requiredCauses(
   });
 }
 
-function fieldCauses(
+function findFieldCauses(
   body: JsonObject,
   kinds: Readonly<Record<string, FieldKind>>,
 ): readonly Cause[] {
@@ -387,8 +389,8 @@ function fieldCauses(
   });
 }
 
-/** Reports a missing binding name with the request's path. Schema validation would name a path of the spec. */
-function bindingNameCauses({ binding }: JsonObject): readonly Cause[] {
+/** Reports a missing binding name at the request's path, because schema validation would report a path of the spec. */
+function findBindingNameCauses({ binding }: JsonObject): readonly Cause[] {
   if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
   const field = "binding.name";
   return [{ reason: "FieldValueRequired", field, message: `${field} must be a string` }];
@@ -404,14 +406,14 @@ function checkBody(
     const message = "cannot unmarshal Request body to struct, error: the body is not a JSON object";
     return refused([], message);
   }
-  const required = requiredCauses(options, body, fields.required);
+  const requiredCauses = findRequiredCauses(options, body, fields.required);
   const optionalFields = Object.entries(body).filter(([field]) => !fields.required.includes(field));
   const causes = [
-    ...required,
-    ...fieldCauses(Object.fromEntries(optionalFields), fields.optional),
-    ...bindingNameCauses(body),
+    ...requiredCauses,
+    ...findFieldCauses(Object.fromEntries(optionalFields), fields.optional),
+    ...findBindingNameCauses(body),
   ];
-  // KubeVirt's clients match the first message, so it stays the overall message.
+  // The first cause is also the overall message, because KubeVirt's clients match it.
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }
 
@@ -421,25 +423,36 @@ function readText(body: JsonObject, field: string): string {
 }
 
 export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
-  const required = ["networkAttachmentDefinitionName", "name"];
-  const checked = checkBody("AddInterfaceOptions", body, { required, optional: IFACE_FIELDS });
-  if (!checked.ok) return checked;
-  const presentFields = Object.entries(checked.value).filter(
+  const requiredFields = ["networkAttachmentDefinitionName", "name"];
+  const checkedBody = checkBody("AddInterfaceOptions", body, {
+    required: requiredFields,
+    optional: IFACE_FIELDS,
+  });
+  if (!checkedBody.ok) return checkedBody;
+  const presentFields = Object.entries(checkedBody.value).filter(
     ([field, value]) => field in IFACE_FIELDS && value !== null && value !== "",
   );
   return {
     ok: true,
     value: {
-      name: readText(checked.value, "name"),
-      networkAttachmentDefinitionName: readText(checked.value, "networkAttachmentDefinitionName"),
+      name: readText(checkedBody.value, "name"),
+      networkAttachmentDefinitionName: readText(
+        checkedBody.value,
+        "networkAttachmentDefinitionName",
+      ),
       fields: Object.fromEntries(presentFields),
     },
   };
 }
 
 export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
-  const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], optional: {} });
-  return checked.ok ? { ok: true, value: { name: readText(checked.value, "name") } } : checked;
+  const checkedBody = checkBody("RemoveInterfaceOptions", body, {
+    required: ["name"],
+    optional: {},
+  });
+  return checkedBody.ok
+    ? { ok: true, value: { name: readText(checkedBody.value, "name") } }
+    : checkedBody;
 }
 
 interface RemoveIfaceFacts {
@@ -461,7 +474,7 @@ function planMissing(facts: RemoveIfaceFacts): NicPlan {
   return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
 }
 
-/** Marks the interface `absent` instead of deleting it, because the running guest still has the NIC. */
+/** Marks the interface `absent` instead of deleting it, because the running guest has the NIC. */
 function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const index = ifacesOf(spec).indexOf(iface);
@@ -473,7 +486,7 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
   if (causes.length > 0) return refuse(422, causes);
   return {
     kind: "patch",
-    operations: patchTarget(target, { networks: networksOf(spec), ifaces }),
+    operations: buildTargetPatch(target, { networks: networksOf(spec), ifaces }),
     effect: "live",
     message: `interface '${request.name}' will be unplugged from the running guest`,
   };
@@ -485,7 +498,7 @@ function planRemovalFromSpec({ target, request }: RemoveIfaceFacts): NicPlan {
   const ifaces = ifacesOf(spec).filter(({ name }) => name !== request.name);
   return {
     kind: "patch",
-    operations: patchTarget(target, { networks, ifaces }),
+    operations: buildTargetPatch(target, { networks, ifaces }),
     effect: "start",
     message: `interface '${request.name}' is removed when the VM starts`,
   };

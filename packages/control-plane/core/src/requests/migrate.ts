@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles the `migrate` subresource. Source: KubeVirt pkg/virt-api/rest, MigrateVMRequestHandler; api/core/v1
-// MigrateOptions.
+// Handles the `migrate` subresource. Source: KubeVirt pkg/virt-api/rest, MigrateVMRequestHandler; MigrateOptions.
 import type { VirtualMachineInstance, VirtualMachineInstanceMigration } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import { migrationProblem } from "../migration/requests.ts";

@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonPatchOperation, type JsonObject } from "@patchbay/api/json";
 import type { Cause } from "@patchbay/api/kubernetes";
 
-/** A refused request, which is returned to the client as a `metav1.Status`. */
+/** Refused request. virt-api returns it to the client as a `metav1.Status`. */
 export interface Refusal {
   readonly code: 400 | 403 | 404 | 409 | 422;
   readonly reason: "BadRequest" | "Forbidden" | "NotFound" | "Conflict" | "Invalid";
@@ -35,14 +35,14 @@ const REASONS = {
   422: "Invalid",
 } as const;
 
-/** Builds a refusal. `message` defaults to the causes' messages. */
+/** Builds a refusal. The default for `message` is the joined messages of the causes. */
 export function toRefusal(
   code: Refusal["code"],
   causes: readonly Cause[],
   message?: string,
 ): Refusal {
-  const first = causes[0]?.message ?? "";
-  const text = message ?? (causes.length > 1 ? causes.map(formatCause).join("; ") : first);
+  const firstMessage = causes[0]?.message ?? "";
+  const text = message ?? (causes.length > 1 ? causes.map(formatCause).join("; ") : firstMessage);
   return { code, reason: REASONS[code], message: text, causes };
 }
 
@@ -54,7 +54,7 @@ export function refuse(code: Refusal["code"], causes: readonly Cause[], message?
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }
 
-/** Returns the members of a JSON body; empty without a body. Does not reject unknown members, as in KubeVirt. */
+/** Returns the members of a JSON body. Empty if the request has no body. Accepts unknown members, as KubeVirt does. */
 export function readMembers(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start, stop and restart subresources. Source: KubeVirt pkg/virt-api/rest/lifecycle.go; api/core/v1 StartOptions,
-// StopOptions, RestartOptions.
+// Plans for the start, stop and restart subresources. Source: KubeVirt pkg/virt-api/rest/lifecycle.go.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -20,11 +19,11 @@ import { vmiOf } from "../vm/vm.ts";
 
 export interface RunStateOptions {
   readonly paused?: boolean;
-  /** Seconds that the guest has to shut down, 0 or more. Unset: the spec's value. */
+  /** Grace period for the shutdown, in seconds, 0 or more. If unset, the grace period in the spec applies. */
   readonly graceSeconds?: number;
 }
 
-function invalidValue(field: string, message: string): Cause {
+function refuseValue(field: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message };
 }
 
@@ -48,12 +47,12 @@ function parseSeconds(
   const value = body[field];
   if (value === undefined || value === null) return { ok: true, value: {} };
   if (typeof value !== "number" || !Number.isSafeInteger(value)) {
-    return refused(invalidValue(field, `${field} must be an integer`));
+    return refused(refuseValue(field, `${field} must be an integer`));
   }
   const problem = findProblem(value);
   return problem === undefined
     ? { ok: true, value: { graceSeconds: value } }
-    : refused(invalidValue(field, problem));
+    : refused(refuseValue(field, problem));
 }
 
 export function parseStartBody(body: unknown): Parsed<RunStateOptions> {
@@ -61,7 +60,7 @@ export function parseStartBody(body: unknown): Parsed<RunStateOptions> {
     if (paused === undefined || paused === null) return { ok: true, value: {} };
     return typeof paused === "boolean"
       ? { ok: true, value: { paused } }
-      : refused(invalidValue("paused", "paused must be true or false"));
+      : refused(refuseValue("paused", "paused must be true or false"));
   });
 }
 
@@ -73,7 +72,7 @@ export function parseStopBody(body: unknown): Parsed<RunStateOptions> {
   );
 }
 
-/** Parses the body of a restart. Like KubeVirt, accepts only a grace period of 0. */
+/** Parses the body of a restart. The only accepted grace period is 0, as in KubeVirt. */
 export function parseRestartBody(body: unknown): Parsed<RunStateOptions> {
   return parseBody(body, (options) =>
     parseSeconds(options, "gracePeriodSeconds", (seconds) => {
@@ -87,18 +86,18 @@ export interface RunStateFacts {
   readonly vm: VirtualMachine;
   readonly vmi?: VirtualMachineInstance;
   readonly config: NetworkConfig;
-  /** The VM with its instancetype and preference applied. Unset if it has neither. */
+  /** VM with its instancetype and preference applied. Unset if the VM has neither. */
   readonly expansion?: Expansion;
   readonly macsInUse?: readonly FieldProblem[];
   readonly options?: RunStateOptions;
 }
 
-/** Changes of the VMI's grace period, which are written before all other changes of the plan. */
+/** Changes of the VMI's grace period. virt-api writes them before all other changes of the plan. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** The writes for a request, or its refusal. The message is returned to the client and logged. */
+/** Planned writes for a request, or its refusal. virt-api returns the message to the client and logs it. */
 export type RunStatePlan =
   /** Changes the spec, which decides whether the VM runs. Requests are written before the spec. */
   | (WithGracePeriod & {
@@ -107,21 +106,20 @@ export type RunStatePlan =
       readonly requests?: readonly StateChangeRequest[];
       readonly message: string;
     })
-  /** Writes `status.stateChangeRequests`, which decide whether a VM with this run strategy runs. */
+  /** Writes `status.stateChangeRequests`. The run strategy of such a VM acts only on these requests. */
   | (WithGracePeriod & {
       readonly kind: "requestFromController";
       readonly requests: readonly StateChangeRequest[];
       readonly resetsBackoff?: true;
       readonly message: string;
     })
-  /** Deletes the VMI. virt-controller creates a new one, because the run strategy keeps the VM running. */
+  /** Deletes the VMI. virt-controller creates a new VMI, because the run strategy requires a running VM. */
   | (WithGracePeriod & {
       readonly kind: "deleteVmi";
       readonly uid: string;
       readonly resetsBackoff?: true;
       readonly message: string;
     })
-  /** Shortens the grace period of a VMI that is already being deleted. */
   | (Required<WithGracePeriod> & { readonly kind: "shortenGracePeriod"; readonly message: string })
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
@@ -133,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Whether the guest is known to run. It is not if the VMI has no phase. Source: KubeVirt. */
+/** Checks whether the guest runs. A guest whose VMI has no phase does not count. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
@@ -143,13 +141,13 @@ function refuseManualStart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`${runStrategyOf(vm)} does not support manual start requests`);
 }
 
-/** Refuses with KubeVirt's message, including its misspelling, because clients match it. */
+/** Refuses with KubeVirt's message. The misspelling is KubeVirt's, and clients match it. */
 function refuseManualRestart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`RunStategy ${runStrategyOf(vm)} does not support manual restart requests`);
 }
 
-/** Resets the backoff after failed starts, which `status.startFailure` holds. Source: KubeVirt. */
-function backoffReset({ vm }: RunStateFacts): { readonly resetsBackoff?: true } {
+/** Resets `status.startFailure`, which delays starts after failures. Source: KubeVirt. */
+function buildBackoffReset({ vm }: RunStateFacts): { readonly resetsBackoff?: true } {
   return vm.status?.startFailure === undefined ? {} : { resetsBackoff: true };
 }
 
@@ -158,11 +156,11 @@ function requestFromController(
   requests: readonly StateChangeRequest[],
   message: string,
 ): Extract<RunStatePlan, { kind: "requestFromController" }> {
-  return { kind: "requestFromController", requests, ...backoffReset(facts), message };
+  return { kind: "requestFromController", requests, ...buildBackoffReset(facts), message };
 }
 
-/** Builds a patch of `running` or `runStrategy`, whichever the VM uses. It fails on concurrent edits. */
-function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
+/** Builds a patch of the field that the VM uses, `running` or `runStrategy`. The patch fails after a concurrent edit. */
+function buildRunningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
   const { spec } = vm;
   if (spec.running !== undefined) {
     return [
@@ -179,16 +177,16 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
   ];
 }
 
-/** Returns the plan, or a refusal if the VM cannot start. A restart would otherwise only end the guest. */
+/** Returns the plan, or a refusal if the VM cannot start again after a restart. */
 function refuseUnlessStartable(
   { vm, expansion, config }: RunStateFacts,
   plan: RunStatePlan,
   macsInUse: readonly FieldProblem[] = [],
 ): RunStatePlan {
-  const wanted = expansion?.vm ?? vm;
+  const startedVm = expansion?.vm ?? vm;
   const problems = [
     ...(expansion?.causes ?? []).map(({ field, message }) => ({ field, message })),
-    ...vmStartProblems(wanted, vmiOf(wanted, config.bindings), config),
+    ...vmStartProblems(startedVm, vmiOf(startedVm, config.bindings), config),
     ...macsInUse,
   ];
   if (plan.kind === "refused" || problems.length === 0) return plan;
@@ -200,33 +198,35 @@ function refuseUnlessStartable(
   return { kind: "refused", refusal: toRefusal(422, causes, message) };
 }
 
-/** Source: KubeVirt StartRequestDataPausedKey. */
-function startRequest({ options }: RunStateFacts): StateChangeRequest {
+/** Builds the request to start. Source: KubeVirt StartRequestDataPausedKey. */
+function buildStartRequest({ options }: RunStateFacts): StateChangeRequest {
   return options?.paused === true
     ? { action: "Start", data: { paused: "true" } }
     : { action: "Start" };
 }
 
-/** Returns the requests for a start. A VMI whose guest has ended must be stopped first. */
-function startRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
+/** Returns the requests for a start. If the VMI's guest has ended, a stop request precedes the start request. */
+function buildStartRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
-  const start = startRequest(facts);
-  return uid === undefined || hasGuest(facts) ? [start] : [{ action: "Stop", uid }, start];
+  const startRequest = buildStartRequest(facts);
+  return uid === undefined || hasGuest(facts)
+    ? [startRequest]
+    : [{ action: "Stop", uid }, startRequest];
 }
 
 function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** Returns the requests to write for a halted VM: the start's options, or none instead of outdated ones. */
-function requestsForHalted(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
-  if (facts.options?.paused === true) return { requests: [startRequest(facts)] };
+/** Returns the requests to write for a halted VM. An empty list removes outdated requests. */
+function buildHaltedRequests(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
+  if (facts.options?.paused === true) return { requests: [buildStartRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
 }
 
 type PatchVmPlan = Extract<RunStatePlan, { kind: "patchVm" }>;
 
-function graceOperations({ vmi, options }: RunStateFacts): WithGracePeriod {
+function planGracePeriod({ vmi, options }: RunStateFacts): WithGracePeriod {
   const value = options?.graceSeconds;
   if (value === undefined || vmi === undefined || isVmiFinal(vmi)) return {};
   return {
@@ -237,7 +237,7 @@ function graceOperations({ vmi, options }: RunStateFacts): WithGracePeriod {
   };
 }
 
-/** Plans a start. It is a conflict if the guest runs or the run strategy starts it, and refused if the VM cannot start. */
+/** Plans a start. Returns a conflict if the guest runs or the run strategy starts it, and a refusal if the VM cannot start. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
@@ -249,8 +249,8 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
         facts,
         {
           kind: "patchVm",
-          operations: runningPatch(facts.vm, true),
-          ...requestsForHalted(facts),
+          operations: buildRunningPatch(facts.vm, true),
+          ...buildHaltedRequests(facts),
           message,
         },
         facts.macsInUse,
@@ -259,7 +259,7 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
     case "RerunOnFailure":
       return refuseUnlessStartable(
         facts,
-        requestFromController(facts, startRequests(facts), message),
+        requestFromController(facts, buildStartRequests(facts), message),
         facts.macsInUse,
       );
     case "Always":
@@ -277,16 +277,16 @@ function isStartPending({ vm }: RunStateFacts): boolean {
 
 function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const uid = facts.vmi?.metadata.uid;
-  const isAlive = hasGuest(facts) && uid !== undefined;
-  if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
-  const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { ...requestFromController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
+  const canStop = hasGuest(facts) && uid !== undefined;
+  if (!canStop && !isStartPending(facts)) return NOT_RUNNING;
+  const requests = canStop ? [{ action: "Stop", uid } as const] : [];
+  return { ...requestFromController(facts, requests, STOP_MESSAGE), ...planGracePeriod(facts) };
 }
 
-/** Plans a stop of a halted VM. Like KubeVirt, accepts it only if it shortens the grace period. */
+/** Plans a stop of a halted VM. The stop must shorten the grace period of the running guest, as in KubeVirt. */
 function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
-  const { vmiOperations } = graceOperations(facts);
+  const { vmiOperations } = planGracePeriod(facts);
   const currentSeconds = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
   const isShorter = (facts.options?.graceSeconds ?? Infinity) < currentSeconds;
   return vmiOperations === undefined || !isShorter
@@ -294,7 +294,7 @@ function planShorterStop(facts: RunStateFacts): RunStatePlan {
     : { kind: "shortenGracePeriod", vmiOperations, message: STOP_MESSAGE };
 }
 
-/** Plans a stop, which also cancels a pending start. It is a conflict if nothing runs or the guest is already stopping. */
+/** Plans a stop, which also cancels a pending start. Returns a conflict if no guest runs or the guest is being stopped. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
@@ -306,26 +306,32 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
     case "Once":
       return {
         kind: "patchVm",
-        operations: runningPatch(facts.vm, false),
+        operations: buildRunningPatch(facts.vm, false),
         message: STOP_MESSAGE,
-        ...graceOperations(facts),
+        ...planGracePeriod(facts),
       };
   }
 }
 
-/** Plans a restart. It is a conflict if there is no VMI, and refused if the VM cannot start again. */
+/** Plans a restart. Returns a conflict if no VMI exists, and a refusal if the VM cannot start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);
   const uid = facts.vmi?.metadata.uid;
   if (strategy === "Halted" || strategy === "Once") return refuseManualRestart(facts);
   if (uid === undefined) return NOT_RUNNING;
-  const grace = graceOperations(facts);
+  const gracePeriodPlan = planGracePeriod(facts);
   if (strategy === "Always") {
-    const plan = { kind: "deleteVmi", uid, message, ...backoffReset(facts), ...grace } as const;
+    const plan = {
+      kind: "deleteVmi",
+      uid,
+      message,
+      ...buildBackoffReset(facts),
+      ...gracePeriodPlan,
+    } as const;
     return refuseUnlessStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
-  const plan = { ...requestFromController(facts, requests, message), ...grace };
+  const plan = { ...requestFromController(facts, requests, message), ...gracePeriodPlan };
   return refuseUnlessStartable(facts, plan, facts.macsInUse);
 }

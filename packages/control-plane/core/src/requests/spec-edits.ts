@@ -23,9 +23,9 @@ interface SpecEdit {
   readonly base: string;
 }
 
-function isPluggedByEdit({ name }: Iface, before: VmiSpec): boolean {
-  const old = findByName(ifacesOf(before), name);
-  return old === undefined || isAbsent(old);
+function isPluggedByEdit({ name }: Iface, oldSpec: VmiSpec): boolean {
+  const oldIface = findByName(ifacesOf(oldSpec), name);
+  return oldIface === undefined || isAbsent(oldIface);
 }
 
 function listCauses(
@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Predicate of a message. Its subject, the binding, precedes it. */
+/** Predicate of messages about a binding with a hook. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
@@ -52,7 +52,7 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
   });
 }
 
-/** Reports new interfaces that a running guest cannot get, because their binding has a hook. */
+/** Reports new interfaces whose binding has a hook, because a running guest cannot get them. */
 export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
@@ -61,13 +61,13 @@ export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): re
   });
 }
 
-/** Whether the interface exists before and after the edit and is not being unplugged. */
+/** Checks whether every element of `nics` contains the interface and does not mark it as absent. */
 function isRetained(nics: readonly Nics[], name: string): boolean {
-  const ifaces = nics.map((each) => findByName(each.ifaces, name));
+  const ifaces = nics.map((sides) => findByName(sides.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
 
-/** Reports network changes that a running VMI cannot apply. For a VM they are allowed, and apply at the next start. */
+/** Reports network changes that a running VMI cannot apply. */
 export function fixedNetworkCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,
@@ -75,11 +75,16 @@ export function fixedNetworkCauses(
   const [actual, desired] = [nicsOf(before), nicsOf(after)];
   return desired.networks.flatMap((network, index): readonly Cause[] => {
     const { name, multus } = network;
-    const old = findByName(actual.networks, name);
-    // Another rule covers the default network.
-    if (old === undefined || isDefaultNetwork(old) || !isRetained([actual, desired], name))
+    const oldNetwork = findByName(actual.networks, name);
+    // A separate rule reports changes of the default network.
+    if (
+      oldNetwork === undefined ||
+      isDefaultNetwork(oldNetwork) ||
+      !isRetained([actual, desired], name)
+    )
       return [];
-    const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
+    const isSame =
+      multus?.networkName === oldNetwork.multus?.networkName && !isDefaultNetwork(network);
     if (isSame || findNetworkSwap({ desired, actual, bindings }, name) !== undefined) return [];
     const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
     return [
@@ -123,8 +128,8 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
 }
 
 const RESTRICTED_MESSAGE = "update of VMI object is restricted";
-/** Refusal of changes outside the NICs, which are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
-const RESTRICTED: VmiChangeRefusal = {
+/** Refusal of changes outside the NICs, which only take effect at a start. Source: KubeVirt vmi-update-admitter.go. */
+const RESTRICTED_REFUSAL: VmiChangeRefusal = {
   code: 422,
   message: RESTRICTED_MESSAGE,
   causes: [{ reason: "FieldValueNotSupported", field: "spec", message: RESTRICTED_MESSAGE }],
@@ -134,7 +139,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/** Refuses changes of a VMI by users that may not make them. virt-controller writes the NICs of a VM's VMI, and only Patchbay's services may change other fields. */
+/** Refuses changes of NICs that a VM controls, and changes outside the NICs, unless a service of Patchbay makes them. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
   const owner = findOwnerVm(old)?.name;
@@ -143,5 +148,5 @@ export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal
   }
   const isService = user.startsWith(names.SERVICE_ACCOUNT_PREFIX);
   const isSame = isEqual(withoutNics(vmi.spec), withoutNics(old.spec));
-  return isService || isSame ? undefined : RESTRICTED;
+  return isService || isSame ? undefined : RESTRICTED_REFUSAL;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of a network that a Service may publish. Tenants cannot extend them by definitions or annotations: a user
-// who may not write EndpointSlices must not reach other addresses through a Service (CVE-2021-25740).
+// Addresses that a Service may publish. Tenants must not reach arbitrary addresses through a Service (CVE-2021-25740).
 import { POLICY_FIELDS, type KubeVirt, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { IP_BITS, isWithin, parseIp, printAddress, type IpPrefix } from "@patchbay/api/values";
@@ -14,7 +13,7 @@ export interface ServiceAddress {
   readonly text: string;
 }
 
-/** Addresses that the API server rejects in EndpointSlices, and IPv4-mapped addresses. Source: Kubernetes ValidateNonSpecialIP. */
+/** Addresses that the API server rejects in EndpointSlices, and IPv4-mapped IPv6 addresses. Source: Kubernetes ValidateNonSpecialIP. */
 const FORBIDDEN_PREFIXES = [
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -27,13 +26,13 @@ const FORBIDDEN_PREFIXES = [
   "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
 
-/** Returns the namespaces whose network definitions come from an administrator. */
+/** Returns the namespaces in which only administrators create network definitions. */
 export function readTrustedNamespaces(kubevirt: KubeVirt | undefined): readonly string[] {
   const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
   return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
 }
 
-/** Returns the subnets whose addresses Services may publish, or a refusal. `network` is NAMESPACE/NAME. */
+/** Returns the subnets whose addresses a Service may publish, or a refusal. `network` has the form NAMESPACE/NAME. */
 export function findAllowedAddresses(
   network: string,
   definition: NetworkAttachmentDefinition | undefined,
@@ -63,35 +62,32 @@ export function parseServiceAddress(
   const parsed = parseIp(text);
   if (parsed === undefined) return undefined;
   const address = { ...parsed, length: IP_BITS[parsed.version] };
-  const isIn = (prefix: IpPrefix): boolean => isWithin(address, prefix);
-  if (!prefixes.some(isIn) || FORBIDDEN_PREFIXES.some(isIn)) return undefined;
+  const containsAddress = (prefix: IpPrefix): boolean => isWithin(address, prefix);
+  if (!prefixes.some(containsAddress) || FORBIDDEN_PREFIXES.some(containsAddress)) return undefined;
   return {
     addressType: address.version === 4 ? "IPv4" : "IPv6",
     text: printAddress(address),
   };
 }
 
-/**
- * Members of `ipam`, at any depth, that name a subnet. Sources: plugins host-local (subnet, ranges), static
- * (addresses), whereabouts (range, ipRanges).
- */
+/** Members of `ipam` that contain a subnet, at any depth. Sources: plugins host-local, static, whereabouts. */
 const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
-/** Member of a plugin without `ipam`: comma-separated subnets. Source: ovn-kubernetes multi-homing. */
+/** Member of a plugin configuration without `ipam`. It contains comma-separated subnets. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
-/** Lists the subnets in `ipam`. Uses no recursion, because the definition's author chooses the depth. */
+/** Lists the texts of subnets in `ipam`. Uses no recursion, because the author of the definition controls the depth. */
 function listIpamTexts(ipam: JsonObject): readonly string[] {
-  const found: string[] = [];
-  const pending: unknown[] = [ipam];
-  while (pending.length > 0) {
-    const value = pending.pop();
+  const texts: string[] = [];
+  const remainingValues: unknown[] = [ipam];
+  while (remainingValues.length > 0) {
+    const value = remainingValues.pop();
     if (typeof value !== "object" || value === null) continue;
-    for (const [member, inner] of Object.entries(value) as readonly [string, unknown][]) {
-      if (typeof inner === "string" && IPAM_MEMBERS.includes(member)) found.push(inner);
-      pending.push(inner);
+    for (const [member, memberValue] of Object.entries(value) as readonly [string, unknown][]) {
+      if (typeof memberValue === "string" && IPAM_MEMBERS.includes(member)) texts.push(memberValue);
+      remainingValues.push(memberValue);
     }
   }
-  return found;
+  return texts;
 }
 
 function listPluginTexts(plugin: unknown): readonly string[] {
@@ -104,12 +100,12 @@ function listPluginTexts(plugin: unknown): readonly string[] {
   ];
 }
 
-/** Parses a subnet, or the last address of `FIRST-LAST/LENGTH`. Source: whereabouts, range. */
+/** Parses a subnet. Also accepts whereabouts' form `FIRST-LAST/LENGTH`, of which it parses LAST/LENGTH. */
 function parsePrefix(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }
 
-/** Lists the subnets of a network; none if an external server assigns the addresses. */
+/** Lists the subnets of a network. Empty if an external server assigns the addresses. */
 export function listPrefixes({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];

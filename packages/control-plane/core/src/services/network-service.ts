@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EndpointSlices of Services for VMs on a secondary network. CNI supplies the addresses; guests can only remove some.
+// EndpointSlices of Services for VMs on a secondary network. CNI provides the addresses; a guest cannot add addresses.
 import type {
   Attachment,
   NetworkAttachmentDefinition,
@@ -39,9 +39,9 @@ interface NetworkServicePlan {
   readonly refusal?: string;
 }
 
-/** Digits of the UID's hash in slice names, so that a re-created Service gets new names. */
+/** Number of digits of the Service's UID hash in slice names. The hash gives a re-created Service new slice names. */
 const UID_DIGITS = 10;
-/** Source: Kubernetes validation of an endpoint's hostname (RFC 1123 label). */
+/** Valid hostname of an endpoint. Source: Kubernetes validation (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 export function selectsVmi(
@@ -60,7 +60,7 @@ function isOver({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** Returns whether traffic to the pod's NIC reaches the guest's NIC. */
+/** Checks whether traffic to the pod NIC reaches the guest's NIC. */
 function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): boolean {
   const iface = findByName(status?.interfaces, attachment.name);
   if (iface === undefined || iface.linkState === "down") return false;
@@ -68,8 +68,8 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** Returns CNI's addresses that the guest also reports; all of CNI's addresses while the guest reports none. */
-function confirmedAddresses(
+/** Returns CNI's addresses that the guest also reports. While the guest reports no addresses, returns all of CNI's addresses. */
+function listConfirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
 ): readonly string[] {
@@ -81,7 +81,7 @@ function confirmedAddresses(
   });
 }
 
-/** Returns the port's number; undefined if the interface has no port with that name. */
+/** Returns the port number. Undefined if the interface has no port with the requested name. */
 function resolveTargetPort(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,
@@ -89,8 +89,9 @@ function resolveTargetPort(
 ): number | undefined {
   if (typeof targetPort === "number") return targetPort;
   const { ports = [] } = findByName(ifacesOf(vmi.spec), ifaceName) ?? {};
-  return ports.find((known) => known.name === targetPort && (known.protocol ?? "TCP") === protocol)
-    ?.port;
+  return ports.find(
+    (candidate) => candidate.name === targetPort && (candidate.protocol ?? "TCP") === protocol,
+  )?.port;
 }
 
 function resolvePorts(
@@ -107,10 +108,13 @@ function resolvePorts(
   return servicePorts.length > 0 && ports.length === 0 ? undefined : ports;
 }
 
-function publishedHostname({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
+function findPublishedHostname(
+  { metadata }: Service,
+  vmi: VirtualMachineInstance,
+): string | undefined {
   const hostname = buildHostname(vmi);
-  const isNamed = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
-  return isNamed ? hostname : undefined;
+  const hasPublishedName = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
+  return hasPublishedName ? hostname : undefined;
 }
 
 function buildEndpoint(
@@ -124,7 +128,7 @@ function buildEndpoint(
   const serving = isReady && isPlugged(vmi, target.attachment);
   const terminating = deletionTimestamp !== undefined;
   const isPublished = service.spec.publishNotReadyAddresses === true;
-  const hostname = publishedHostname(service, vmi);
+  const hostname = findPublishedHostname(service, vmi);
   return {
     addresses: [target.address.text],
     conditions: { ready: isPublished || (serving && !terminating), serving, terminating },
@@ -145,7 +149,7 @@ function listParts(
   return attachments.flatMap((attachment) => {
     const ports = resolvePorts(service, vmi, attachment.name);
     if (ports === undefined) return [];
-    const addresses = confirmedAddresses(vmi, attachment).flatMap(
+    const addresses = listConfirmedAddresses(vmi, attachment).flatMap(
       (text) => parseServiceAddress(text, allowed.prefixes) ?? [],
     );
     return addresses.map((address) => ({
@@ -164,16 +168,18 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   const { request: networkRequest } = request;
   const allowed = findAllowedAddresses(networkRequest.network, definition, trustedNamespaces);
   if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
-  const published = { network: networkRequest.network, prefixes: allowed.prefixes };
+  const publishedNetwork = { network: networkRequest.network, prefixes: allowed.prefixes };
   const parts = vmis
     .filter((vmi) => !isOver(vmi) && selectsVmi(service, networkRequest, vmi))
-    .flatMap((vmi) => listParts(service, vmi, published));
+    .flatMap((vmi) => listParts(service, vmi, publishedNetwork));
   const { name, uid = "" } = service.metadata;
-  const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
-  return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
+  const namePrefix = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
+  return {
+    slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem: namePrefix }, parts),
+  };
 }
 
-/** Returns everything of a VMI that slices depend on. While this is unchanged, no Service needs a reconcile. */
+/** Returns all fields of a VMI from which slices are built. If the fields are unchanged, no Service needs a reconcile. */
 export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [
@@ -192,7 +198,7 @@ export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
       attachment.networkName,
       attachment.podInterfaceName,
       attachment.state,
-      confirmedAddresses(vmi, attachment),
+      listConfirmedAddresses(vmi, attachment),
       isPlugged(vmi, attachment),
     ]),
   ];

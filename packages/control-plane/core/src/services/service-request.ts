@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network and VM selector that a Service requests in its annotations. Tenants can write them.
+// Network and VM selector that a Service requests in its annotations. Tenants can write the annotations.
 import { names } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
@@ -11,7 +11,7 @@ export interface NetworkRequest {
   readonly selector: ReadonlyMap<string, string>;
 }
 
-/** `refused` carries a message for the user. `none` means that the Service does not request VMs. */
+/** Parsed request. `none` means that the Service does not select VMs. */
 type ServiceRequest =
   | { readonly kind: "requested"; readonly request: NetworkRequest }
   | { readonly kind: "refused"; readonly message: string }
@@ -19,27 +19,27 @@ type ServiceRequest =
 
 const SELECTOR_LENGTH_MAX = 4096;
 const LABELS_MAX = 32;
-/** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
+/** Syntax of NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
 const NETWORK_NAME =
   /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
-/** Source: Kubernetes validation of label keys and values. */
+/** Syntax of a label key. Source: Kubernetes validation of label keys and values. */
 const LABEL_KEY =
   /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
 
 function parseLabel(text: string): readonly [string, string] | undefined {
-  const [key = "", value, ...more] = text.split("=").map((part) => part.trim());
-  if (value === undefined || more.length > 0) return undefined;
+  const [key = "", value, ...extraParts] = text.split("=").map((part) => part.trim());
+  if (value === undefined || extraParts.length > 0) return undefined;
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
 }
 
-/** Parses comma-separated `KEY=VALUE` pairs; returns undefined if the text is malformed or empty. */
+/** Parses comma-separated `KEY=VALUE` pairs. Returns undefined if the text is malformed or empty. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
   if (text.length > SELECTOR_LENGTH_MAX) return undefined;
   const labels = text.split(",").map(parseLabel);
-  const known = labels.filter((label) => label !== undefined);
-  const selector = new Map(known);
-  const isValid = known.length === labels.length && selector.size === labels.length;
+  const validLabels = labels.filter((label) => label !== undefined);
+  const selector = new Map(validLabels);
+  const isValid = validLabels.length === labels.length && selector.size === labels.length;
   return isValid && labels.length <= LABELS_MAX ? selector : undefined;
 }
 
@@ -71,11 +71,11 @@ function parseRequest(
   if (selector === undefined) {
     return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${SELECTOR_FORM}`);
   }
-  const requested = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
-  return { kind: "requested", request: requested };
+  const networkRequest = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
+  return { kind: "requested", request: networkRequest };
 }
 
-/** Parses the annotations. Ignores a Service that names only a network, because another implementation serves it. */
+/** Parses the annotations. Ignores a Service with a network and no selector, because another controller reconciles it. */
 export function parseServiceRequest(service: Service): ServiceRequest {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
@@ -89,7 +89,7 @@ export function requestedNetworks(service: Service): readonly string[] {
   return request.kind === "requested" ? [request.request.network] : [];
 }
 
-/** Trims a Service for the cache. Without a request, only the Service's identity remains. */
+/** Trims a Service for the cache. A Service without a request retains only its identity. */
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;

@@ -15,7 +15,7 @@ interface SliceAction {
   readonly slice: EndpointSlice;
 }
 
-/** An endpoint, with the fields by which endpoints are grouped into slices. */
+/** Endpoint with its address type and ports. Endpoints with equal address type and ports share a slice. */
 export interface ServicePart {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];
@@ -28,17 +28,17 @@ interface SliceOwner {
   readonly stem: string;
 }
 
-type Content = Pick<EndpointSlice, "endpoints" | "ports">;
+type SliceContent = Pick<EndpointSlice, "endpoints" | "ports">;
 
 export function findServiceKey({ metadata }: EndpointSlice): string | undefined {
   const name = metadata.labels?.[SERVICE_NAME_LABEL];
   return name === undefined ? undefined : `${metadata.namespace ?? ""}/${name}`;
 }
 
-function newSlice(
+function buildSlice(
   { service, writer }: SliceOwner,
   sliceName: string,
-  content: Content & Pick<EndpointSlice, "addressType">,
+  content: SliceContent & Pick<EndpointSlice, "addressType">,
 ): EndpointSlice {
   const { name, namespace = "", uid = "" } = service.metadata;
   const owner = { apiVersion: "v1", kind: "Service", name, uid, controller: true };
@@ -57,15 +57,15 @@ function newSlice(
 
 function splitEndpoints(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
   const count = Math.ceil(endpoints.length / SLICE_ENDPOINTS_MAX);
-  return Array.from({ length: count }, (_none, index) =>
+  return Array.from({ length: count }, (_unused, index) =>
     endpoints.slice(index * SLICE_ENDPOINTS_MAX, (index + 1) * SLICE_ENDPOINTS_MAX),
   );
 }
 
-function groupContents(parts: readonly ServicePart[]): readonly Content[] {
+function groupContents(parts: readonly ServicePart[]): readonly SliceContent[] {
   const groups = Map.groupBy(parts, ({ ports }) => JSON.stringify(ports));
   return [...groups]
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([leftKey], [rightKey]) => (leftKey < rightKey ? -1 : 1))
     .flatMap(([, group]) => {
       const ports = group[0]?.ports ?? [];
       return splitEndpoints(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
@@ -75,7 +75,7 @@ function groupContents(parts: readonly ServicePart[]): readonly Content[] {
     });
 }
 
-/** Name infix per address family, because a slice's family is immutable. Source: Kubernetes validation of EndpointSlice. */
+/** Infix of slice names. Each address family has its own slice. Source: Kubernetes validation of EndpointSlice. */
 const FAMILIES = [
   { addressType: "IPv4", infix: "" },
   { addressType: "IPv6", infix: "-ipv6" },
@@ -87,12 +87,12 @@ export function slicesOfParts(
 ): readonly EndpointSlice[] {
   return FAMILIES.flatMap(({ addressType, infix }) =>
     groupContents(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
-      newSlice(owner, `${owner.stem}${infix}-${String(index)}`, { addressType, ...content }),
+      buildSlice(owner, `${owner.stem}${infix}-${String(index)}`, { addressType, ...content }),
     ),
   );
 }
 
-function isUpToDate(slice: EndpointSlice, wanted: EndpointSlice): boolean {
+function isUpToDate(slice: EndpointSlice, wantedSlice: EndpointSlice): boolean {
   const comparedFields = ({
     metadata,
     addressType,
@@ -105,29 +105,33 @@ function isUpToDate(slice: EndpointSlice, wanted: EndpointSlice): boolean {
     metadata.labels?.[SERVICE_NAME_LABEL],
     metadata.ownerReferences?.map(({ uid }) => uid),
   ];
-  return isEqual(comparedFields(slice), comparedFields(wanted));
+  return isEqual(comparedFields(slice), comparedFields(wantedSlice));
 }
 
-/** Plans the changes from `slices` to `wanted`. Ignores slices of other writers. */
+/** Plans the changes from `slices` to `wantedSlices`. Ignores slices of other controllers. */
 export function planSlices(
-  wanted: readonly EndpointSlice[],
+  wantedSlices: readonly EndpointSlice[],
   slices: readonly EndpointSlice[],
   writer: string,
 ): readonly SliceAction[] {
-  const ours = slices.filter(({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === writer);
-  const find = (all: readonly EndpointSlice[], name: string): EndpointSlice | undefined =>
-    all.find(({ metadata }) => metadata.name === name);
+  const ownSlices = slices.filter(
+    ({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === writer,
+  );
+  const findSlice = (
+    candidates: readonly EndpointSlice[],
+    name: string,
+  ): EndpointSlice | undefined => candidates.find(({ metadata }) => metadata.name === name);
   return [
-    ...wanted.flatMap((slice): readonly SliceAction[] => {
-      const known = find(ours, slice.metadata.name);
-      if (known === undefined) return [{ kind: "create", slice }];
-      if (isUpToDate(known, slice)) return [];
-      const { resourceVersion = "" } = known.metadata;
+    ...wantedSlices.flatMap((slice): readonly SliceAction[] => {
+      const existingSlice = findSlice(ownSlices, slice.metadata.name);
+      if (existingSlice === undefined) return [{ kind: "create", slice }];
+      if (isUpToDate(existingSlice, slice)) return [];
+      const { resourceVersion = "" } = existingSlice.metadata;
       const metadata = { ...slice.metadata, resourceVersion };
       return [{ kind: "update", slice: { ...slice, metadata } }];
     }),
-    ...ours
-      .filter(({ metadata }) => find(wanted, metadata.name) === undefined)
+    ...ownSlices
+      .filter(({ metadata }) => findSlice(wantedSlices, metadata.name) === undefined)
       .map((slice): SliceAction => ({ kind: "delete", slice })),
   ];
 }

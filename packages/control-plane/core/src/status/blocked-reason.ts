@@ -33,7 +33,9 @@ export interface BlockedReason {
 
 type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait"> | "serveAddresses";
 
-const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
+const STEP_DETAILS: Readonly<
+  Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>
+> = {
   rememberAddresses: { phase: "Wiring", reason: "WiringFailed" },
   linkSocket: { phase: "Wiring", reason: "WiringFailed" },
   wireTap: { phase: "Wiring", reason: "WiringFailed" },
@@ -46,49 +48,49 @@ const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason
   removeBridge: { phase: "Ready", reason: "UnwiringFailed" },
 };
 
-function countAttempts(phase: IfacePhase, reported: IfaceStatus | undefined): number {
-  const hotplug = reported?.hotplug;
+function countAttempts(phase: IfacePhase, ifaceStatus: IfaceStatus | undefined): number {
+  const hotplug = ifaceStatus?.hotplug;
   return hotplug?.phase === phase ? (hotplug.attempts ?? 0) : 0;
 }
 
 export function blockedReasonOfFailure(
   step: Step,
   error: unknown,
-  reported: IfaceStatus | undefined,
+  ifaceStatus: IfaceStatus | undefined,
 ): BlockedReason {
-  const { phase, reason } = STEPS[step];
+  const { phase, reason } = STEP_DETAILS[step];
   const where = step === "swapNetwork" ? [staysOnNetwork(undefined)] : [];
   return {
     reason: reasonOf(error) ?? reason,
     message: [messageWithAdvice(error), ...where].join("; "),
-    attempts: countAttempts(phase, reported) + 1,
+    attempts: countAttempts(phase, ifaceStatus) + 1,
   };
 }
 
-/** Returns why a guest does not start or cannot be managed. `defaultReason` applies to errors without a reason. */
+/** Returns why a guest does not start or cannot be managed. `defaultReason` applies to an error without a reason. */
 export function guestBlockedReason(
   { status }: VirtualMachineInstance,
   defaultReason: "GuestNotStarted" | "LauncherUnreachable",
   error: unknown,
 ): BlockedReason {
   const reason = reasonOf(error) ?? defaultReason;
-  const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
-  return { reason, message: messageWithAdvice(error), attempts: before + 1 };
+  const previousAttempts = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
+  return { reason, message: messageWithAdvice(error), attempts: previousAttempts + 1 };
 }
 
-/** Builds the status field about the VMI as a whole. `now` is the time of day in RFC 3339. */
+/** Builds the status field that reports why the whole VMI is blocked. `now` is the current time in RFC 3339. */
 export function guestBlockedField(
   { status }: VirtualMachineInstance,
   blockedReason: BlockedReason | undefined,
   now: string,
 ): Pick<VmiStatus, "hindrance"> {
   if (blockedReason === undefined) return {};
-  const before = status?.hindrance;
-  const since = before?.reason === blockedReason.reason ? before.since : now;
+  const oldField = status?.hindrance;
+  const since = oldField?.reason === blockedReason.reason ? oldField.since : now;
   return { hindrance: { ...blockedReason, since } };
 }
 
-function noPlaceMessage(
+function describeNoPlace(
   reason: PlacementProblem,
   vmi: VirtualMachineInstance,
   name: string,
@@ -104,17 +106,17 @@ function noPlaceMessage(
   }
 }
 
-/** Returns the number of unplug requests in the status, which a restarted virt-handler continues to count. */
-export function reportedUnplugRequests(reported: IfaceStatus | undefined): number {
-  const reason = reported?.hotplug?.reason;
+/** Returns the number of unplug requests in the status, so that a restarted virt-handler continues to count. */
+export function reportedUnplugRequests(ifaceStatus: IfaceStatus | undefined): number {
+  const reason = ifaceStatus?.hotplug?.reason;
   if (reason === "TapReplaced" || reason === "BackendReplaced")
-    return countAttempts("Attaching", reported);
+    return countAttempts("Attaching", ifaceStatus);
   return reason === "WaitingForGuest" || reason === "GuestRefused"
-    ? countAttempts("Detaching", reported)
+    ? countAttempts("Detaching", ifaceStatus)
     : 0;
 }
 
-function unplugBlockedReason(
+function findUnplugBlockedReason(
   iface: string,
   { vmi, domain, unplugRequests }: WaitFacts,
 ): BlockedReason {
@@ -160,7 +162,7 @@ export function blockedReasonOfWait(
   }
   switch (reason) {
     case "GuestRefused":
-      return unplugBlockedReason(iface, facts);
+      return findUnplugBlockedReason(iface, facts);
     case "TapReplaced":
       return { ...TAP_REPLACED, attempts };
     case "TapLost":
@@ -172,6 +174,6 @@ export function blockedReasonOfWait(
     case "NoFreePciePort":
     case "PciAddressInUse":
     case "ModelNeedsIoPorts":
-      return { ...noPlaceMessage(reason, facts.vmi, iface), attempts: 0 };
+      return { ...describeNoPlace(reason, facts.vmi, iface), attempts: 0 };
   }
 }

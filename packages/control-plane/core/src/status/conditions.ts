@@ -5,10 +5,10 @@ export type Conditions = NonNullable<VmiStatus["conditions"]>;
 
 export type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
 
-/** Condition of a guest that runs and is ready. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
+/** Condition that is True if the guest runs and is ready. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
 export const READY = "Ready";
 
-/** Condition that is False if the object cannot reach its spec, and missing otherwise. Source: KubeVirt VirtualMachineInstanceSynchronized. */
+/** Condition that exists while the object cannot reach its spec. Source: KubeVirt VirtualMachineInstanceSynchronized. */
 export const SYNCHRONIZED = "Synchronized";
 
 /** Condition that exists while the guest agent responds. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
@@ -24,7 +24,7 @@ export function findCondition(
   return conditions?.find((condition) => condition.type === type);
 }
 
-/** Adds a transition time to each condition: the stored time if its status is unchanged, otherwise `now`. */
+/** Adds a transition time to each condition. A condition with unchanged status retains the stored time. */
 export function withTransitionTimes(
   conditions: readonly NewCondition[],
   stored: Conditions | undefined,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status of the KubeVirt object, for clients that wait for the installation.
-// Source: KubeVirt pkg/virt-operator/util/conditions.go.
+// Status of the KubeVirt object after the installation. Source: KubeVirt pkg/virt-operator/util/conditions.go.
 import type { KubeVirt, KubeVirtStatus } from "@patchbay/api";
 import type { ApiService } from "@patchbay/api/kubernetes";
 import { withTransitionTimes, type NewCondition } from "./conditions.ts";
@@ -11,21 +10,23 @@ export interface InstallationFacts {
   readonly version: string;
 }
 
-const DEPLOYED = "Deployed";
-const ALL_READY = {
+const DEPLOYED_PHASE = "Deployed";
+const ALL_COMPONENTS_READY = {
   reason: "AllComponentsReady",
   message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
 };
 
-/** Returns why virt-api does not respond, as the API server reports it. Undefined if virt-api responds. */
-function virtApiProblem(apiService: ApiService | undefined): string | undefined {
+/** Returns why virt-api does not respond, according to the API server. Undefined if virt-api responds. */
+function findVirtApiProblem(apiService: ApiService | undefined): string | undefined {
   if (apiService === undefined) return "virt-api has no APIService";
-  const reported = apiService.status?.conditions?.find(({ type }) => type === "Available");
-  return reported?.status === "True" ? undefined : (reported?.message ?? "it was not queried yet");
+  const available = apiService.status?.conditions?.find(({ type }) => type === "Available");
+  return available?.status === "True"
+    ? undefined
+    : (available?.message ?? "it was not queried yet");
 }
 
-/** Builds the condition Created. The installation creates the APIService last. */
-function createdCondition(apiService: ApiService | undefined): NewCondition {
+/** Builds the condition Created. The APIService exists only after all other objects, because the installation creates it last. */
+function buildCreatedCondition(apiService: ApiService | undefined): NewCondition {
   return apiService === undefined
     ? {
         type: "Created",
@@ -47,9 +48,9 @@ function listConditions(
 ): readonly NewCondition[] {
   if (problem === undefined) {
     return [
-      { type: "Available", status: "True", ...ALL_READY },
-      { type: "Progressing", status: "False", ...ALL_READY },
-      { type: "Degraded", status: "False", ...ALL_READY },
+      { type: "Available", status: "True", ...ALL_COMPONENTS_READY },
+      { type: "Progressing", status: "False", ...ALL_COMPONENTS_READY },
+      { type: "Degraded", status: "False", ...ALL_COMPONENTS_READY },
     ];
   }
   const why = {
@@ -65,13 +66,13 @@ function listConditions(
 
 export function installationStatus(facts: InstallationFacts, now: string): KubeVirtStatus {
   const { kubevirt, apiService, version } = facts;
-  const problem = virtApiProblem(apiService);
-  const wasDeployed = kubevirt.status?.phase === DEPLOYED;
+  const problem = findVirtApiProblem(apiService);
+  const wasDeployed = kubevirt.status?.phase === DEPLOYED_PHASE;
   const versionTag = `v${version}`;
   return {
-    phase: problem === undefined || wasDeployed ? DEPLOYED : "Deploying",
+    phase: problem === undefined || wasDeployed ? DEPLOYED_PHASE : "Deploying",
     conditions: withTransitionTimes(
-      [...listConditions(problem, wasDeployed), createdCondition(apiService)],
+      [...listConditions(problem, wasDeployed), buildCreatedCondition(apiService)],
       kubevirt.status?.conditions,
       now,
     ),

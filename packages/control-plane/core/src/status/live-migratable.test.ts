@@ -4,7 +4,7 @@ import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
-import { liveMigratableCondition } from "./live-migratable.ts";
+import { buildLiveMigratableCondition } from "./live-migratable.ts";
 
 type Volume = NonNullable<VmiSpec["volumes"]>[number];
 
@@ -148,7 +148,7 @@ test.each<Row>([
   const input = { ...vmi, metadata: { ...vmi.metadata, annotations }, spec };
   const [reason, message] = why ?? [];
   const hindered = { status: "False", reason, message };
-  expect(liveMigratableCondition({ vmi: input, claims, bindings: BINDINGS })).toEqual({
+  expect(buildLiveMigratableCondition({ vmi: input, claims, bindings: BINDINGS })).toEqual({
     type: "LiveMigratable",
     ...(why === undefined ? { status: "True" } : hindered),
   });

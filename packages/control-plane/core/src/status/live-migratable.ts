@@ -37,14 +37,14 @@ function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): s
   return `cannot migrate VMI: PVC ${name} is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)`;
 }
 
-/** Whether the registered binding supports migration. Undefined if the interface names no binding. */
+/** Checks whether the registered binding supports migration. Returns undefined if the interface has no binding plugin. */
 function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | undefined {
   const name = iface.binding?.name;
   if (name === undefined) return undefined;
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** Whether an interface of the pod network can migrate: behind NAT, or if its binding or the user allows it. */
+/** Checks whether an interface of the pod network can migrate. NAT permits it; a binding or an annotation may permit it. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);
@@ -54,7 +54,7 @@ function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface)
   return isMigratablePlugin(iface, bindings) ?? (kind === "bridge" && isAllowed);
 }
 
-function podNetworkProblem(facts: MigrationFacts): string | undefined {
+function findPodNetworkProblem(facts: MigrationFacts): string | undefined {
   const { spec } = facts.vmi;
   const network = networksOf(spec).find(isDefaultNetwork);
   const iface = network && findByName(ifacesOf(spec), network.name);
@@ -62,8 +62,7 @@ function podNetworkProblem(facts: MigrationFacts): string | undefined {
   return "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
 }
 
-/** Lists interfaces of secondary networks whose registered binding does not support migration. */
-function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
+function findPluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   const { spec } = vmi;
   return ifacesOf(spec).flatMap((iface) => {
     const network = findByName(networksOf(spec), iface.name);
@@ -75,29 +74,29 @@ function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   });
 }
 
-/** Lists blockers in KubeVirt's order. Its other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
+/** Lists blockers in KubeVirt's order. Omits KubeVirt's blockers for features that Patchbay does not support. */
 function listBlockers(facts: MigrationFacts): readonly Blocker[] {
-  const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
-  const ofDisks = listDisks(facts.vmi.spec).flatMap(
+  const ifaceBlockers = [findPodNetworkProblem(facts) ?? [], findPluginProblems(facts)].flat();
+  const diskBlockers = listDisks(facts.vmi.spec).flatMap(
     (disk) => diskProblem(disk, facts.claims) ?? [],
   );
   return [
-    ...ofIfaces.map((message) => ({ reason: "InterfaceNotLiveMigratable", message }) as const),
-    ...ofDisks.map((message) => ({ reason: "DisksNotLiveMigratable", message }) as const),
+    ...ifaceBlockers.map((message) => ({ reason: "InterfaceNotLiveMigratable", message }) as const),
+    ...diskBlockers.map((message) => ({ reason: "DisksNotLiveMigratable", message }) as const),
   ];
 }
 
-/** Joins messages as KubeVirt does: several messages each start with their reason. */
+/** Joins messages as KubeVirt does. If there are several messages, each message begins with its reason. */
 function printBlockers(blockers: readonly Blocker[]): string {
-  const [first, ...others] = blockers;
-  if (first !== undefined && others.length === 0) return first.message;
+  const [firstBlocker, ...otherBlockers] = blockers;
+  if (firstBlocker !== undefined && otherBlockers.length === 0) return firstBlocker.message;
   return blockers.map(({ reason, message }) => `${reason}: ${message}`).join(", ");
 }
 
-export function liveMigratableCondition(facts: MigrationFacts): NewCondition {
+export function buildLiveMigratableCondition(facts: MigrationFacts): NewCondition {
   const blockers = listBlockers(facts);
-  const [first] = blockers;
-  if (first === undefined) return { type: LIVE_MIGRATABLE, status: "True" };
-  const { reason } = first;
+  const [firstBlocker] = blockers;
+  if (firstBlocker === undefined) return { type: LIVE_MIGRATABLE, status: "True" };
+  const { reason } = firstBlocker;
   return { type: LIVE_MIGRATABLE, status: "False", reason, message: printBlockers(blockers) };
 }

@@ -7,7 +7,7 @@ import { AppError } from "@patchbay/base";
 import { NO_LINKS } from "../nics/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../vm/node/node-vm.ts";
 import { anIface, IN_USE } from "../testing/node-scene.ts";
-import { buildNodeVmStatus, guestLinkStatuses, unlistedGuestLinks } from "./node-vm.ts";
+import { buildNodeVmStatus, buildGuestLinkStatuses, countUnlistedGuestLinks } from "./node-vm.ts";
 import { unreachableIfaces } from "../nics/status/unreachable.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
@@ -386,7 +386,7 @@ const MANY = Array.from({ length: 2_000 }, (_, index) => aLink(index));
 
 test("reports a guest's own link without a name", () => {
   const tunnel = { name: "tun0", ipv4: { value: [] }, ipv6: { value: ["fd00::1", "fd00::2"] } };
-  expect(guestLinkStatuses([aLink(1), tunnel])).toEqual([
+  expect(buildGuestLinkStatuses([aLink(1), tunnel])).toEqual([
     {
       infoSource: "guest-agent",
       ipAddress: "172.17.0.1",
@@ -404,9 +404,9 @@ test("reports a guest's own link without a name", () => {
 });
 
 test("lists ten of 2,000 and counts the rest", () => {
-  expect(guestLinkStatuses(MANY).map(({ interfaceName }) => interfaceName)).toEqual(
+  expect(buildGuestLinkStatuses(MANY).map(({ interfaceName }) => interfaceName)).toEqual(
     MANY.slice(0, 10).map(({ name }) => name),
   );
-  expect(unlistedGuestLinks(MANY)).toEqual({ unlistedGuestInterfaces: 1_990 });
-  expect(unlistedGuestLinks(MANY.slice(0, 10))).toEqual({});
+  expect(countUnlistedGuestLinks(MANY)).toEqual({ unlistedGuestInterfaces: 1_990 });
+  expect(countUnlistedGuestLinks(MANY.slice(0, 10))).toEqual({});
 });

@@ -37,13 +37,13 @@ export interface IfaceReport {
   readonly portless: ReadonlyMap<string, PortProblem>;
   readonly omissions?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
-  /** Time since which the guest agent has not responded, in RFC 3339. Unset while it responds or if it never did. */
+  /** Time at which the guest agent stopped responding, in RFC 3339. Unset if it responds or has never responded. */
   readonly silentSince?: string;
 }
 
 type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 
-function attachmentBlockedReason(
+function findAttachmentBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
 ): Omit<BlockedReason, "attempts"> | undefined {
@@ -54,27 +54,30 @@ function attachmentBlockedReason(
   const attachment = attachments[phase];
   if (attachment?.state !== "Failed") return undefined;
   const { reason = "CniFailed", message = "" } = attachment;
-  const where = phase === "PodSwapping" ? [staysOnNetwork(facts.attachment?.networkName)] : [];
-  return { reason, message: [message, ...where].join("; ") };
+  const placeNotes = phase === "PodSwapping" ? [staysOnNetwork(facts.attachment?.networkName)] : [];
+  return { reason, message: [message, ...placeNotes].join("; ") };
 }
 
-function bindingBlockedReason({ binding }: IfaceFacts): BlockedReason | undefined {
+function findBindingBlockedReason({ binding }: IfaceFacts): BlockedReason | undefined {
   if (binding.kind !== "refused") return undefined;
   const { field, reason, message } = binding;
   return { reason, message: `${field}: ${message}`, attempts: 0 };
 }
 
-function portBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedReason | undefined {
+function findPortBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedReason | undefined {
   const noPort = report.portless.get(facts.name);
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-function mtuWarning({ device, links }: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
+function findMtuWarning({
+  device,
+  links,
+}: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
   const { mtu = links.mtu } = device ?? {};
   return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
 }
 
-function addressWarning(
+function findAddressWarning(
   { name }: IfaceFacts,
   { omissions }: IfaceReport,
 ): Omit<BlockedReason, "attempts"> | undefined {
@@ -82,18 +85,18 @@ function addressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns why a plug or swap is blocked although no step on the node failed, or the warning about a ready NIC. */
+/** Returns why a plug or swap is blocked although no step on the node failed. For a ready NIC, returns its warning. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
   report: IfaceReport,
 ): Omit<BlockedReason, "attempts"> | undefined {
-  if (phase === "Ready") return mtuWarning(facts) ?? addressWarning(facts, report);
+  if (phase === "Ready") return findMtuWarning(facts) ?? findAddressWarning(facts, report);
   if (toHotplugType(phase) === "Unplug") return undefined;
   return (
-    bindingBlockedReason(facts) ??
-    attachmentBlockedReason(facts, phase) ??
-    portBlockedReason(facts, report)
+    findBindingBlockedReason(facts) ??
+    findAttachmentBlockedReason(facts, phase) ??
+    findPortBlockedReason(facts, report)
   );
 }
 
@@ -111,7 +114,7 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Whether the info source names Multus: for a secondary network until it is detached. Source: KubeVirt network/controllers/vmi.go. */
+/** Checks whether Multus reports the interface, which is on a secondary network. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
@@ -127,7 +130,7 @@ function buildInfoSource(facts: IfaceFacts): string {
   ].join(", ");
 }
 
-function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
+function buildDeviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   if (device === undefined) return {};
   const { mac, pciAddress, mtu, guest } = device;
   return {
@@ -140,13 +143,13 @@ function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   };
 }
 
-function otherNicFields(
+function buildOtherNicFields(
   { swap, leftovers = [] }: IfaceFacts,
   phase: IfacePhase,
 ): Partial<IfaceStatus> {
   const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
-  const others = [...leftovers, ...(isUsed ? [swap.podInterfaceName] : [])];
-  return others.length === 0 ? {} : { otherPodInterfaceNames: others };
+  const otherNics = [...leftovers, ...(isUsed ? [swap.podInterfaceName] : [])];
+  return otherNics.length === 0 ? {} : { otherPodInterfaceNames: otherNics };
 }
 
 function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
@@ -155,15 +158,15 @@ function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | unde
   return {
     name: facts.name,
     podInterfaceName: facts.podInterfaceName,
-    ...otherNicFields(facts, phase),
+    ...buildOtherNicFields(facts, phase),
     infoSource: buildInfoSource(facts),
     ...addressFields(facts, report),
-    ...deviceFields(facts),
+    ...buildDeviceFields(facts),
     hotplug: buildHotplug(facts, phase, report),
   };
 }
 
-/** Sorts the pod network first, because clients show its address as the VMI's. Source: KubeVirt network/setup/netstat.go. */
+/** Sorts the pod network first, because clients display the address of the first interface. Source: KubeVirt network/setup/netstat.go. */
 function comparePodNetwork(left: IfaceFacts, right: IfaceFacts): number {
   const [isLeft, isRight] = [left, right].map(
     ({ network }) => network !== undefined && isDefaultNetwork(network),
@@ -171,21 +174,20 @@ function comparePodNetwork(left: IfaceFacts, right: IfaceFacts): number {
   return Number(isRight) - Number(isLeft);
 }
 
-/** Returns one entry for each interface that exists: the pod network's first, then in the order of the facts. */
-export function ifaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
+/** Returns one entry for each existing interface, the interface of the pod network first. */
+export function buildIfaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
   return report.ifaces
     .toSorted(comparePodNetwork)
     .flatMap((facts) => buildStatus(facts, report) ?? []);
 }
 
-/** Phases of a plug that waits for its pod network. */
 const POD_PHASES: readonly (IfacePhase | undefined)[] = ["Pending", "PodAttaching"];
 
 function isWaitingForPod({ hotplug }: IfaceStatus): boolean {
   return POD_PHASES.includes(hotplug?.phase) && hotplug?.reason === undefined;
 }
 
-/** Whether at most one unplug request was sent, to which the guest has not responded yet. */
+/** Checks whether virt-handler has sent at most one unplug request and the guest has not responded. */
 function isFirstUnplugRequest({ hotplug }: IfaceStatus): boolean {
   return (
     hotplug?.phase === "Detaching" &&
@@ -194,52 +196,56 @@ function isFirstUnplugRequest({ hotplug }: IfaceStatus): boolean {
   );
 }
 
-function isTransient(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
-  if (before === undefined) return isWaitingForPod(after);
-  if (isEqual(before, after)) return true;
-  const { hotplug } = after;
-  const isOnly = isEqual({ ...before, hotplug }, after);
-  // The end of a problem must be reported at once.
-  if (!isOnly || before.hotplug?.reason !== undefined) return false;
-  return (isWaitingForPod(before) && isWaitingForPod(after)) || isFirstUnplugRequest(after);
-}
-
-/** Whether the change is transient and need not be written at once: a plug waits for its pod, or a first unplug request was sent. */
-export function isTransientChange(
-  before: readonly IfaceStatus[],
-  after: readonly IfaceStatus[],
-): boolean {
-  const guestLinks = (list: readonly IfaceStatus[]): readonly IfaceStatus[] =>
-    list.filter(({ name }) => name === undefined);
-  const named = after.filter(({ name }) => name !== undefined);
+function isTransient(oldStatus: IfaceStatus | undefined, newStatus: IfaceStatus): boolean {
+  if (oldStatus === undefined) return isWaitingForPod(newStatus);
+  if (isEqual(oldStatus, newStatus)) return true;
+  const { hotplug } = newStatus;
+  const isHotplugChangeOnly = isEqual({ ...oldStatus, hotplug }, newStatus);
+  // The status must report the end of a problem immediately.
+  if (!isHotplugChangeOnly || oldStatus.hotplug?.reason !== undefined) return false;
   return (
-    isEqual(guestLinks(before), guestLinks(after)) &&
-    before.every(({ name }) => name === undefined || findByName(named, name) !== undefined) &&
-    named.every((status) => isTransient(findByName(before, status.name ?? ""), status))
+    (isWaitingForPod(oldStatus) && isWaitingForPod(newStatus)) || isFirstUnplugRequest(newStatus)
   );
 }
 
-/** Most guest-created links to list, so that the object stays small. Source: KubeVirt network/setup/netstat.go. */
+/** Checks whether virt-handler may write the change later, because the interface is only in a transient state. */
+export function isTransientChange(
+  oldStatuses: readonly IfaceStatus[],
+  newStatuses: readonly IfaceStatus[],
+): boolean {
+  const filterGuestLinks = (statuses: readonly IfaceStatus[]): readonly IfaceStatus[] =>
+    statuses.filter(({ name }) => name === undefined);
+  const namedEntries = newStatuses.filter(({ name }) => name !== undefined);
+  return (
+    isEqual(filterGuestLinks(oldStatuses), filterGuestLinks(newStatuses)) &&
+    oldStatuses.every(
+      ({ name }) => name === undefined || findByName(namedEntries, name) !== undefined,
+    ) &&
+    namedEntries.every((status) => isTransient(findByName(oldStatuses, status.name ?? ""), status))
+  );
+}
+
+/** Maximum number of guest-created links to list, which limits the size of the VMI. Source: KubeVirt network/setup/netstat.go. */
 const GUEST_LINKS_MAX = 10;
 
-/** Returns an entry without a name, because the link is no interface of the spec. */
+/** Returns an entry without a name, because the spec has no interface for the link. */
 function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   const addresses = [...(ipv4.value ?? []), ...(ipv6.value ?? [])];
-  const [first] = addresses;
+  const [firstAddress] = addresses;
   return {
     infoSource: "guest-agent",
-    ...(first === undefined ? {} : { ipAddress: first, ipAddresses: addresses }),
+    ...(firstAddress === undefined ? {} : { ipAddress: firstAddress, ipAddresses: addresses }),
     ...(mac === undefined ? {} : { mac }),
     ...(name === undefined ? {} : { interfaceName: name }),
   };
 }
 
-/** Returns entries for links that the guest created (bridges, tunnels, NICs of containers), oldest first. */
-export function guestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
+/** Returns entries for links that the guest created (bridges, tunnels, NICs of containers), the oldest first. */
+export function buildGuestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
   return links.slice(0, GUEST_LINKS_MAX).map(toGuestLinkStatus);
 }
 
-export function unlistedGuestLinks(
+export function countUnlistedGuestLinks(
   links: readonly LinkView[],
 ): Pick<VmiStatus, "unlistedGuestInterfaces"> {
   const unlisted = links.length - GUEST_LINKS_MAX;
@@ -256,13 +262,13 @@ export const NODE_VM_FIELDS = [
   "guestOSInfo",
 ] as const satisfies readonly (keyof VmiStatus)[];
 
-/** Condition types that virt-handler writes. It copies all others. */
+/** Condition types that virt-handler writes. virt-handler copies all other conditions. */
 export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 
-/** virt-handler's part of the status. `phase` is unset if virt-controller decides it. */
+/** Fields of the status that virt-handler writes. `phase` is unset if virt-controller decides the phase. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** Whether the agent counts as connected. A connected agent stays connected in a reboot, but not if it does not reply. */
+/** Checks whether the agent counts as connected. A connected agent remains connected in a reboot, unless it stops responding. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
@@ -275,45 +281,45 @@ const PAUSE_REASONS = {
   byDisk: { reason: "PausedIOError", message: "VMI was paused, low-level IO error detected" },
 } as const;
 
-function pausedCondition({ domain }: NodeVmFacts): readonly NewCondition[] {
+function buildPausedCondition({ domain }: NodeVmFacts): readonly NewCondition[] {
   if (domain?.running !== true || !domain.isPaused) return [];
   const why = domain.hasDiskError === true ? PAUSE_REASONS.byDisk : PAUSE_REASONS.byUser;
   return [{ type: PAUSED, status: "True", ...why }];
 }
 
 function listConditions(facts: NodeVmFacts, now: string): Conditions {
-  const stored = facts.vmi.status?.conditions ?? [];
-  const own: readonly NewCondition[] = [
+  const storedConditions = facts.vmi.status?.conditions ?? [];
+  const ownConditions: readonly NewCondition[] = [
     ...(isAgentConnected(facts) ? [{ type: AGENT_CONNECTED, status: "True" } as const] : []),
-    ...pausedCondition(facts),
+    ...buildPausedCondition(facts),
   ];
-  const others = stored.filter(({ type }) => !NODE_VM_CONDITIONS.includes(type));
-  return [...others, ...withTransitionTimes(own, stored, now)];
+  const otherConditions = storedConditions.filter(({ type }) => !NODE_VM_CONDITIONS.includes(type));
+  return [...otherConditions, ...withTransitionTimes(ownConditions, storedConditions, now)];
 }
 
-function systemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestOSInfo"> {
+function buildSystemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestOSInfo"> {
   return Object.keys(guestSystem).length === 0 ? {} : { guestOSInfo: guestSystem };
 }
 
-/** Phases that virt-handler may write, by the current phase. virt-controller writes all others. */
+/** Phases that virt-handler may write, by the current phase. virt-controller writes all other phases. */
 const NODE_PHASES: ReadonlyMap<unknown, readonly unknown[]> = new Map([
   ["Scheduled", ["Running"]],
   ["Running", ["Succeeded", "Failed"]],
 ]);
 
-export function isNodePhase(from: unknown, to: unknown): boolean {
-  return NODE_PHASES.get(from)?.includes(to) === true;
+export function isNodePhase(oldPhase: unknown, newPhase: unknown): boolean {
+  return NODE_PHASES.get(oldPhase)?.includes(newPhase) === true;
 }
 
 /** Returns Running, Succeeded or Failed. Undefined if virt-controller decides the phase. */
 function findPhase({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
-  const reported = vmi.status?.phase;
-  if (domain?.running === true) return reported === "Scheduled" ? "Running" : undefined;
-  if (reported !== "Running" || domain === undefined) return undefined;
+  const reportedPhase = vmi.status?.phase;
+  if (domain?.running === true) return reportedPhase === "Scheduled" ? "Running" : undefined;
+  if (reportedPhase !== "Running" || domain === undefined) return undefined;
   return domain.crashed ? "Failed" : "Succeeded";
 }
 
-function portFields({ domain }: NodeVmFacts): Pick<VmiStatus, "pciePorts"> {
+function buildPortFields({ domain }: NodeVmFacts): Pick<VmiStatus, "pciePorts"> {
   return domain?.running === true ? { pciePorts: countPorts(domain.facts) } : {};
 }
 
@@ -322,16 +328,16 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
     name,
     ...(device?.pciAddress === undefined ? {} : { pciAddress: device.pciAddress }),
   }));
-  return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
+  return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...buildPortFields(facts) } };
 }
 
-/** Whether this node may report about the guest: it owns the guest, which still runs here if a migration is open. */
+/** Checks whether this node may report about the guest. A migration's target may not, nor a source without the guest. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
-/** Builds virt-handler's part of the status. `report.guest` is what blocks the VMI as a whole. */
+/** Builds the fields of the status that virt-handler writes. `report.guest` is the reason why the whole VMI is blocked. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
   report: Pick<IfaceReport, "blockedReasons" | "now"> & {
@@ -341,7 +347,7 @@ export function buildNodeVmStatus(
   const phase = findPhase(facts);
   const observed = observedVmi(facts);
   const { guestLinks = [], silentSince } = facts;
-  const interfaces = ifaceStatuses({
+  const interfaces = buildIfaceStatuses({
     ...report,
     ifaces: facts.ifaces,
     omissions: new Map(servedNics(facts).map(({ iface, omissions = [] }) => [iface, omissions])),
@@ -349,11 +355,11 @@ export function buildNodeVmStatus(
     ...(silentSince === undefined ? {} : { silentSince }),
   });
   return {
-    interfaces: [...interfaces, ...guestLinkStatuses(guestLinks)],
-    ...unlistedGuestLinks(guestLinks),
-    ...systemField(facts),
+    interfaces: [...interfaces, ...buildGuestLinkStatuses(guestLinks)],
+    ...countUnlistedGuestLinks(guestLinks),
+    ...buildSystemField(facts),
     conditions: listConditions(facts, report.now),
-    ...portFields(facts),
+    ...buildPortFields(facts),
     ...(phase === undefined ? {} : { phase }),
     ...guestBlockedField(facts.vmi, report.guest, report.now),
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patches that test what they replace, so that they never overwrite a concurrent write.
+// JSON patches that test the values that they replace, so that they never overwrite a concurrent write.
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 
-/** Builds a test of the resource version, for patches that add a member which does not exist and cannot be tested. */
+/** Builds a test of the resource version. A patch needs this test if it adds a member, because a missing member cannot be tested. */
 export function versionTest({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
@@ -14,15 +14,23 @@ export function pointerToken(name: string): string {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-function fieldPatch(path: string, current: unknown, next: unknown): readonly JsonPatchOperation[] {
+function buildFieldPatch(
+  path: string,
+  current: unknown,
+  next: unknown,
+): readonly JsonPatchOperation[] {
   if (isEqual(current, next)) return [];
-  const test = current === undefined ? [] : [{ op: "test", path, value: current } as const];
-  return [...test, next === undefined ? { op: "remove", path } : { op: "add", path, value: next }];
+  const testOperations =
+    current === undefined ? [] : [{ op: "test", path, value: current } as const];
+  return [
+    ...testOperations,
+    next === undefined ? { op: "remove", path } : { op: "add", path, value: next },
+  ];
 }
 
 /**
- * Builds a patch that sets the members of `next` in the object's status and removes undefined ones. It tests each old
- * value that it replaces, or the resource version if the object has no status yet.
+ * Builds a patch that sets the members of `next` in the object's status and removes its undefined members. The patch
+ * tests each old value, or the resource version if the object has no status.
  */
 export function statusPatch(
   object: KubeObject & { readonly status?: object },
@@ -32,8 +40,8 @@ export function statusPatch(
   if (status === undefined) {
     return [versionTest(object), { op: "add", path: "/status", value: next }];
   }
-  const current = new Map<string, unknown>(Object.entries(status));
+  const currentStatus = new Map<string, unknown>(Object.entries(status));
   return Object.entries(next).flatMap(([field, value]) =>
-    fieldPatch(`/status/${pointerToken(field)}`, current.get(field), value),
+    buildFieldPatch(`/status/${pointerToken(field)}`, currentStatus.get(field), value),
   );
 }

@@ -4,7 +4,7 @@ import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
-import { restartRequiredFields } from "./restart-required.ts";
+import { listRestartRequiredFields } from "./restart-required.ts";
 
 interface Nic {
   readonly iface: Iface;
@@ -169,7 +169,7 @@ const ROWS: readonly Row[] = [
 
 test.each(ROWS)("$name: $fields", ({ running, wanted, fields, kubevirt, why }) => {
   const vm = aVm();
-  const found = restartRequiredFields(
+  const found = listRestartRequiredFields(
     { ...vm, spec: { ...vm.spec, template: { spec: wanted } } },
     { ...aVmi(), spec: running },
     LIVE,
@@ -193,7 +193,7 @@ test("lists disks and volumes one by one", () => {
     const vm = aVm();
     const template = { ...vm.spec.template, spec: wanted };
     const vmi = { ...aVmi(), spec: running };
-    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
+    return listRestartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
   };
   const base = "spec.template.spec";
   const image = { name: "a", containerDisk: { image: "new" } };
@@ -216,7 +216,7 @@ test("ignores requests that concern one guest only", () => {
     const spec = { ...specOf([]), ...wanted };
     const vmi = { ...aVmi(), spec: { ...specOf([]), ...running } };
     const template = { ...vm.spec.template, spec };
-    return restartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
+    return listRestartRequiredFields({ ...vm, spec: { ...vm.spec, template } }, vmi, LIVE);
   };
   expect(fieldsOf({}, { startStrategy: "Paused" })).toEqual([]);
   expect(fieldsOf({}, { terminationGracePeriodSeconds: 0 })).toEqual([]);

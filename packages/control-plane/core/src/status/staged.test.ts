@@ -15,7 +15,7 @@ import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVm } from "../vm/vm.ts";
 import { withNics } from "../nics/nics.ts";
-import { restartRequiredFields } from "./restart-required.ts";
+import { listRestartRequiredFields } from "./restart-required.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const IFACES = "spec.template.spec.domain.devices.interfaces";
@@ -88,7 +88,7 @@ function outcome({ vm: wanted, vmi: running }: Case, kubevirt: KubeVirt | undefi
   const plan = planVm({ ...known, vm, vmi, now: NOW, bindings, isStaged });
   return {
     steps: plan.map(({ kind }) => kind),
-    waits: restartRequiredFields(vm, vmi, { bindings, isStaged }),
+    waits: listRestartRequiredFields(vm, vmi, { bindings, isStaged }),
   };
 }
 

@@ -13,7 +13,7 @@ export interface StepFailure {
   readonly message: string;
 }
 
-/** KubeVirt's reasons by error code. They take precedence over the step's reason. */
+/** KubeVirt's reasons by error code. A reason for the code takes precedence over the step's reason. */
 const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONTROLLER_NO_DATA_VOLUMES: "FailedDataVolumeNotFound",
 };
@@ -24,7 +24,7 @@ function failureReason({ step, code }: StepFailure): string {
 
 /** KubeVirt's reasons by the step that failed. */
 const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
-  keepParts: "FailedCreate",
+  storeRevisions: "FailedCreate",
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
   createClaim: "FailedCreate",
@@ -49,27 +49,27 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   deleteMigration: "FailedDelete",
 };
 
-/** Longest message in characters. Conditions may have longer ones. */
-const MESSAGE_MAX = 2000;
+/** Maximum length of a message, in characters. The API permits longer messages in conditions. */
+const MAX_MESSAGE_LENGTH = 2000;
 
 export function describeError(error: unknown): string {
   const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-  const lines = errors.flatMap((each) => {
-    const message = messageOf(each);
-    const causes = isAppError(each) ? each.details["causes"] : undefined;
-    const missing = String(causes ?? "")
+  const lines = errors.flatMap((singleError) => {
+    const message = messageOf(singleError);
+    const causes = isAppError(singleError) ? singleError.details["causes"] : undefined;
+    const missingNames = String(causes ?? "")
       .split("\n")
       .filter((cause) => cause !== "" && !message.includes(cause));
-    return [message, ...missing];
+    return [message, ...missingNames];
   });
-  return [...new Set(lines)].join("; ").slice(0, MESSAGE_MAX);
+  return [...new Set(lines)].join("; ").slice(0, MAX_MESSAGE_LENGTH);
 }
 
 export function describeFailures(
   failures: readonly StepFailure[],
 ): { readonly reason: string; readonly message: string } | undefined {
-  const [first] = failures;
-  if (first === undefined) return undefined;
+  const [firstFailure] = failures;
+  if (firstFailure === undefined) return undefined;
   const message = failures.map((failure) => failure.message).join("; ");
-  return { reason: failureReason(first), message: message.slice(0, MESSAGE_MAX) };
+  return { reason: failureReason(firstFailure), message: message.slice(0, MAX_MESSAGE_LENGTH) };
 }

@@ -9,9 +9,9 @@ import {
   findSyncError,
   findWaiting,
   newSyncError,
-  synchronizedCondition,
-  vmiSyncError,
-  vmSyncError,
+  buildSynchronizedCondition,
+  findVmiSyncError,
+  findVmSyncError,
   type VmiStatusFacts,
   type VmStatusFacts,
 } from "./sync-error.ts";
@@ -98,7 +98,7 @@ describe("a VMI is blocked", () => {
       want: undefined,
     },
   ])("$name", ({ given: input, want }) => {
-    expect(vmiSyncError(situation(input))).toEqual(want);
+    expect(findVmiSyncError(situation(input))).toEqual(want);
   });
 
   test.each([
@@ -112,7 +112,10 @@ describe("a VMI is blocked", () => {
     "CreateContainerError",
     "RunContainerError",
   ])("by %s", (reason) => {
-    expect(vmiSyncError(situation({ pod: podThatWaits(reason) }))).toEqual({ reason, message: "" });
+    expect(findVmiSyncError(situation({ pod: podThatWaits(reason) }))).toEqual({
+      reason,
+      message: "",
+    });
   });
 });
 
@@ -157,8 +160,8 @@ describe("an image volume of the pod", () => {
       message: "image launcher is not there",
       want: "launcher image launcher: image launcher is not there",
     },
-  ])("is reported with its field in the VM: $message", ({ message, want }) => {
-    expect(vmiSyncError(situation({ pod: podWithMessage(message) }))).toEqual({
+  ])("is told as the VM's: $message", ({ message, want }) => {
+    expect(findVmiSyncError(situation({ pod: podWithMessage(message) }))).toEqual({
       reason: "ImagePullBackOff",
       message: want,
     });
@@ -206,7 +209,7 @@ describe("a container that copies disks", () => {
       want: { reason: "ErrImagePull", message: "image debian of spec.volumes[2]: not found" },
     },
   ])("$name", ({ pod, want }) => {
-    expect(vmiSyncError(situation({ pod }))).toEqual(want);
+    expect(findVmiSyncError(situation({ pod }))).toEqual(want);
   });
 });
 
@@ -276,7 +279,7 @@ describe("a container that copies the kernel", () => {
       want: notCopied("launcher image launcher: Error, exit code 2"),
     },
   ])("$name", ({ pod, want }) => {
-    expect(vmiSyncError(situation({ pod }))).toEqual(want);
+    expect(findVmiSyncError(situation({ pod }))).toEqual(want);
   });
 
   test("reports the waiting reasons of other containers", () => {
@@ -365,7 +368,7 @@ describe("a VM is blocked", () => {
       want: undefined,
     },
   ])("$name", ({ given: input, want }) => {
-    expect(vmSyncError({ ...nothing, ...input })).toEqual(want);
+    expect(findVmSyncError({ ...nothing, ...input })).toEqual(want);
   });
 });
 
@@ -373,9 +376,11 @@ describe("a sync error as a condition", () => {
   const one = { reason: "One", message: "first" };
 
   test("round-trips", () => {
-    expect(synchronizedCondition(undefined)).toEqual([]);
-    expect(synchronizedCondition(one)).toEqual([{ type: "Synchronized", status: "False", ...one }]);
-    expect(findSyncError(synchronizedCondition(one))).toEqual(one);
+    expect(buildSynchronizedCondition(undefined)).toEqual([]);
+    expect(buildSynchronizedCondition(one)).toEqual([
+      { type: "Synchronized", status: "False", ...one },
+    ]);
+    expect(findSyncError(buildSynchronizedCondition(one))).toEqual(one);
   });
 
   test.each([
@@ -405,6 +410,8 @@ describe("a sync error as a condition", () => {
       want: one,
     },
   ])("$name", ({ before, now, want }) => {
-    expect(newSyncError(synchronizedCondition(before), synchronizedCondition(now))).toEqual(want);
+    expect(
+      newSyncError(buildSynchronizedCondition(before), buildSynchronizedCondition(now)),
+    ).toEqual(want);
   });
 });

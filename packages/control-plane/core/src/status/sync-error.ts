@@ -12,7 +12,7 @@ import type { FieldProblem } from "@patchbay/api/validate";
 import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
 import { findFailedHook } from "../hooks/hook-sidecars.ts";
 import { hasMissingImage, KERNEL_FILES, parseVolumeIndex } from "../vm/pod/image-files.ts";
-import { formatProblems, vmiStartProblems } from "../vm/start-problems.ts";
+import { formatProblems, findVmiStartProblems } from "../vm/start-problems.ts";
 import { findStorageFault, type StorageFacts } from "../vm/storage.ts";
 import type { UnavailableNetworks } from "../node/definitions.ts";
 import { findEventType } from "../reasons/table.ts";
@@ -21,14 +21,14 @@ import { SYNCHRONIZED } from "./conditions.ts";
 import type { PartsFacts } from "../instancetype/facts.ts";
 import { describeFailures, type StepFailure } from "./step-failure.ts";
 
-/** Why a VM or VMI cannot reach its spec. Source: KubeVirt SyncError. */
+/** Error that prevents a VM or VMI from reaching its spec. Source: KubeVirt SyncError. */
 export interface SyncError {
   /** Stable identifier in CamelCase, listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Reasons of waiting containers that a user must correct. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
+/** Waiting reasons of containers that require an action of the user. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
 const STUCK_REASONS: ReadonlySet<string> = new Set([
   "ErrImageNeverPull",
   "ErrImagePull",
@@ -50,11 +50,11 @@ function describeImage(name: string, image: string): string {
 }
 
 function describeContainerImage(pod: Pod, container: string): string {
-  const found = pod.spec.initContainers?.find(({ name }) => name === container);
-  return describeImage(container, found?.image ?? "");
+  const initContainer = pod.spec.initContainers?.find(({ name }) => name === container);
+  return describeImage(container, initContainer?.image ?? "");
 }
 
-/** Names the image that a container waits for. The kubelet reports an image volume's problem on a container that mounts it. */
+/** Adds the container's image to its waiting message. If the message is about an image volume, adds the volume's image instead. */
 function describeWaiting(pod: Pod, container: string, message: string): string {
   const names = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {
@@ -69,62 +69,67 @@ function findContainerWaiting({ state }: ContainerStatus): SyncError | undefined
   return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
 }
 
-/** Lists what containers wait for: init containers first, because the other containers start after them. */
+/** Lists the waiting reasons of containers, init containers first, because the other containers start later. */
 function listWaiting(pod: Pod | undefined): readonly SyncError[] {
   const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
-  const before = initContainerStatuses.flatMap((status) => {
+  const initWaiting = initContainerStatuses.flatMap((status) => {
     const waiting = findContainerWaiting(status);
     if (pod === undefined || waiting === undefined) return [];
     const { reason, message } = waiting;
     return [{ reason, message: describeWaiting(pod, status.name, message) }];
   });
-  return [...before, ...containerStatuses.flatMap((status) => findContainerWaiting(status) ?? [])];
+  return [
+    ...initWaiting,
+    ...containerStatuses.flatMap((status) => findContainerWaiting(status) ?? []),
+  ];
 }
 
 function isStuck({ reason }: SyncError): boolean {
   return STUCK_REASONS.has(reason);
 }
 
-/** Returns what a container of the pod waits for, preferably a problem that a user must correct. */
+/** Returns the waiting reason of a container, preferably a reason that a user must correct. */
 export function findWaiting(pod: Pod | undefined): SyncError | undefined {
-  const all = listWaiting(pod);
-  return all.find(isStuck) ?? all.at(-1);
+  const waitingErrors = listWaiting(pod);
+  return waitingErrors.find(isStuck) ?? waitingErrors.at(-1);
 }
 
-function unsupportedSpecError(problems: readonly FieldProblem[]): SyncError | undefined {
+function findUnsupportedSpecError(problems: readonly FieldProblem[]): SyncError | undefined {
   if (problems.length === 0) return undefined;
   return { reason: "UnsupportedSpec", message: formatProblems(problems) };
 }
 
-/** Returns why no node fits the pod. Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
-function unschedulableError(pod: Pod | undefined): SyncError | undefined {
+function findUnschedulableError(pod: Pod | undefined): SyncError | undefined {
   const condition = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (condition?.status !== "False" || condition.reason !== "Unschedulable") return undefined;
   return { reason: condition.reason, message: condition.message ?? "" };
 }
 
-/** Returns why the node rejected or evicted the pod. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
-export function podFailure(pod: Pod | undefined): SyncError | undefined {
+export function findPodFailure(pod: Pod | undefined): SyncError | undefined {
   const { phase, reason = "", message = "" } = pod?.status ?? {};
   return phase === "Failed" && reason !== "" ? { reason, message } : undefined;
 }
 
-/** Reports that the pod lost an image volume, so its directory would be empty. Source: Kubernetes KEP-4639 "image volume source". */
-function lostImageError(pod: Pod | undefined): SyncError | undefined {
+/** Reports that the API server or the runtime dropped an image volume of the pod. Source: Kubernetes KEP-4639 "image volume source". */
+function findLostImageError(pod: Pod | undefined): SyncError | undefined {
   if (pod === undefined || !hasMissingImage(pod)) return undefined;
   const message =
     "the API server or the node's runtime does not support image volumes, which the launcher pod uses; the pod is replaced by one that copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 
-function stuckError(pod: Pod | undefined): SyncError | undefined {
+function findStuckError(pod: Pod | undefined): SyncError | undefined {
   return listWaiting(pod).find(isStuck);
 }
 
-const KERNEL_NOT_COPIED = "KernelNotCopied";
-const DISK_NOT_PREPARED = "DiskNotPrepared";
-const HOOK_ENDED = "HookSidecarEnded";
-const START_REASONS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED, HOOK_ENDED];
+const KERNEL_NOT_COPIED_REASON = "KernelNotCopied";
+const DISK_NOT_PREPARED_REASON = "DiskNotPrepared";
+const HOOK_ENDED_REASON = "HookSidecarEnded";
+const START_REASONS: readonly string[] = [
+  KERNEL_NOT_COPIED_REASON,
+  DISK_NOT_PREPARED_REASON,
+  HOOK_ENDED_REASON,
+];
 
 type ContainerEnd = NonNullable<ContainerStatus["state"]["terminated"]>;
 
@@ -134,37 +139,37 @@ function describeEnd({ message = "", reason = "Error", exitCode }: ContainerEnd)
   return text === "" ? `${reason}, exit code ${String(exitCode)}` : text;
 }
 
-function describeUnprepared(pod: Pod, name: string, end: ContainerEnd): SyncError {
-  const text = describeEnd(end);
-  if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: text };
+function describeUnprepared(pod: Pod, name: string, containerEnd: ContainerEnd): SyncError {
+  const text = describeEnd(containerEnd);
+  if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED_REASON, message: text };
   const message = `${describeContainerImage(pod, name)}: ${text}`;
   return parseVolumeIndex(name) === undefined
-    ? { reason: KERNEL_NOT_COPIED, message: `kernel and initrd were not copied: ${message}` }
-    : { reason: DISK_NOT_PREPARED, message: `the disk was not copied: ${message}` };
+    ? { reason: KERNEL_NOT_COPIED_REASON, message: `kernel and initrd were not copied: ${message}` }
+    : { reason: DISK_NOT_PREPARED_REASON, message: `the disk was not copied: ${message}` };
 }
 
-function unpreparedError(pod: Pod | undefined): SyncError | undefined {
+function findUnpreparedError(pod: Pod | undefined): SyncError | undefined {
   for (const { name, state } of pod?.status?.initContainerStatuses ?? []) {
-    const end = state.terminated;
-    if (pod === undefined || end === undefined || end.exitCode === 0) continue;
-    return describeUnprepared(pod, name, end);
+    const containerEnd = state.terminated;
+    if (pod === undefined || containerEnd === undefined || containerEnd.exitCode === 0) continue;
+    return describeUnprepared(pod, name, containerEnd);
   }
   return undefined;
 }
 
-/** Returns why a hook sidecar failed before the guest ran. Afterwards the guest does not need the sidecar. */
-export function hookFailure(
+/** Returns why a hook sidecar failed. Undefined after the guest has run, because the guest then needs no sidecar. */
+export function findHookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
 ): SyncError | undefined {
   const failed = pod === undefined || hasEverRun(vmi) ? undefined : findFailedHook(pod);
-  const end = failed?.state.terminated;
-  if (failed === undefined || end === undefined) return undefined;
-  const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${describeEnd(end)}; correct it, then start the VM again`;
-  return { reason: HOOK_ENDED, message };
+  const containerEnd = failed?.state.terminated;
+  if (failed === undefined || containerEnd === undefined) return undefined;
+  const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${describeEnd(containerEnd)}; correct it, then start the VM again`;
+  return { reason: HOOK_ENDED_REASON, message };
 }
 
-function storageError({ vmi, pod, storage }: VmiStatusFacts): SyncError | undefined {
+function findStorageError({ vmi, pod, storage }: VmiStatusFacts): SyncError | undefined {
   return pod === undefined && !isVmiFinal(vmi) ? findStorageFault(vmi, storage) : undefined;
 }
 
@@ -178,30 +183,30 @@ export interface VmiStatusFacts {
   readonly nodeLoss?: NodeLoss;
 }
 
-function nodeError({ status }: VirtualMachineInstance): SyncError | undefined {
+function findNodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // Reasons without an event end by themselves and are no errors.
+  // A reason without an event type disappears without user action and is no error.
   return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 
-function guestStartError({ vmi, pod }: VmiStatusFacts): SyncError | undefined {
-  return hookFailure(vmi, pod) ?? nodeError(vmi);
+function findGuestStartError({ vmi, pod }: VmiStatusFacts): SyncError | undefined {
+  return findHookFailure(vmi, pod) ?? findNodeError(vmi);
 }
 
-export function vmiSyncError(situation: VmiStatusFacts): SyncError | undefined {
+export function findVmiSyncError(situation: VmiStatusFacts): SyncError | undefined {
   const { vmi, pod, network, failures, nodeLoss } = situation;
   return (
-    unsupportedSpecError(vmiStartProblems(vmi, network)) ??
+    findUnsupportedSpecError(findVmiStartProblems(vmi, network)) ??
     nodeLoss ??
-    storageError(situation) ??
+    findStorageError(situation) ??
     describeFailures(failures) ??
-    lostImageError(pod) ??
-    guestStartError(situation) ??
-    unschedulableError(pod) ??
-    podFailure(pod) ??
-    unpreparedError(pod) ??
-    stuckError(pod)
+    findLostImageError(pod) ??
+    findGuestStartError(situation) ??
+    findUnschedulableError(pod) ??
+    findPodFailure(pod) ??
+    findUnpreparedError(pod) ??
+    findStuckError(pod)
   );
 }
 
@@ -209,20 +214,19 @@ export interface VmStatusFacts {
   readonly vm: VirtualMachine;
   readonly vmi: VirtualMachineInstance | undefined;
   readonly startProblems: readonly FieldProblem[];
-  /** Whether a VMI with the VM's name exists that does not belong to the VM. */
+  /** Whether a VMI with the VM's name exists that the VM does not own. */
   readonly hasNameConflict: boolean;
-  /** Whether the VMI with the VM's name, or its owner, is being deleted, so that the name becomes free. */
+  /** Whether the conflicting VMI or its owner is being deleted, so that the conflict is temporary. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
-  /** Whether a claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
-  /** Unset for a VM without instancetype and preference. */
+  /** Facts about the instancetype and preference. Unset if the VM has neither an instancetype nor a preference. */
   readonly parts?: PartsFacts;
   readonly failures: readonly StepFailure[];
 }
 
-function nameInUseError({
+function findNameInUseError({
   vm,
   hasNameConflict,
   isConflictTemporary,
@@ -238,13 +242,18 @@ const MISSING_PART_REASONS = {
   preference: "FailedFindPreference",
 } as const;
 
-function missingPartError({ parts }: VmStatusFacts): SyncError | undefined {
-  const [first] = parts?.missing ?? [];
-  return first && { reason: MISSING_PART_REASONS[first.part], message: first.message };
+function findMissingPartError({ parts }: VmStatusFacts): SyncError | undefined {
+  const [firstMissing] = parts?.missing ?? [];
+  return (
+    firstMissing && {
+      reason: MISSING_PART_REASONS[firstMissing.part],
+      message: firstMissing.message,
+    }
+  );
 }
 
-/** Returns the VMI's error. Between two starts, returns the last start's error if the next may fail for the same reason. */
-function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
+/** Returns the VMI's error. If the VM has no VMI after a failed start, returns the stored error when it may recur at the next start. */
+function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);
   return condition !== undefined && START_REASONS.includes(condition.reason)
@@ -252,19 +261,19 @@ function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
     : undefined;
 }
 
-/** Returns the VM's own error, otherwise its VMI's. */
-export function vmSyncError(situation: VmStatusFacts): SyncError | undefined {
+/** Returns the VM's own error, or the VMI's error if the VM has no error. */
+export function findVmSyncError(situation: VmStatusFacts): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
-    missingPartError(situation) ??
-    unsupportedSpecError(startProblems) ??
-    nameInUseError(situation) ??
+    findMissingPartError(situation) ??
+    findUnsupportedSpecError(startProblems) ??
+    findNameInUseError(situation) ??
     describeFailures(failures) ??
-    vmiError(situation)
+    findVmiError(situation)
   );
 }
 
-export function synchronizedCondition(
+export function buildSynchronizedCondition(
   syncError: SyncError | undefined,
 ): readonly (SyncError & Pick<Condition, "type" | "status">)[] {
   return syncError === undefined ? [] : [{ type: SYNCHRONIZED, status: "False", ...syncError }];
@@ -276,12 +285,12 @@ export function findSyncError(conditions: readonly Condition[] | undefined): Syn
   return { reason: condition.reason ?? "", message: condition.message ?? "" };
 }
 
-/** Returns the current error for an event. Undefined if there is none or it was reported before. */
+/** Returns the current error to record as an event. Undefined if no error exists or `oldConditions` already contains it. */
 export function newSyncError(
-  before: readonly Condition[] | undefined,
-  now: readonly Condition[] | undefined,
+  oldConditions: readonly Condition[] | undefined,
+  newConditions: readonly Condition[] | undefined,
 ): SyncError | undefined {
-  const [old, condition] = [findSyncError(before), findSyncError(now)];
+  const [old, condition] = [findSyncError(oldConditions), findSyncError(newConditions)];
   return old?.reason === condition?.reason && old?.message === condition?.message
     ? undefined
     : condition;

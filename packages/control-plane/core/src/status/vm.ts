@@ -14,7 +14,7 @@ import { findByName, ifacesOf } from "../nics/nics.ts";
 import { openMigration } from "../migration/owner.ts";
 import { collectRetainedMacs } from "../nics/mac.ts";
 import { readRecordedTopology } from "../nics/pcie/devices.ts";
-import { decideRun, recordedStrategy, collectRunFacts } from "../vm/run-strategy.ts";
+import { decideRun, findRecordedStrategy, collectRunFacts } from "../vm/run-strategy.ts";
 import { trackStartFailure } from "../vm/start-failure.ts";
 import {
   findCondition,
@@ -25,11 +25,11 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { nextVmHistory } from "../history/of-vm.ts";
-import { restartRequiredFields } from "./restart-required.ts";
+import { buildNextVmHistory } from "../history/of-vm.ts";
+import { listRestartRequiredFields } from "./restart-required.ts";
 import {
-  synchronizedCondition,
-  vmSyncError,
+  buildSynchronizedCondition,
+  findVmSyncError,
   type SyncError,
   type VmStatusFacts,
 } from "./sync-error.ts";
@@ -40,7 +40,7 @@ import { isEndedOrDeleting } from "../requests/ifaces.ts";
 const RESTART_REQUIRED = "RestartRequired";
 const OWN_CONDITIONS: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
-/** Values of `printableStatus` by the sync error's reason. Without an entry, the reason itself is the value. */
+/** Values of `printableStatus` by the sync error's reason. A reason without an entry is the value. */
 const PRINTABLE_STATUS: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
@@ -64,29 +64,29 @@ interface PrintableStatusFacts {
   readonly waitsForBinding: boolean;
 }
 
-function startStatus(syncError: SyncError | undefined): string {
+function findStartStatus(syncError: SyncError | undefined): string {
   return syncError === undefined
     ? "Starting"
     : (PRINTABLE_STATUS[syncError.reason] ?? syncError.reason);
 }
 
-function vmiStartStatus({ syncError, waitsForBinding }: PrintableStatusFacts): string {
+function findVmiStartStatus({ syncError, waitsForBinding }: PrintableStatusFacts): string {
   return syncError === undefined && waitsForBinding
     ? "WaitingForVolumeBinding"
-    : startStatus(syncError);
+    : findStartStatus(syncError);
 }
 
-function statusWithoutVmi(
+function findStatusWithoutVmi(
   vm: VirtualMachine,
   { syncError, startFailure }: PrintableStatusFacts,
 ): string {
   const { step } = decideRun(collectRunFacts(vm, undefined));
   if (step !== "start") return "Stopped";
   const pauses = syncError === undefined && startFailure !== undefined;
-  return pauses ? "CrashLoopBackOff" : startStatus(syncError);
+  return pauses ? "CrashLoopBackOff" : findStartStatus(syncError);
 }
 
-function runningStatus(vmi: VirtualMachineInstance): string | undefined {
+function findRunningStatus(vmi: VirtualMachineInstance): string | undefined {
   const { status } = vmi;
   if (status?.phase === "Unknown") return status.phase;
   if (openMigration(vmi) !== undefined) return "Migrating";
@@ -94,37 +94,41 @@ function runningStatus(vmi: VirtualMachineInstance): string | undefined {
   return status?.phase === "Running" ? "Running" : undefined;
 }
 
-/** Returns `printableStatus`, with KubeVirt's value where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
-function printableStatus({ vm, vmi }: VmStatusFacts, printed: PrintableStatusFacts): string {
+/** Returns `printableStatus`. KubeVirt's values take precedence. Source: KubeVirt VirtualMachinePrintableStatus. */
+function choosePrintableStatus(
+  { vm, vmi }: VmStatusFacts,
+  printableFacts: PrintableStatusFacts,
+): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
-  if (vmi === undefined) return statusWithoutVmi(vm, printed);
-  if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
+  if (vmi === undefined) return findStatusWithoutVmi(vm, printableFacts);
+  if (isVmiFinal(vmi))
+    return printableFacts.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
   const isStopped = decideRun(collectRunFacts(vm, vmi)).step === "stop";
   if (isStopped || vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  return runningStatus(vmi) ?? vmiStartStatus(printed);
+  return findRunningStatus(vmi) ?? findVmiStartStatus(printableFacts);
 }
 
 /** Copies the VMI's condition Ready. Source: KubeVirt syncReadyConditionFromVMI. */
-function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
+function buildReadyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   if (vmi === undefined) {
     const message = "VMI does not exist";
     return { type: READY, status: "False", reason: "VMINotExists", message };
   }
-  const recorded = findCondition(vmi.status?.conditions, READY);
-  if (recorded !== undefined) return recorded;
+  const vmiCondition = findCondition(vmi.status?.conditions, READY);
+  if (vmiCondition !== undefined) return vmiCondition;
   const message = "VMI is missing the Ready condition";
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-/** Lists fields that need a restart. Empty while an instancetype or preference is missing, which may change the next start. */
-function changedFields(situation: VmStatusFacts): readonly string[] {
+/** Lists fields whose changes require a restart. Empty while an instancetype or preference is missing. */
+function listChangedFields(situation: VmStatusFacts): readonly string[] {
   const { vm, vmi, parts } = situation;
   if (vmi === undefined || (parts?.missing ?? []).length > 0) return [];
-  return restartRequiredFields(parts?.expanded ?? vm, vmi, situation);
+  return listRestartRequiredFields(parts?.expanded ?? vm, vmi, situation);
 }
 
-function restartRequired(situation: VmStatusFacts): readonly NewCondition[] {
-  const fields = changedFields(situation);
+function buildRestartRequired(situation: VmStatusFacts): readonly NewCondition[] {
+  const fields = listChangedFields(situation);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
@@ -136,46 +140,44 @@ function listConditions(
   now: string,
 ): Conditions {
   const { vm, vmi } = situation;
-  const own = [
-    readyCondition(vmi),
-    ...restartRequired(situation),
-    ...synchronizedCondition(syncError),
+  const ownConditions = [
+    buildReadyCondition(vmi),
+    ...buildRestartRequired(situation),
+    ...buildSynchronizedCondition(syncError),
   ];
-  const others = (vmi?.status?.conditions ?? []).filter(
+  const copiedConditions = (vmi?.status?.conditions ?? []).filter(
     ({ type }) => !OWN_CONDITIONS.includes(type),
   );
-  return [...withTransitionTimes(own, vm.status?.conditions, now), ...others];
+  return [...withTransitionTimes(ownConditions, vm.status?.conditions, now), ...copiedConditions];
 }
 
-/** Returns the topology version. The VMI's takes precedence, because it decides where the VMI's devices are. */
-function topologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
-  const recorded = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
-  return recorded ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
+/** Returns the topology version. The VMI's version takes precedence, because the VMI's devices already use its layout. */
+function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
+  const recordedVersion = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
+  return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
-/**
- * Builds the PCI addresses of declared interfaces and of other devices. Addresses that the VMI reports or its annotation
- * records replace the stored ones.
- */
-function topologyFields(
+/** Builds the PCI addresses of interfaces and other devices. The VMI's reported or recorded addresses replace the stored addresses. */
+function buildTopologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): Pick<VmStatus, "pcieTopology"> {
-  const before = vm.status?.pcieTopology;
+  const oldTopology = vm.status?.pcieTopology;
   const interfaces = ifacesOf(vm.spec.template.spec).flatMap((iface) => {
-    const reported = findByName(vmi?.status?.interfaces, iface.name)?.pciAddress;
-    const pciAddress = reported ?? findByName(before?.interfaces, iface.name)?.pciAddress;
+    const reportedAddress = findByName(vmi?.status?.interfaces, iface.name)?.pciAddress;
+    const pciAddress =
+      reportedAddress ?? findByName(oldTopology?.interfaces, iface.name)?.pciAddress;
     return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
   });
-  const recorded = vmi === undefined ? undefined : readRecordedTopology(vmi)?.devices;
-  const devices = recorded ?? before?.devices;
-  if (before === undefined && interfaces.length === 0 && devices === undefined) return {};
-  const others = devices === undefined ? {} : { devices };
-  return { pcieTopology: { version: topologyVersion(vm, vmi), interfaces, ...others } };
+  const recordedDevices = vmi === undefined ? undefined : readRecordedTopology(vmi)?.devices;
+  const devices = recordedDevices ?? oldTopology?.devices;
+  if (oldTopology === undefined && interfaces.length === 0 && devices === undefined) return {};
+  const deviceField = devices === undefined ? {} : { devices };
+  return { pcieTopology: { version: findTopologyVersion(vm, vmi), interfaces, ...deviceField } };
 }
 
-/** Builds the fields about the run strategy. An undefined member is removed. */
-function runFields(
+/** Builds the fields about the run strategy. The status patch removes undefined members. */
+function buildRunFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
@@ -183,38 +185,38 @@ function runFields(
   const facts = collectRunFacts(vm, vmi);
   const { requests } = decideRun(facts);
   return {
-    runStrategy: recordedStrategy(facts),
+    runStrategy: findRecordedStrategy(facts),
     startFailure: trackStartFailure(vm, vmi, now),
     stateChangeRequests: requests.length === 0 ? undefined : [...requests],
   };
 }
 
-/** virt-controller's part of a VM's status. An undefined member is removed. */
+/** Fields of a VM's status that virt-controller writes. The status patch removes undefined members. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
 export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
   const { vm, vmi, bindings, waitsForBinding } = situation;
   const macs = collectRetainedMacs(vm, vmi, bindings);
   const addresses = listRetainedAddresses(vm, vmi);
-  const syncError = vmSyncError(situation);
+  const syncError = findVmSyncError(situation);
   const conditions = listConditions(situation, syncError, now);
-  const run = runFields(vm, vmi, now);
-  const { startFailure } = run;
+  const runFieldValues = buildRunFields(vm, vmi, now);
+  const { startFailure } = runFieldValues;
   const next = {
     created: vmi !== undefined,
     ready: findCondition(conditions, READY)?.status === "True",
-    printableStatus: printableStatus(situation, { syncError, startFailure, waitsForBinding }),
+    printableStatus: choosePrintableStatus(situation, { syncError, startFailure, waitsForBinding }),
     conditions,
     ipAddresses: addresses.length === 0 ? undefined : [...addresses],
     macAddresses: macs.length === 0 ? undefined : [...macs],
-    ...topologyFields(vm, vmi),
-    ...run,
+    ...buildTopologyFields(vm, vmi),
+    ...runFieldValues,
     observedGeneration: vm.metadata.generation ?? 0,
   };
-  return { ...next, interfaceHistory: nextVmHistory({ vm, vmi }, next, now) };
+  return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may be written later. A new address in `pcieTopology` may not. */
+/** Fields whose changes need no immediate write, except new addresses in `pcieTopology`. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "observedGeneration",
   "pcieTopology",
@@ -233,30 +235,33 @@ function isChanging(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
   );
 }
 
-/** Whether the topology has no new address. New addresses must be stored at once; removals can be stored later. */
+/** Checks that the topology has no new address. A new address must be written immediately; the write of a removal can wait. */
 function hasNoNewAddress(
-  before: PcieTopology | undefined,
+  oldTopology: PcieTopology | undefined,
   next: PcieTopology | undefined,
 ): boolean {
-  if (before === undefined || next === undefined) return before === next;
-  const { interfaces: known, ...others } = before;
-  const { interfaces: recorded, ...otherNext } = next;
+  if (oldTopology === undefined || next === undefined) return oldTopology === next;
+  const { interfaces: oldInterfaces, ...others } = oldTopology;
+  const { interfaces: newInterfaces, ...otherNext } = next;
   return (
     isEqual(others, otherNext) &&
-    recorded.every((entry) => known.some((each) => isEqual(each, entry)))
+    newInterfaces.every((entry) =>
+      oldInterfaces.some((oldInterface) => isEqual(oldInterface, entry)),
+    )
   );
 }
 
-/** Whether the write of `next` can wait: NICs are being plugged or unplugged, and only deferrable fields changed. */
+/** Checks whether the write of `next` can wait. It can if NICs are being plugged or unplugged and only deferrable fields changed. */
 export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   next: NewVmStatus,
 ): boolean {
   if (vmi === undefined || vm.status === undefined || !isChanging(vm, vmi)) return false;
-  const stored = new Map<string, unknown>(Object.entries(vm.status));
+  const storedStatus = new Map<string, unknown>(Object.entries(vm.status));
   const isSame = Object.entries(next).every(
-    ([field, value]) => DEFERRABLE_FIELDS.includes(field) || isEqual(stored.get(field), value),
+    ([field, value]) =>
+      DEFERRABLE_FIELDS.includes(field) || isEqual(storedStatus.get(field), value),
   );
   return isSame && hasNoNewAddress(vm.status.pcieTopology, next.pcieTopology);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of the VMI's status that virt-controller writes: `status.attachments`, which virt-handler reads, phase, pod, volumes
-// and conditions.
+// Fields of the VMI's status that virt-controller writes.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -37,11 +36,11 @@ import {
   buildPausedGuestCondition,
   findPausedGuestMessage,
 } from "../migration/incoming.ts";
-import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
+import { EVICTION_REQUESTED, buildEvictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
 import { findFailedHook } from "../hooks/hook-sidecars.ts";
 import { hasMissingImage } from "../vm/pod/image-files.ts";
-import { podNetworkElements } from "../vm/vmi.ts";
+import { readPodNetworkElements } from "../vm/vmi.ts";
 import {
   findCondition,
   PAUSED,
@@ -51,13 +50,13 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { LIVE_MIGRATABLE, liveMigratableCondition } from "./live-migratable.ts";
+import { LIVE_MIGRATABLE, buildLiveMigratableCondition } from "./live-migratable.ts";
 import {
   findWaiting,
-  hookFailure,
-  podFailure,
-  synchronizedCondition,
-  vmiSyncError,
+  findHookFailure,
+  findPodFailure,
+  buildSynchronizedCondition,
+  findVmiSyncError,
   type VmiStatusFacts,
 } from "./sync-error.ts";
 import { readClaimMode } from "../vm/spec/disk-files.ts";
@@ -92,13 +91,13 @@ function toAttached(identity: Identity, entry: NetworkStatus): Attachment {
   };
 }
 
-/** Sorts addresses as in the pod's status, whose first one is primary. The CNI result may have another order. */
+/** Sorts addresses in the order of the pod's status, where the first address is primary. The CNI result may have another order. */
 function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): readonly string[] {
-  const listed = podIps.filter((ip) => ips.includes(ip));
-  return [...listed, ...ips.filter((ip) => !listed.includes(ip))];
+  const primaryFirst = podIps.filter((ip) => ips.includes(ip));
+  return [...primaryFirst, ...ips.filter((ip) => !primaryFirst.includes(ip))];
 }
 
-function defaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
+function buildDefaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
   const entry = pod.networkStatus.find((status) => status.default === true);
   const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
   if (entry !== undefined) {
@@ -114,15 +113,15 @@ function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStat
   return pod.networkStatus.find((entry) => entry.interface === podInterfaceName);
 }
 
-function nameProblem({ networkName = "" }: Identity): AttachmentError | undefined {
+function findNameProblem({ networkName = "" }: Identity): AttachmentError | undefined {
   return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
 
-function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
+function buildSecondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
   const entry = findStatus(pod, identity.podInterfaceName);
   if (entry !== undefined && entry.name === identity.networkName)
     return toAttached(identity, entry);
-  const error = nameProblem(identity) ?? pod.errors[identity.podInterfaceName];
+  const error = findNameProblem(identity) ?? pod.errors[identity.podInterfaceName];
   return error === undefined
     ? { ...identity, state: "Requested" }
     : { ...identity, state: "Failed", reason: error.reason, message: error.message };
@@ -137,7 +136,7 @@ function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
 
 function findExtraNetwork(
   { vmi, bindings }: NetworksOwner,
-  { name, podInterfaceName: own }: Attachment,
+  { name, podInterfaceName: attachedName }: Attachment,
 ): Identity | undefined {
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
@@ -146,17 +145,17 @@ function findExtraNetwork(
   const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
   if (extraNetwork === undefined) return undefined;
   const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
-  return { name, networkName, podInterfaceName: buildExtraInterfaceName(own) };
+  return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Replaces an attachment's state with that of its binding's additional network until both are attached. */
+/** Replaces an attachment's state with the state of its binding's additional network until the additional network is attached. */
 function withExtra(
   attachment: Attachment,
-  extra: Identity | undefined,
+  extraIdentity: Identity | undefined,
   pod: PodNetworkFacts,
 ): Attachment {
-  if (extra === undefined || attachment.state !== "Attached") return attachment;
-  const { state, reason, message } = secondaryAttachment(extra, pod);
+  if (extraIdentity === undefined || attachment.state !== "Attached") return attachment;
+  const { state, reason, message } = buildSecondaryAttachment(extraIdentity, pod);
   if (state === "Attached") return attachment;
   const { name, networkName, podInterfaceName } = attachment;
   return {
@@ -169,19 +168,18 @@ function withExtra(
   };
 }
 
-/** Whether virt-handler has removed the interface's device and links. */
 function isReleased(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
-/** Whether virt-handler reports other pod NICs for the interface, so this one is not in use. */
+/** Checks whether the attachment's pod NIC is missing among the pod NICs that virt-handler reports for the interface. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
-  const reported = findByName(vmi.status?.interfaces, name);
-  const used = [
-    reported?.podInterfaceName ?? podInterfaceName,
-    ...(reported?.otherPodInterfaceNames ?? []),
+  const ifaceStatus = findByName(vmi.status?.interfaces, name);
+  const usedNames = [
+    ifaceStatus?.podInterfaceName ?? podInterfaceName,
+    ...(ifaceStatus?.otherPodInterfaceNames ?? []),
   ];
-  return !used.includes(podInterfaceName);
+  return !usedNames.includes(podInterfaceName);
 }
 
 function isWanted(attachment: Attachment, vmi: VirtualMachineInstance): boolean {
@@ -197,14 +195,14 @@ function isDeclared(vmi: VirtualMachineInstance, name: string): boolean {
   return iface !== undefined && !isAbsent(iface);
 }
 
-function nextAttachment(
+function advanceAttachment(
   previous: Attachment,
   vmi: VirtualMachineInstance,
   pod: PodNetworkFacts,
 ): Attachment | undefined {
   if (previous.state === "Removing") {
-    const { podInterfaceName: own } = previous;
-    return [own, buildExtraInterfaceName(own)].some((nic) => isInPod(pod, nic))
+    const { podInterfaceName: podNicName } = previous;
+    return [podNicName, buildExtraInterfaceName(podNicName)].some((nic) => isInPod(pod, nic))
       ? previous
       : undefined;
   }
@@ -217,24 +215,24 @@ function nextAttachment(
   const isOver =
     !isWanted(previous, vmi) &&
     (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isReleased(vmi, name)));
-  return isOver ? { ...identity, state: "Removing" } : secondaryAttachment(identity, pod);
+  return isOver ? { ...identity, state: "Removing" } : buildSecondaryAttachment(identity, pod);
 }
 
 function buildIdentity(network: Network, { vmi, pod }: AttachmentSources): Identity {
   const { namespace = "" } = vmi.metadata;
   const networkName = networkNameOf(network, namespace);
-  const inPod = pod.networkStatus.flatMap(({ name, interface: podInterfaceName }) =>
+  const podNics = pod.networkStatus.flatMap(({ name, interface: podInterfaceName }) =>
     podInterfaceName === undefined ? [] : [{ networkName: name, podInterfaceName }],
   );
-  const known = {
+  const nicSources = {
     namespace,
     attachments: vmi.status?.attachments ?? [],
-    nics: [...toPodNics(pod.elements, namespace), ...inPod],
+    nics: [...toPodNics(pod.elements, namespace), ...podNics],
   };
   return {
     name: network.name,
     ...(networkName === undefined ? {} : { networkName }),
-    podInterfaceName: choosePodNic(network, known),
+    podInterfaceName: choosePodNic(network, nicSources),
   };
 }
 
@@ -243,7 +241,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Whether to list the attachment. A new one is listed when it has a result, because virt-handler cannot act before. */
+/** Checks whether to list the attachment. A new attachment is listed when CNI has a result, because virt-handler cannot use it earlier. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -252,14 +250,14 @@ function isReportable(attachment: Attachment, previous: readonly Attachment[]): 
   );
 }
 
-/** Sorts the attachment in use first, because lookups by interface return the first one. */
+/** Sorts the attachment in use first, because a lookup by interface name returns the first attachment. */
 function sortUsedFirst(
   attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
   name: string,
 ): readonly Attachment[] {
-  const used = findByName(vmi.status?.interfaces, name)?.podInterfaceName;
-  const isUsed = ({ podInterfaceName }: Attachment): boolean => podInterfaceName === used;
+  const usedName = findByName(vmi.status?.interfaces, name)?.podInterfaceName;
+  const isUsed = ({ podInterfaceName }: Attachment): boolean => podInterfaceName === usedName;
   return [...attachments.filter(isUsed), ...attachments.filter((entry) => !isUsed(entry))];
 }
 
@@ -267,29 +265,29 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   const { vmi, pod } = sources;
   const { name } = network;
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
-  const retained = previous.flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
+  const retainedAttachments = previous.flatMap((entry) => advanceAttachment(entry, vmi, pod) ?? []);
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
-  // A second attachment to the same network is requested only after the first was detached.
+  // A second attachment to the same network is requested only after the first attachment was detached.
   const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
-  const fresh =
+  const newAttachments =
     isKnown || !isDeclared(vmi, name)
       ? []
-      : [secondaryAttachment(buildIdentity(network, sources), pod)];
-  return sortUsedFirst([...retained, ...fresh], vmi, name);
+      : [buildSecondaryAttachment(buildIdentity(network, sources), pod)];
+  return sortUsedFirst([...retainedAttachments, ...newAttachments], vmi, name);
 }
 
-/** Marks an attachment as failed if its node cannot provide the network, because the pod does not request it then. */
+/** Marks an attachment as failed if its node cannot provide the network. The pod does not request such a network. */
 function withAbsence(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
   attachment: Attachment,
 ): Attachment {
   const { state, networkName = "", podInterfaceName } = attachment;
-  const absence = absences?.get(networkName);
-  if (absence === undefined || state !== "Requested" || isInPod(pod, podInterfaceName)) {
+  const unavailableNetwork = absences?.get(networkName);
+  if (unavailableNetwork === undefined || state !== "Requested" || isInPod(pod, podInterfaceName)) {
     return attachment;
   }
-  return { ...attachment, state: "Failed", ...absence };
+  return { ...attachment, state: "Failed", ...unavailableNetwork };
 }
 
 function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
@@ -298,9 +296,9 @@ function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): A
 }
 
 /**
- * Lists attachments of the spec's interfaces in order, then those of deleted interfaces. An attachment is removed when
- * virt-handler has released it and the pod neither requests nor has it. A network swap's old attachment stays until
- * virt-handler uses the new one.
+ * Lists attachments of the spec's interfaces in order, then attachments of deleted interfaces. An attachment is removed
+ * after virt-handler has released it and the pod neither requests nor has it. During a network swap, the old attachment
+ * remains until virt-handler uses the new attachment.
  */
 export function attachmentStatuses(
   owner: NetworksOwner,
@@ -309,19 +307,19 @@ export function attachmentStatuses(
 ): readonly Attachment[] {
   const { vmi } = owner;
   const previous = vmi.status?.attachments ?? [];
-  const declared = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
+  const declaredAttachments = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
-    if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
+    if (isDefaultNetwork(network)) return [buildDefaultAttachment(iface.name, pod)];
     return listAttachments(network, { vmi, pod });
   });
-  const leftovers = previous
+  const removedAttachments = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
-    .flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
-  return [...declared, ...leftovers]
-    .map((each) => withExtra(each, findExtraNetwork(owner, each), pod))
-    .map((each) => withAbsence(owner, pod, each))
-    .map((each) => withNodeLoss(nodeLoss, each))
+    .flatMap((entry) => advanceAttachment(entry, vmi, pod) ?? []);
+  return [...declaredAttachments, ...removedAttachments]
+    .map((listed) => withExtra(listed, findExtraNetwork(owner, listed), pod))
+    .map((listed) => withAbsence(owner, pod, listed))
+    .map((listed) => withNodeLoss(nodeLoss, listed))
     .filter((attachment) => isReportable(attachment, previous));
 }
 
@@ -329,7 +327,7 @@ type VolumeStatus = NonNullable<VmiStatus["volumeStatus"]>[number];
 
 type ClaimInfo = NonNullable<VolumeStatus["persistentVolumeClaimInfo"]>;
 
-function claimInfo(claim: PersistentVolumeClaim): ClaimInfo {
+function buildClaimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   const { capacity } = claim.status ?? {};
   const { accessModes, resources } = claim.spec;
   return {
@@ -341,17 +339,17 @@ function claimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   };
 }
 
-/** Returns one entry for each disk, with its claim's volume mode for virt-handler. A missing claim's last entry stays. */
-export function volumeStatuses(
+/** Returns one entry for each disk with its claim's volume mode. If the claim is missing, returns the previous entry. */
+export function buildVolumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
 ): readonly VolumeStatus[] {
   return listDisks(spec).map(({ name, source }) => {
-    const before = findByName(status?.volumeStatus, name);
+    const oldStatus = findByName(status?.volumeStatus, name);
     const claim = claims.get(findClaimName(source) ?? "");
     return {
-      ...(before ?? { name, target: "" }),
-      ...(claim === undefined ? {} : { persistentVolumeClaimInfo: claimInfo(claim) }),
+      ...(oldStatus ?? { name, target: "" }),
+      ...(claim === undefined ? {} : { persistentVolumeClaimInfo: buildClaimInfo(claim) }),
     };
   });
 }
@@ -371,7 +369,7 @@ export type ControllerVmiStatus = Pick<
 export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
-    elements: podNetworkElements(pod),
+    elements: readPodNetworkElements(pod),
     networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]).map(
       sanitizeNetworkStatus,
     ),
@@ -380,55 +378,51 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   };
 }
 
-/** Returns the phase of an ended guest by its container, even if other containers of the pod still run. Undefined before. */
+/** Returns the final phase after the launcher container has ended, even if other containers run. Otherwise returns undefined. */
 export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};
-  const compute = containerStatuses.find(({ name }) => name === names.LAUNCHER_CONTAINER);
-  const terminated = compute?.state.terminated;
+  const launcherStatus = containerStatuses.find(({ name }) => name === names.LAUNCHER_CONTAINER);
+  const terminated = launcherStatus?.state.terminated;
   if (terminated === undefined) return undefined;
   return terminated.exitCode === 0 ? "Succeeded" : "Failed";
 }
 
-/** Returns the phase by the guest's pod. While a migration is open, the guest may be in the migration's other pod. */
-function phaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
-  const end = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
-  if (end !== undefined) return end;
+/** Returns the phase from the guest's pod. Ignores the end of the pod during a migration, because the guest may be in another pod. */
+function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
+  const finalPhase = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
+  if (finalPhase !== undefined) return finalPhase;
   if (nodeLoss !== undefined) return "Unknown";
-  // When a lost node responds again, Running follows Unknown.
+  // A guest that ran returns from Unknown to Running when its node responds again.
   if (hasRun(vmi)) return "Running";
-  // The guest must not start without its hook.
   if (findFailedHook(pod) !== undefined) return "Failed";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/**
- * Returns the phase. virt-handler writes the first Running. Unknown means that the node does not respond. A guest whose
- * pod was deleted has failed unless a migration is open.
- */
+/** Returns the VMI's phase. virt-handler writes the first Running. Unknown means that the node does not respond. */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
-  const current = vmi.status?.phase ?? "";
-  if (isVmiFinal(vmi)) return current;
-  if (pod !== undefined) return phaseWithPod(situation, pod);
+  const currentPhase = vmi.status?.phase ?? "";
+  if (isVmiFinal(vmi)) return currentPhase;
+  if (pod !== undefined) return findPhaseWithPod(situation, pod);
   if (vmi.status?.activePods === undefined) return "Pending";
-  return openMigration(vmi) === undefined ? "Failed" : current;
+  return openMigration(vmi) === undefined ? "Failed" : currentPhase;
 }
 
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** Adds the time of a new phase; known phases keep their first time. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+/** Adds the time of a new phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
 function phaseTransitions(
   vmi: VirtualMachineInstance,
   phase: VmiPhase,
   now: string,
 ): NonNullable<VmiStatus["phaseTransitionTimestamps"]> {
-  const before = vmi.status?.phaseTransitionTimestamps ?? [];
-  const isKnown = before.some((entry) => entry.phase === phase);
-  return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
+  const oldTransitions = vmi.status?.phaseTransitionTimestamps ?? [];
+  const isKnown = oldTransitions.some((entry) => entry.phase === phase);
+  return isKnown ? oldTransitions : [...oldTransitions, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** Condition types that virt-controller writes. It copies all others. */
+/** Condition types that virt-controller writes. virt-controller copies all other conditions. */
 const OWN_CONDITIONS: readonly string[] = [
   READY,
   SYNCHRONIZED,
@@ -438,42 +432,42 @@ const OWN_CONDITIONS: readonly string[] = [
   EVICTION_REQUESTED,
 ];
 
-/** Builds the condition LiveMigratable, for guests that run or whose node does not respond. */
-function migrationCondition({ vmi, storage, network }: VmiStatusFacts, phase: VmiPhase) {
+/** Builds the condition LiveMigratable if the guest runs or its node does not respond. */
+function buildMigrationCondition({ vmi, storage, network }: VmiStatusFacts, phase: VmiPhase) {
   if (phase !== "Running" && phase !== "Unknown") return [];
   const { bindings } = network;
-  return [liveMigratableCondition({ vmi, claims: storage.claims, bindings })];
+  return [buildLiveMigratableCondition({ vmi, claims: storage.claims, bindings })];
 }
 
-/** Builds a running guest's condition Ready from the launcher pod's. Source: KubeVirt syncReadyConditionFromPod. */
-function podReadyCondition(pod: Pod | undefined): NewCondition {
-  const reported = pod?.status?.conditions?.find(({ type }) => type === READY);
-  if (reported?.status !== "False") return { type: READY, status: "True" };
-  const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = reported;
+/** Builds the condition Ready of a running guest from the launcher pod's condition. Source: KubeVirt syncReadyConditionFromPod. */
+function buildPodReadyCondition(pod: Pod | undefined): NewCondition {
+  const podCondition = pod?.status?.conditions?.find(({ type }) => type === READY);
+  if (podCondition?.status !== "False") return { type: READY, status: "True" };
+  const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = podCondition;
   return { type: READY, status: "False", reason, message };
 }
 
-/** Builds a running guest's condition Ready; paused guests are not ready. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
-function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
+/** Builds the condition Ready of a running guest. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
+function buildRunningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
   const pausedMessage = findPausedGuestMessage(openMigration(vmi));
   if (pausedMessage !== undefined) {
     return { type: READY, status: "False", reason: GUEST_HELD_CONDITION, message: pausedMessage };
   }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
-  if (!isPaused) return podReadyCondition(pod);
+  if (!isPaused) return buildPodReadyCondition(pod);
   const message = "the guest is paused: its processors stand still";
   return { type: READY, status: "False", reason: "ReadinessGatesNotReady", message };
 }
 
-function readyCondition(situation: VmiStatusFacts, phase: VmiPhase): NewCondition {
-  if (phase === "Running") return runningReadyCondition(situation);
+function buildReadyCondition(situation: VmiStatusFacts, phase: VmiPhase): NewCondition {
+  if (phase === "Running") return buildRunningReadyCondition(situation);
   const { vmi, pod, nodeLoss } = situation;
-  const reported = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
+  const blocker = nodeLoss ?? vmi.status?.hindrance ?? findPodFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,
     status: "False",
-    reason: reported?.reason ?? "GuestNotRunning",
-    message: reported?.message ?? "Guest VM is not reported as running",
+    reason: blocker?.reason ?? "GuestNotRunning",
+    message: blocker?.message ?? "Guest VM is not reported as running",
   };
 }
 
@@ -483,48 +477,52 @@ function listConditions(
   now: string,
 ): Conditions {
   const { vmi, pod } = facts;
-  const stored = vmi.status?.conditions;
-  const elements = pod === undefined ? [] : podNetworkElements(pod);
-  const own = [
-    readyCondition(facts, phase ?? ""),
-    ...synchronizedCondition(vmiSyncError(facts)),
+  const storedConditions = vmi.status?.conditions;
+  const elements = pod === undefined ? [] : readPodNetworkElements(pod);
+  const ownConditions = [
+    buildReadyCondition(facts, phase ?? ""),
+    ...buildSynchronizedCondition(findVmiSyncError(facts)),
     ...addressesCondition(attachments, elements),
-    ...migrationCondition(facts, phase ?? ""),
+    ...buildMigrationCondition(facts, phase ?? ""),
     ...buildPausedGuestCondition(openMigration(vmi)),
-    ...evictionCondition(vmi),
+    ...buildEvictionCondition(vmi),
   ];
-  const others = (stored ?? []).filter(({ type }) => !OWN_CONDITIONS.includes(type));
-  return [...withTransitionTimes(own, stored, now), ...others];
+  const otherConditions = (storedConditions ?? []).filter(
+    ({ type }) => !OWN_CONDITIONS.includes(type),
+  );
+  return [...withTransitionTimes(ownConditions, storedConditions, now), ...otherConditions];
 }
 
-function volumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "volumeStatus"> {
-  const statuses = volumeStatuses(vmi, storage.claims);
+function buildVolumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "volumeStatus"> {
+  const statuses = buildVolumeStatuses(vmi, storage.claims);
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Returns why a VMI has failed. The stored reason stays, because the pod may be deleted before the VMI. */
+/** Returns why a VMI has failed. Returns the stored reason if the pod was deleted before the VMI. */
 function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
-  const failure = podFailure(pod) ?? hookFailure(vmi, pod);
+  const failure = findPodFailure(pod) ?? findHookFailure(vmi, pod);
   const reason = failure?.reason ?? lost ?? vmi.status?.reason;
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** Returns the guest's pod. Ignores a pod that lost an image volume: it is replaced and never runs the guest. */
+/** Returns the guest's pod. Ignores a pod that lost an image volume, because virt-controller replaces the pod before a guest runs in it. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasMissingImage(pod) ? undefined : pod;
 }
 
-/** Returns the guest's pod and node. Empty while a migration is open, which writes both pods. */
-function activePodFields(
+/** Returns the field `activePods` with the guest's pod and node. Empty during a migration, whose own patch sets both pods. */
+function buildActivePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
 ): Pick<ControllerVmiStatus, "activePods"> {
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
-  const isMoving = openMigration(vmi) !== undefined;
-  return isMoving || node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } };
+  const isMigrating = openMigration(vmi) !== undefined;
+  return isMigrating || node === undefined || uid === undefined
+    ? {}
+    : { activePods: { [uid]: node } };
 }
 
 export function buildVmiStatus(facts: VmiStatusFacts, now: string): ControllerVmiStatus {
@@ -540,11 +538,11 @@ export function buildVmiStatus(facts: VmiStatusFacts, now: string): ControllerVm
     ...failureReason(facts, phase),
     phaseTransitionTimestamps: phaseTransitions(vmi, phase, now),
     ...(node === undefined ? {} : { nodeName: node }),
-    ...activePodFields(vmi, pod),
+    ...buildActivePodFields(vmi, pod),
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),
-    ...volumeFields(facts),
+    ...buildVolumeFields(facts),
     conditions: listConditions(facts, { phase, attachments: [...(attachments ?? [])] }, now),
   };
 }

@@ -8,10 +8,10 @@ import {
 } from "@patchbay/api/annotations";
 import { collectIfaceFacts, type IfaceSources } from "../nics/phase.ts";
 import { toAlias } from "../nics/names.ts";
-import { targetPodView } from "../migration/control/target-nics.ts";
+import { buildTargetPodView } from "../migration/control/target-nics.ts";
 import { attachmentStatuses } from "../status/vmi.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
-import { ifaceStatuses } from "../status/node-vm.ts";
+import { buildIfaceStatuses } from "../status/node-vm.ts";
 import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";
@@ -56,7 +56,9 @@ function targetAnnotationOf(row: TargetRow): unknown {
     queueCount: 1,
   }));
   const status = { ...vmi.status, attachments, interfaces: reported };
-  return { [KEY]: planPodNetworks({ vmi: targetPodView({ ...vmi, status }), bindings: {} }, []) };
+  return {
+    [KEY]: planPodNetworks({ vmi: buildTargetPodView({ ...vmi, status }), bindings: {} }, []),
+  };
 }
 
 export const ANNOTATION_CASES: Cases = {
@@ -136,7 +138,7 @@ function toStatus({ networks, status, networkStatus }: StatusRow): unknown {
   const known = { links: [], bindings: {}, ...toObserved(status) };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   const ifaces = collectIfaceFacts(sources);
-  return ifaceStatuses({ ifaces, blockedReasons: {}, portless: new Map(), now: "" }).map(
+  return buildIfaceStatuses({ ifaces, blockedReasons: {}, portless: new Map(), now: "" }).map(
     ({ name, podInterfaceName, infoSource }) => ({
       name,
       podInterfaceName,

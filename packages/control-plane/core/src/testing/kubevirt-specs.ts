@@ -5,7 +5,7 @@ import { aVm } from "@patchbay/support";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
 import { planTemplateNics } from "../nics/spec-plan.ts";
 import { findByName, ifacesOf, withNics, type Nics } from "../nics/nics.ts";
-import { restartRequiredFields } from "../status/restart-required.ts";
+import { listRestartRequiredFields } from "../status/restart-required.ts";
 import { ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
 import { nicsAfter } from "./vmi-nics.ts";
 
@@ -186,10 +186,14 @@ function needsRestart(vmi: Nicked, vm: Nicked): boolean {
   const { spec } = vmiOf(vm);
   const plain = aVm();
   return (
-    restartRequiredFields({ ...plain, spec: { ...plain.spec, template: { spec } } }, vmiOf(vmi), {
-      bindings: {},
-      isStaged: false,
-    }).length > 0
+    listRestartRequiredFields(
+      { ...plain, spec: { ...plain.spec, template: { spec } } },
+      vmiOf(vmi),
+      {
+        bindings: {},
+        isStaged: false,
+      },
+    ).length > 0
   );
 }
 

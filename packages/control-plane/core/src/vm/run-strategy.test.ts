@@ -2,7 +2,7 @@
 // The whole table: strategy, request, and what has become of the guest.
 import type { RunStrategy, StateChangeRequest } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { decideRun, recordedStrategy, type RunFacts } from "./run-strategy.ts";
+import { decideRun, findRecordedStrategy, type RunFacts } from "./run-strategy.ts";
 
 const UID = "this-vmi";
 const START: StateChangeRequest = { action: "Start" };
@@ -257,8 +257,8 @@ describe("a changed strategy", () => {
 
   test("is recorded after the VMI exists, so that a failed start is retried", () => {
     const facts = { strategy: "Once", lastStrategy: "Halted" } as const;
-    expect(recordedStrategy(factsOf({ ...facts, guest: "none" }))).toBe("Halted");
-    expect(recordedStrategy(factsOf({ ...facts, guest: "alive" }))).toBe("Once");
+    expect(findRecordedStrategy(factsOf({ ...facts, guest: "none" }))).toBe("Halted");
+    expect(findRecordedStrategy(factsOf({ ...facts, guest: "alive" }))).toBe("Once");
   });
 });
 
@@ -268,7 +268,7 @@ function play(strategy: RunStrategy, steps: readonly string[]): boolean {
   const settle = (): void => {
     for (let round = 0; round < 8; round += 1) {
       const { step, requests } = decideRun(facts);
-      facts = { ...facts, requests, lastStrategy: recordedStrategy(facts) };
+      facts = { ...facts, requests, lastStrategy: findRecordedStrategy(facts) };
       if (step === "start") facts = { ...facts, guest: "alive", uid: `${facts.uid ?? ""}+` };
       else if (step === "stop" || facts.guest === "leaving") facts = { ...facts, guest: "none" };
     }

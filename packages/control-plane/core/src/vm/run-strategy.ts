@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM should have a VMI now. Source: KubeVirt pkg/virt-controller/watch/vm syncRunStrategy.
+// Decides whether a VM should have a VMI. Source: KubeVirt pkg/virt-controller/watch/vm syncRunStrategy.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -9,42 +9,42 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 
-/** What to do with the VMI. `keep` without a VMI means that none is created. */
+/** Step for the VMI. The step `keep` neither creates nor deletes a VMI. */
 type RunStep = "keep" | "start" | "stop";
 
 interface RunDecision {
   readonly step: RunStep;
-  /** New `status.stateChangeRequests`, without completed and invalid ones. */
+  /** New `status.stateChangeRequests`, without completed or invalid requests. */
   readonly requests: readonly StateChangeRequest[];
 }
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Recorded run strategy. A change of strategy allows a new automatic start. */
+  /** Recorded run strategy. If it differs from the current strategy, a new automatic start is allowed. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
   readonly uid: string | undefined;
 }
 
-/** Whether the strategy obeys the request. For Halted, it may only be a start with options, which is written before the spec starts the VM. */
+/** Checks whether the strategy permits the request. Halted permits a start with options, which is written before the spec. */
 function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
 
-/** Whether a request is complete: a stop once its VMI is gone, a start once a VMI exists that is not being deleted. */
+/** Checks whether a request is complete. A stop is complete after its VMI is deleted, a start when a VMI exists. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
 }
 
-/** Drops requests up to the first pending one, which is the only one in effect. */
-function pendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
-  const first = facts.requests.findIndex(
+/** Drops requests before the first pending request. Only the first pending request is in effect. */
+function listPendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
+  const firstPending = facts.requests.findIndex(
     (request) => isObeyed(facts, request) && !isCompleted(facts, request),
   );
-  return first < 0 ? [] : facts.requests.slice(first);
+  return firstPending < 0 ? [] : facts.requests.slice(firstPending);
 }
 
 type Rule = (facts: RunFacts, request: StateChangeRequest["action"] | undefined) => RunStep;
@@ -69,16 +69,16 @@ const WITH_VMI: Readonly<Record<RunStrategy, Rule>> = {
   Once: () => "keep",
 };
 
-/** Decides what to do with the VMI. A failed guest is rerun through stored requests, which survive a restart of virt-controller. */
+/** Decides the step for the VMI. A start after a failure is stored as requests, so that a restart of virt-controller retains it. */
 export function decideRun(facts: RunFacts): RunDecision {
-  const requests = pendingRequests(facts);
+  const requests = listPendingRequests(facts);
   const [request] = requests;
   if (facts.guest === "leaving") return { step: "keep", requests };
   if (facts.guest === "none") {
     return { step: WITHOUT_VMI[facts.strategy](facts, request?.action), requests };
   }
-  const reruns = facts.strategy === "RerunOnFailure" && facts.guest === "failed";
-  if (reruns && request === undefined && facts.uid !== undefined) {
+  const mustRerun = facts.strategy === "RerunOnFailure" && facts.guest === "failed";
+  if (mustRerun && request === undefined && facts.uid !== undefined) {
     return { step: "keep", requests: [{ action: "Stop", uid: facts.uid }, { action: "Start" }] };
   }
   return { step: WITH_VMI[facts.strategy](facts, request?.action), requests };
@@ -104,8 +104,8 @@ export function collectRunFacts(
   };
 }
 
-/** Returns the new `status.runStrategy`. Strategies that start the VM once are recorded after the start. */
-export function recordedStrategy(facts: RunFacts): RunStrategy | undefined {
-  const starts = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
-  return starts && facts.guest === "none" ? facts.lastStrategy : facts.strategy;
+/** Returns the new `status.runStrategy`. A strategy that starts the VM once is recorded after the start. */
+export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
+  const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
+  return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;
 }

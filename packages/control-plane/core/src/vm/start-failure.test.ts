@@ -2,7 +2,11 @@
 import type { RunStrategy, StartFailure, VirtualMachine, VmiStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { trackStartFailure, startBackoffMs, successInMs } from "./start-failure.ts";
+import {
+  trackStartFailure,
+  computeStartBackoffMs,
+  computeSuccessDelayMs,
+} from "./start-failure.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 
@@ -45,7 +49,7 @@ describe("a start failure", () => {
     const vm = vmWith(count === 0 ? undefined : failed(count));
     const failure = trackStartFailure(vm, aVmi({ status: { phase: "Failed" } }), NOW);
     expect(failure).toMatchObject({ consecutiveFailCount: count + 1, lastFailedVMIUID: "vmi-uid" });
-    expect(startBackoffMs(failure, NOW)).toBe(pauseS * 1000);
+    expect(computeStartBackoffMs(failure, NOW)).toBe(pauseS * 1000);
   });
 
   test("is counted once, however often it is observed", () => {
@@ -128,13 +132,13 @@ describe("start failures are forgotten", () => {
     "at no time while the guest does not run: %j",
     (status) => {
       const vmi = status === undefined ? aVmi() : aVmi({ status });
-      expect(successInMs(vmWith(failed(1)), vmi, NOW)).toBeUndefined();
-      expect(successInMs(vmWith(failed(1)), undefined, NOW)).toBeUndefined();
+      expect(computeSuccessDelayMs(vmWith(failed(1)), vmi, NOW)).toBeUndefined();
+      expect(computeSuccessDelayMs(vmWith(failed(1)), undefined, NOW)).toBeUndefined();
     },
   );
 
-  test("after a minute: the loop reconciles when the guest has run that long", () => {
-    expect(successInMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);
-    expect(successInMs(vmWith(undefined), ranSince(20), NOW)).toBeUndefined();
+  test("in time: the loop looks again when the guest has run well", () => {
+    expect(computeSuccessDelayMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);
+    expect(computeSuccessDelayMs(vmWith(undefined), ranSince(20), NOW)).toBeUndefined();
   });
 });

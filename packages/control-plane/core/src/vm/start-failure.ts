@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff for VMs whose guest ends soon after its start. KubeVirt ignores guests that ran; here a guest that crashes
-// within a minute counts too. Source: KubeVirt pkg/virt-controller/watch/vm, startFailure.
+// Backoff for VMs whose guest ends soon after its start. Source: KubeVirt pkg/virt-controller/watch/vm, startFailure.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -12,14 +11,14 @@ import {
 } from "@patchbay/api";
 import { printTime, toMs } from "@patchbay/base";
 
-/** Running time after which a guest has started successfully. */
+/** Time after which a running guest counts as started. KubeVirt counts a guest as started as soon as it runs. */
 const SUCCESSFUL_RUN_MS = 60_000;
-/** Backoff after the first failure. It grows with the square of the count. Source: KubeVirt. */
+/** Backoff after the first failure. The backoff grows with the square of the number of failures. Source: KubeVirt. */
 const FIRST_BACKOFF_MS = 10_000;
-/** Longest backoff. Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
+/** Maximum backoff. Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
 const MAX_BACKOFF_MS = 300_000;
 
-function phaseStartMs(
+function findPhaseStartMs(
   vmi: VirtualMachineInstance,
   isPhase: (phase: VmiPhase) => boolean,
 ): number | undefined {
@@ -27,15 +26,15 @@ function phaseStartMs(
   return toMs(entry?.phaseTransitionTimestamp);
 }
 
-/** Returns the milliseconds that the guest has run; 0 if it was never observed running. */
-function runningMs(vmi: VirtualMachineInstance, nowMs: number): number {
-  const startMs = phaseStartMs(vmi, (phase) => phase === "Running");
+/** Returns how long the guest has run, in milliseconds. Returns 0 if the VMI never had the phase Running. */
+function computeRunningMs(vmi: VirtualMachineInstance, nowMs: number): number {
+  const startMs = findPhaseStartMs(vmi, (phase) => phase === "Running");
   if (startMs === undefined) return 0;
-  const endMs = phaseStartMs(vmi, isFinalPhase);
+  const endMs = findPhaseStartMs(vmi, isFinalPhase);
   return (endMs ?? nowMs) - startMs;
 }
 
-/** Whether the VM restarts automatically, and therefore backs off. */
+/** Checks whether the VM restarts automatically. Only such VMs back off. */
 function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
   const strategy = runStrategyOf(vm);
   return (
@@ -43,8 +42,12 @@ function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined
   );
 }
 
-function countFailure(before: StartFailure | undefined, uid: string, nowMs: number): StartFailure {
-  const count = (before?.consecutiveFailCount ?? 0) + 1;
+function countFailure(
+  previousFailure: StartFailure | undefined,
+  uid: string,
+  nowMs: number,
+): StartFailure {
+  const count = (previousFailure?.consecutiveFailCount ?? 0) + 1;
   const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * count * count);
   return {
     consecutiveFailCount: count,
@@ -53,46 +56,46 @@ function countFailure(before: StartFailure | undefined, uid: string, nowMs: numb
   };
 }
 
-function endedByItself(vmi: VirtualMachineInstance): boolean {
+function hasEndedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Whether the start succeeded: the guest ran long enough, shut down by itself, or its node ended it with a reason. */
+/** Checks whether the start succeeded: the guest ran long enough, shut down by itself, or was ended by its node with a reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
-  if (runningMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
-  const hasRun = phaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
+  if (computeRunningMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
+  const hasRun = findPhaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
   const { phase, reason } = vmi.status ?? {};
-  return hasRun && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
+  return hasRun && hasEndedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
-/** Returns the new `status.startFailure`. Deleting or restarting a guest soon after its start is not a failure. */
+/** Returns the new `status.startFailure`. A guest that is deleted or restarted soon after its start has not failed. */
 export function trackStartFailure(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): StartFailure | undefined {
-  const before = vm.status?.startFailure;
+  const previousFailure = vm.status?.startFailure;
   if (!isRestarted(vm, vmi)) return undefined;
-  if (vmi === undefined) return before;
+  if (vmi === undefined) return previousFailure;
   const nowMs = toMs(now) ?? 0;
   if (hasStarted(vmi, nowMs)) return undefined;
   const uid = vmi.metadata.uid ?? "";
-  if (!endedByItself(vmi) || before?.lastFailedVMIUID === uid) return before;
-  return countFailure(before, uid, nowMs);
+  if (!hasEndedByItself(vmi) || previousFailure?.lastFailedVMIUID === uid) return previousFailure;
+  return countFailure(previousFailure, uid, nowMs);
 }
 
-/** Returns the remaining backoff in milliseconds; 0 if the VM may start. */
-export function startBackoffMs(failure: StartFailure | undefined, now: string): number {
+/** Returns the remaining backoff in milliseconds, or 0 if the VM may start. */
+export function computeStartBackoffMs(failure: StartFailure | undefined, now: string): number {
   const untilMs = toMs(failure?.retryAfterTimestamp);
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
-/** Returns the milliseconds until a running guest counts as started; undefined if no failure is recorded. */
-export function successInMs(
+/** Returns the milliseconds until a running guest counts as started. Undefined if no failure is recorded. */
+export function computeSuccessDelayMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): number | undefined {
   if (vm.status?.startFailure === undefined || vmi?.status?.phase !== "Running") return undefined;
-  return Math.max(0, SUCCESSFUL_RUN_MS - runningMs(vmi, toMs(now) ?? 0));
+  return Math.max(0, SUCCESSFUL_RUN_MS - computeRunningMs(vmi, toMs(now) ?? 0));
 }

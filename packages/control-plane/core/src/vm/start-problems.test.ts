@@ -4,14 +4,14 @@ import { networkConfigOf, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
-import { formatProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
+import { formatProblems, findVmiStartProblems, vmStartProblems } from "./start-problems.ts";
 
 const NETWORK = networkConfigOf(undefined);
 const FINE = aVmi().spec.domain;
 
 function problemsOf(domain: VmiSpec["domain"]): readonly string[] {
   const vmi = { ...aVmi(), spec: { domain } };
-  return vmiStartProblems(vmi, NETWORK).map(({ field, message }) => `${field}: ${message}`);
+  return findVmiStartProblems(vmi, NETWORK).map(({ field, message }) => `${field}: ${message}`);
 }
 
 describe("a VMI", () => {
@@ -109,7 +109,7 @@ test.each([
   const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, config);
   expect(formatProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
   const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-  const ofVmi = vmiStartProblems(hooked, config);
+  const ofVmi = findVmiStartProblems(hooked, config);
   expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}${row.at}`]);
 });
 
@@ -121,7 +121,7 @@ test.each([
   const spec = withNics(aVmi().spec, networks, [{ name: "own", bridge: {} }]);
   const vm = { ...aVm(), spec: { template: { spec } } };
   const problems = [
-    ...vmiStartProblems({ ...aVmi(), spec }, NETWORK),
+    ...findVmiStartProblems({ ...aVmi(), spec }, NETWORK),
     ...vmStartProblems(vm, { ...aVmi(), spec }, NETWORK),
   ];
   const want = ["spec", "spec.template.spec"].flatMap((base) =>

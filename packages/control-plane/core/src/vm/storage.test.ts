@@ -10,8 +10,8 @@ import {
 import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { volumeStatuses } from "../status/vmi.ts";
-import { vmiSyncError } from "../status/sync-error.ts";
+import { buildVolumeStatuses } from "../status/vmi.ts";
+import { findVmiSyncError } from "../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
 import { findStorageFault, waitsForBinding, type StorageFacts } from "./storage.ts";
 import { planVmi } from "./vmi.ts";
@@ -169,7 +169,7 @@ test("reports a missing claim instead of creating the launcher", () => {
   const withVolume = { ...facts, vmi: { ...vmi, spec: { ...vmi.spec, volumes } } };
   expect(planVmi(facts).map(({ kind }) => kind)).toEqual(["createPod"]);
   expect(planVmi(withVolume)).toEqual([]);
-  expect(vmiSyncError({ ...facts, failures: [] })).toBeUndefined();
+  expect(findVmiSyncError({ ...facts, failures: [] })).toBeUndefined();
 });
 
 test("reports each volume's claim, even if the claim is not cached", () => {
@@ -177,7 +177,7 @@ test("reports each volume's claim, even if the claim is not cached", () => {
     spec: { accessModes: ["ReadWriteOnce"], volumeMode: "Block" },
   });
   const vmi = vmiWith([ON_CLAIM, { name: "b", emptyDisk: { capacity: 1 } }]);
-  const reported = volumeStatuses(vmi, storageOf([block]).claims);
+  const reported = buildVolumeStatuses(vmi, storageOf([block]).claims);
   expect(reported).toEqual([
     {
       name: "a",
@@ -192,5 +192,5 @@ test("reports each volume's claim, even if the claim is not cached", () => {
     { name: "b", target: "" },
   ]);
   const later = { ...vmi, status: { volumeStatus: [...reported] } };
-  expect(volumeStatuses(later, new Map())).toEqual(reported);
+  expect(buildVolumeStatuses(later, new Map())).toEqual(reported);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readiness of the storage of a VMI's disks, and the DataVolumes of a VM.
+// Storage readiness of a VMI's disks, and the DataVolumes of a VM.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -29,38 +29,38 @@ interface StorageProblem {
   readonly message: string;
 }
 
-const FILL_FAILED = "Failed";
-const FILL_ERROR = "Error";
+const FILL_FAILED_PHASE = "Failed";
+const FILL_ERROR_STATE = "Error";
 
 function findField({ volumeIndex, source }: GuestDisk): string {
   return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
 }
 
-function missingClaim(disk: GuestDisk, name: string): StorageProblem {
-  const [what, reason] =
+function findMissingClaim(disk: GuestDisk, name: string): StorageProblem {
+  const [objectName, reason] =
     disk.source.kind === "dataVolume"
       ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
       : ["the PersistentVolumeClaim", "FailedPvcNotFound"];
-  const message = `${findField(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
+  const message = `${findField(disk)}: ${objectName} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
   return { reason, message };
 }
 
-/** Returns why a claim is not filled. CDI and the node of a standalone machine report progress in the claim's annotations. */
-function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
+/** Returns why a claim has no content. CDI, or the node of a standalone machine, reports progress in the claim's annotations. */
+function findFillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];
-  const reported = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
+  const reportedMessage = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
   if (phase === undefined || phase === FILLED) return undefined;
-  const cause = reported === "" ? phase : reported;
-  if (phase === FILL_FAILED || state === FILL_ERROR) {
+  const cause = reportedMessage === "" ? phase : reportedMessage;
+  if (phase === FILL_FAILED_PHASE || state === FILL_ERROR_STATE) {
     return { reason: "DataVolumeError", message: `${where} cannot be filled: ${cause}` };
   }
   const message = `${where} is being filled (${cause}); the VM starts afterwards`;
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** Returns why a claim cannot be used. An unbound claim does not block the launcher, because the scheduler waits for it. */
-function claimProblem(
+/** Returns why a claim cannot be used. Accepts an unbound claim, because the scheduler waits until the claim is bound. */
+function findClaimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
 ): StorageProblem | undefined {
@@ -72,7 +72,7 @@ function claimProblem(
     const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
     return { reason: "ClaimLost", message };
   }
-  return fillProblem(where, metadata);
+  return findFillProblem(where, metadata);
 }
 
 export function waitsForBinding(
@@ -85,14 +85,14 @@ export function waitsForBinding(
   });
 }
 
-/** Reports a lun on a file, because only block devices support SCSI commands. */
-function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
+/** Reports a lun whose claim contains a file system, because only block devices support SCSI commands. */
+function findLunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || readClaimMode(claim) === "Block") return undefined;
   const message = `${findField(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
   return { reason: "LunNeedsBlockClaim", message };
 }
 
-function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
+function findHostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
   if (disk.source.kind !== "hostDisk") return undefined;
   const reason = "HostDiskNotAllowed";
   if (hostDisks === undefined) {
@@ -109,15 +109,15 @@ function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
 function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | undefined {
   const name = findClaimName(disk.source);
   const claim = name === undefined ? undefined : storage.claims.get(name);
-  if (name !== undefined && claim === undefined) return missingClaim(disk, name);
+  if (name !== undefined && claim === undefined) return findMissingClaim(disk, name);
   return (
-    (claim === undefined ? undefined : claimProblem(disk, claim)) ??
-    lunProblem(disk, claim) ??
-    hostDiskProblem(disk, storage.config)
+    (claim === undefined ? undefined : findClaimProblem(disk, claim)) ??
+    findLunProblem(disk, claim) ??
+    findHostDiskProblem(disk, storage.config)
   );
 }
 
-/** Returns the first problem; undefined if the launcher can be created. */
+/** Returns the first storage problem. Undefined if the launcher can be created. */
 export function findStorageFault(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,
@@ -129,7 +129,7 @@ export function findStorageFault(
   return undefined;
 }
 
-/** Builds the DataVolumes. The VM owns them, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
+/** Builds the DataVolumes, which Kubernetes deletes with the VM. Source: KubeVirt spec.dataVolumeTemplates. */
 export function buildDataVolumes(vm: VirtualMachine): readonly DataVolume[] {
   const { metadata, spec } = vm;
   return (spec.dataVolumeTemplates ?? []).map((template) => ({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-controller's actions for one VM: create, delete and change its VMI, and clean up its template.
+// virt-controller's actions for one VM: create, change and delete its VMI, and update its template.
 import {
   apiVersionOf,
   isAbsent,
@@ -32,14 +32,14 @@ import {
   type NicsChange,
 } from "../nics/spec-plan.ts";
 import { decideRun, collectRunFacts } from "./run-strategy.ts";
-import { startBackoffMs, successInMs } from "./start-failure.ts";
+import { computeStartBackoffMs, computeSuccessDelayMs } from "./start-failure.ts";
 
-/** An action of virt-controller for a VM. Each action may be repeated, and fails on concurrent edits. */
+/** Action of virt-controller for a VM. Each action may be repeated and fails after a concurrent edit. */
 export type VmAction =
   /** Assigns MACs to the template's secondary interfaces, before they are used. */
   | { readonly kind: "setMacAddresses" }
-  /** Stores the current instancetype and preference for the VM. */
-  | { readonly kind: "keepParts"; readonly plan: RefsPlan }
+  /** Stores revisions of the current instancetype and preference for the VM. */
+  | { readonly kind: "storeRevisions"; readonly plan: RefsPlan }
   | { readonly kind: "createDataVolume"; readonly dataVolume: DataVolume }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
   | { readonly kind: "deleteVmi"; readonly uid: string }
@@ -49,21 +49,21 @@ export type VmAction =
 export interface VmFacts {
   readonly vm: VirtualMachine;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Current time (RFC 3339). */
+  /** Current time in RFC 3339. */
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether the VMI with the VM's name is being deleted or orphaned, so that the conflict ends by itself. */
+  /** Whether the VMI with the VM's name is being deleted or orphaned, so that the conflict is temporary. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
-  /** Unset if the VM has no instancetype or preference. */
+  /** Facts about the instancetype and preference. Unset if the VM has neither an instancetype nor a preference. */
   readonly parts?: PartsFacts;
 }
 
-function expandedVm({ vm, parts }: VmFacts): VirtualMachine {
+function findExpandedVm({ vm, parts }: VmFacts): VirtualMachine {
   return parts?.expanded ?? vm;
 }
 
@@ -78,17 +78,23 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the template, without absent interfaces and with the recorded MACs. Its annotations contain the NICs'
- * last IP and PCI addresses, the layout version of the first start, and the addresses of all other devices.
+ * Builds the VMI from the template, without absent interfaces and with the recorded MACs. The annotations contain the
+ * NICs' last IP and PCI addresses, the layout version of the first start, and the addresses of all other devices.
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
-  const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = withTopology(withLastAddresses(vmiFromTemplate(vm, bindings), vm), before);
+  const storedTopology = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
+  const vmi = withTopology(
+    withLastAddresses(buildVmiFromTemplate(vm, bindings), vm),
+    storedTopology,
+  );
   const devices = printDevices(vmi);
-  return devices.length === 0 ? vmi : withTopology(vmi, { ...before, devices });
+  return devices.length === 0 ? vmi : withTopology(vmi, { ...storedTopology, devices });
 }
 
-function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+function buildVmiFromTemplate(
+  vm: VirtualMachine,
+  bindings: BindingRegistry,
+): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
   const ifaces = withRetainedMacs(vm, nics.ifaces, bindings);
@@ -130,7 +136,7 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Whether the VMI is being deleted, or the garbage collector will delete it because its VM no longer exists. */
+/** Checks whether the VMI will release the VM's name. It will if it is being deleted or the VM that owned it does not exist. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
@@ -149,15 +155,15 @@ function planTemplate(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): readonly VmAction[] {
-  const from = nicsOf(vm.spec.template.spec);
-  const to = planTemplateNics(vm.spec.template.spec, vmi);
-  return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
+  const currentNics = nicsOf(vm.spec.template.spec);
+  const plannedNics = planTemplateNics(vm.spec.template.spec, vmi);
+  return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. Plugging waits until the preference is known, because it may change the NIC's model. */
+/** Plans the VMI's NICs. A plug waits until the preference is known, because the preference may change the NIC's model. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
-  const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
+  const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);
   return isExpanded(facts) ? change : { ...change, plugs: [] };
 }
 
@@ -171,7 +177,7 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   ];
 }
 
-/** Starts the VMI paused if the first request has that option. Source: KubeVirt StartRequestDataPausedKey. */
+/** Starts the VMI paused if the first request contains this option. Source: KubeVirt StartRequestDataPausedKey. */
 function withStartOptions(
   vmi: VirtualMachineInstance,
   [request]: readonly StateChangeRequest[],
@@ -184,18 +190,18 @@ function withStartOptions(
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, hasNameConflict, missingDataVolumes, bindings } = facts;
   const { step, requests } = decideRun(collectRunFacts(vm, undefined));
-  const isPossible = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
-  const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
-  // Otherwise a claim with the name of a DataVolume could be mistaken for the DataVolume's own.
-  const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
+  const isStartable = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
+  const mayStart = isStartable && computeStartBackoffMs(vm.status?.startFailure, now) === 0;
+  // The VMI must wait for the DataVolumes. Otherwise it could use an unrelated claim with the name of a DataVolume.
+  const mustStart = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
-    ...(starts
+    ...(mustStart
       ? [
           {
             kind: "createVmi",
-            vmi: withStartOptions(vmiOf(expandedVm(facts), bindings), requests),
+            vmi: withStartOptions(vmiOf(findExpandedVm(facts), bindings), requests),
           } as const,
         ]
       : []),
@@ -210,22 +216,22 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
 }
 
-/** Plans the actions for a VM. A deleted VM needs none, because its VMI is deleted through its owner reference. */
+/** Plans the actions for a VM. A deleted VM needs no action, because the garbage collector deletes its VMI. */
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
   const refs = facts.parts?.refs;
-  const keep = refs === undefined ? [] : [{ kind: "keepParts", plan: refs } as const];
-  if (lacksMac(vm)) return [...keep, { kind: "setMacAddresses" }];
-  if (vmi !== undefined) return [...keep, ...planStarted(facts, vmi)];
-  // The instancetype is stored before the VMI is created from it.
-  return refs === undefined ? planStopped(facts) : keep;
+  const refActions = refs === undefined ? [] : [{ kind: "storeRevisions", plan: refs } as const];
+  if (lacksMac(vm)) return [...refActions, { kind: "setMacAddresses" }];
+  if (vmi !== undefined) return [...refActions, ...planStarted(facts, vmi)];
+  // The revision of the instancetype must exist before the VMI is created from it.
+  return refs === undefined ? planStopped(facts) : refActions;
 }
 
-/** Returns the milliseconds until the next reconcile if no event occurs; undefined if none is needed. */
+/** Returns the milliseconds until the next reconcile if no event occurs. Undefined if no such reconcile is needed. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
-  if (vmi !== undefined) return successInMs(vm, vmi, now);
+  if (vmi !== undefined) return computeSuccessDelayMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));
-  const backoffMs = startBackoffMs(vm.status?.startFailure, now);
+  const backoffMs = computeStartBackoffMs(vm.status?.startFailure, now);
   return step === "start" && backoffMs > 0 ? backoffMs : undefined;
 }

@@ -6,7 +6,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf } from "../nics/nics.ts";
-import { planVmi, podNetworkElements, type VmiFacts } from "./vmi.ts";
+import { planVmi, readPodNetworkElements, type VmiFacts } from "./vmi.ts";
 import { CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
@@ -45,7 +45,7 @@ describe("a VMI without a pod", () => {
   test("gets a pod with its networks", () => {
     const [create] = plan(aVmi({ nics: [ONE] }));
     expect(create?.kind).toBe("createPod");
-    expect(create?.kind === "createPod" && podNetworkElements(create.pod)).toEqual([ELEMENT]);
+    expect(create?.kind === "createPod" && readPodNetworkElements(create.pod)).toEqual([ELEMENT]);
   });
 
   test("first gets the finalizer, so that its end can be observed", () => {
@@ -129,7 +129,7 @@ describe("the networks of the pod", () => {
 
   test("are replaced if they are unreadable", () => {
     const pod = aPod({ [names.NETWORKS_ANNOTATION]: "[" });
-    expect(podNetworkElements(pod)).toEqual([]);
+    expect(readPodNetworkElements(pod)).toEqual([]);
     expect(kindsOf(scheduled([ONE]), pod)).toEqual(["patchPodNetworks"]);
   });
 

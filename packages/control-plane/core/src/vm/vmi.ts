@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-controller's actions for one VMI: its launcher pod, the pod's networks, and its end.
+// virt-controller's actions for one VMI: create its launcher pod, update the pod's networks, and delete the pod.
 import { isVmiFinal, names, type NetworkConfig, type VirtualMachineInstance } from "@patchbay/api";
 import { parseNetworks, printNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import {
@@ -17,7 +17,7 @@ import { nicsOf, type Nics } from "../nics/nics.ts";
 import { hasRunningHook } from "../hooks/hook-sidecars.ts";
 import { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 import {
-  endGraceSeconds,
+  computeEndGraceSeconds,
   buildLauncherPod,
   type LauncherRequest,
   type LauncherSettings,
@@ -26,7 +26,7 @@ import { printNetworkInfo } from "./pod/network-info.ts";
 import { buildStateClaim } from "./pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod/pod-networks.ts";
 import { planOwnNics } from "../nics/spec-plan.ts";
-import { vmiStartProblems } from "./start-problems.ts";
+import { findVmiStartProblems } from "./start-problems.ts";
 import { findStorageFault, type StorageFacts } from "./storage.ts";
 
 export type VmiAction =
@@ -62,14 +62,16 @@ export function hasVm(vmi: VirtualMachineInstance): boolean {
 }
 
 function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
-  const graceSeconds = endGraceSeconds(vmi);
+  const graceSeconds = computeEndGraceSeconds(vmi);
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Whether the pod is being deleted within the guest's grace period, which a stop may have shortened. */
+/** Checks whether the pod is being deleted within the guest's grace period, which a stop request may have shortened. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
-  return deletionTimestamp !== undefined && deletionGracePeriodSeconds <= endGraceSeconds(vmi);
+  return (
+    deletionTimestamp !== undefined && deletionGracePeriodSeconds <= computeEndGraceSeconds(vmi)
+  );
 }
 
 function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
@@ -81,32 +83,34 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Returns the elements of the pod's annotation. An unreadable annotation counts as empty, so that it is rewritten. */
-export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
+/** Returns the elements of the pod's annotation. Empty if the annotation is malformed, so that it is replaced. */
+export function readPodNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
 }
 
 function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const current = podNetworkElements(pod);
-  const elements = planPodNetworks(owner, current);
-  if (isEqual(current, elements)) return [];
+  const currentElements = readPodNetworkElements(pod);
+  const elements = planPodNetworks(owner, currentElements);
+  if (isEqual(currentElements, elements)) return [];
   return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
 }
 
 function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const to = printNetworkInfo(owner, pod);
-  const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
-  return to === undefined || isCurrent ? [] : [{ kind: "patchPodNetworkInfo", to }];
+  const annotation = printNetworkInfo(owner, pod);
+  const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === annotation;
+  return annotation === undefined || isCurrent
+    ? []
+    : [{ kind: "patchPodNetworkInfo", to: annotation }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
   if (hasVm(vmi)) return [];
-  const from = nicsOf(vmi.spec);
-  const to = planOwnNics(vmi);
-  return isEqual(from, to) ? [] : [{ kind: "patchVmiNics", to }];
+  const currentNics = nicsOf(vmi.spec);
+  const plannedNics = planOwnNics(vmi);
+  return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchVmiNics", to: plannedNics }];
 }
 
 function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] {
@@ -126,8 +130,8 @@ export function buildLauncherRequest(facts: VmiFacts): LauncherRequest {
 
 function planPod(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, network, storage } = facts;
-  const started = vmi.status?.activePods !== undefined;
-  if (started || vmiStartProblems(vmi, network).length > 0) return [];
+  const hasStarted = vmi.status?.activePods !== undefined;
+  if (hasStarted || findVmiStartProblems(vmi, network).length > 0) return [];
   if (findStorageFault(vmi, storage) !== undefined) return [];
   const claim = buildStateClaim(vmi, storage.config);
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
@@ -136,7 +140,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** Returns a pod with image volumes, whose dry run shows whether the API server supports them; undefined if none would be created. */
+/** Returns the planned pod if it has image volumes. Its dry run shows whether the API server supports them. */
 export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -145,14 +149,14 @@ export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that lacks files of its images, so that it is recreated with copied files. */
+/** Deletes a launcher that lacks image files. The next launcher copies the files. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Deletes the pod of a guest that has ended, because running hooks would hold the pod's resources. */
+/** Deletes the pod of a guest that has ended. Hooks that still run would occupy the pod's resources. */
 function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];
@@ -161,7 +165,7 @@ function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
   const isMigrating = openMigration(vmi) !== undefined;
-  // A migrating guest is shut down on its final node.
+  // During a migration, the shutdown waits until the guest's final node is known.
   if (vmi.metadata.deletionTimestamp !== undefined) return isMigrating ? [] : planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
@@ -169,7 +173,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return planHookShutdown(facts);
   if (pod === undefined) return planPod(facts);
   if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
-  // Changes wait until the migration has ended, so that only one pod gets them.
+  // Changes wait until the migration has ended, so that only the final pod receives them.
   if (isMigrating) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [

@@ -12,7 +12,6 @@ export interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
-  /** Text directly inside the element, joined and trimmed. */
   readonly text: string;
 }
 
@@ -20,20 +19,20 @@ type ParsedXml =
   | { readonly ok: true; readonly root: XmlElement }
   | { readonly ok: false; readonly reason: string };
 
-const ATTRIBUTES = ":@";
-const TEXT = "#text";
-const SETTINGS = {
+const ATTRIBUTES_KEY = ":@";
+const TEXT_KEY = "#text";
+const XML_SETTINGS = {
   preserveOrder: true,
   ignoreAttributes: false,
   attributeNamePrefix: "",
 } as const;
 
 const parser = new XMLParser({
-  ...SETTINGS,
+  ...XML_SETTINGS,
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // Decodes numeric character references, because Go writes quotes and line breaks as references.
+  // The decoder must also resolve numeric character references, because Go writes quotes and line breaks as references.
   // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,
@@ -41,25 +40,25 @@ const parser = new XMLParser({
   trimValues: true,
 });
 
-const builder = new Builder({ ...SETTINGS, format: true, suppressEmptyNode: true });
+const builder = new Builder({ ...XML_SETTINGS, format: true, suppressEmptyNode: true });
 
 function readAttributes(value: unknown): ReadonlyMap<string, string> {
   if (!isJsonObject(value)) return new Map();
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** Lists the elements among the parser's nodes. A node is an object whose keys are the element's name and `:@`. */
+/** Returns the elements among the parser's nodes. A node has the element's name as one key, and `:@` with the attributes as another. */
 function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
-    const name = Object.keys(node).find((key) => key !== ATTRIBUTES && key !== TEXT);
+    const name = Object.keys(node).find((key) => key !== ATTRIBUTES_KEY && key !== TEXT_KEY);
     const content = name === undefined ? undefined : node[name];
     if (name === undefined || !Array.isArray(content)) return [];
-    const texts = content.filter(isJsonObject).flatMap(({ [TEXT]: text }) => text ?? []);
+    const texts = content.filter(isJsonObject).flatMap(({ [TEXT_KEY]: text }) => text ?? []);
     return [
       {
         name,
-        attributes: readAttributes(node[ATTRIBUTES]),
+        attributes: readAttributes(node[ATTRIBUTES_KEY]),
         children: listElements(content, depth + 1),
         text: texts.map(String).join("").trim(),
       },
@@ -70,8 +69,8 @@ function listElements(nodes: readonly unknown[], depth: number): readonly XmlEle
 function parseRoot(xml: string): XmlElement {
   checkDocument(xml);
   const nodes: unknown = parser.parse(xml);
-  const [root, second] = listElements(Array.isArray(nodes) ? nodes : [], 0);
-  if (root === undefined || second !== undefined)
+  const [root, secondRoot] = listElements(Array.isArray(nodes) ? nodes : [], 0);
+  if (root === undefined || secondRoot !== undefined)
     throw new Error("it does not have exactly one root element");
   return root;
 }
@@ -86,11 +85,11 @@ export function readXml(xml: string): ParsedXml {
 }
 
 function toNode({ name, attributes, children, text }: XmlElement): object {
-  const texts = text === "" ? [] : [{ [TEXT]: text }];
+  const texts = text === "" ? [] : [{ [TEXT_KEY]: text }];
   const content = [...texts, ...children.map(toNode)];
   return {
     [name]: content,
-    ...(attributes.size === 0 ? {} : { [ATTRIBUTES]: Object.fromEntries(attributes) }),
+    ...(attributes.size === 0 ? {} : { [ATTRIBUTES_KEY]: Object.fromEntries(attributes) }),
   };
 }
 
@@ -99,13 +98,13 @@ export function writeXml(root: XmlElement): string {
 }
 
 export interface DomainChange {
-  /** `missing` means that the returned domain lacks the element and the merge retains it. */
+  /** The kind is `missing` if the returned domain lacks the element. The merge then retains the element. */
   readonly kind: "added" | "changed" | "missing";
   /** Names of the elements from the root. The name of an attribute begins with `@`. */
   readonly path: readonly string[];
-  /** The path as text, with the identity of each element. */
+  /** Path in messages, with the alias, address or position of each element. */
   readonly where: string;
-  /** Empty for an element, as is `oldValue`. */
+  /** Text of the changed attribute or element. Empty if an element was added or is missing. */
   readonly newValue: string;
   readonly oldValue: string;
   readonly element?: XmlElement;
@@ -126,15 +125,15 @@ function findAttribute(element: XmlElement | undefined, name: string): string | 
   return element?.attributes.get(name);
 }
 
-/** Returns the alias, which lacks the prefix `ua-` in the XML that hooks see. Source: libvirt formatdomain "alias". */
-function aliasOfElement(element: XmlElement): string | undefined {
+/** Returns the alias of a device. libvirt omits the prefix `ua-` in the XML that hooks receive. Source: libvirt formatdomain "alias". */
+function findAlias(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }
 
-/** Returns what identifies the element among its siblings of the same name; undefined if only the position does. */
+/** Returns the alias, address or name that distinguishes the element from siblings with the same tag. */
 function identifyElement(element: XmlElement): string | undefined {
   const { attributes } = element;
-  const alias = aliasOfElement(element);
+  const alias = findAlias(element);
   if (alias !== undefined) return alias;
   if (element.name === "controller") {
     return [attributes.get("type"), attributes.get("index")].join(" ");
@@ -165,18 +164,18 @@ function toChildPosition(position: Position, element: XmlElement): Position {
   };
 }
 
-function valueChange(
+function compareValues(
   position: Position,
   name: string | undefined,
-  { from, to }: { readonly from: string | undefined; readonly to: string },
+  { from: oldValue, to: newValue }: { readonly from: string | undefined; readonly to: string },
 ): readonly DomainChange[] {
-  if (from === to) return [];
-  const place =
+  if (oldValue === newValue) return [];
+  const changedPosition =
     name === undefined
       ? position
       : { ...position, path: [...position.path, `@${name}`], where: `${position.where}/@${name}` };
-  const kind = from === undefined ? "added" : "changed";
-  return [{ kind, ...place, newValue: to, oldValue: from ?? "" }];
+  const kind = oldValue === undefined ? "added" : "changed";
+  return [{ kind, ...changedPosition, newValue: newValue, oldValue: oldValue ?? "" }];
 }
 
 function mergeAttributes(
@@ -185,19 +184,20 @@ function mergeAttributes(
   position: Position,
 ): { readonly attributes: XmlElement["attributes"]; readonly changes: readonly DomainChange[] } {
   const attributes = new Map([...original.attributes, ...returned.attributes]);
-  const changes = [...returned.attributes].flatMap(([name, to]) =>
-    valueChange(position, name, { from: original.attributes.get(name), to }),
+  const changes = [...returned.attributes].flatMap(([name, newText]) =>
+    compareValues(position, name, { from: original.attributes.get(name), to: newText }),
   );
   return { attributes, changes };
 }
 
-function extractMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
+function extractMatch(original: XmlElement, unmatched: XmlElement[]): XmlElement | undefined {
   const identity = identifyElement(original);
-  const index = remaining.findIndex(
-    (one) =>
-      one.name === original.name && (identity === undefined || identifyElement(one) === identity),
+  const index = unmatched.findIndex(
+    (candidate) =>
+      candidate.name === original.name &&
+      (identity === undefined || identifyElement(candidate) === identity),
   );
-  return index < 0 ? undefined : remaining.splice(index, 1)[0];
+  return index < 0 ? undefined : unmatched.splice(index, 1)[0];
 }
 
 function mergeChildren(
@@ -205,10 +205,10 @@ function mergeChildren(
   returned: XmlElement,
   position: Position,
 ): { readonly children: readonly XmlElement[]; readonly changes: readonly DomainChange[] } {
-  const remaining = [...returned.children];
+  const unmatched = [...returned.children];
   const changes: DomainChange[] = [];
-  const retained = original.children.map((child) => {
-    const match = extractMatch(child, remaining);
+  const retainedChildren = original.children.map((child) => {
+    const match = extractMatch(child, unmatched);
     if (match === undefined) {
       changes.push({
         kind: "missing",
@@ -223,7 +223,7 @@ function mergeChildren(
     changes.push(...merged.changes);
     return merged.root;
   });
-  for (const element of remaining) {
+  for (const element of unmatched) {
     const { path, where } = toChildPosition(position, element);
     changes.push({
       kind: "added",
@@ -235,7 +235,7 @@ function mergeChildren(
       element,
     });
   }
-  return { children: [...retained, ...remaining], changes };
+  return { children: [...retainedChildren, ...unmatched], changes };
 }
 
 function mergeElement(
@@ -248,13 +248,13 @@ function mergeElement(
   const text = returned.text === "" ? original.text : returned.text;
   const changes = [
     ...attributeChanges,
-    ...valueChange(position, undefined, { from: original.text, to: text }),
+    ...compareValues(position, undefined, { from: original.text, to: text }),
     ...childChanges,
   ];
   return { root: { name: original.name, attributes, children, text }, changes };
 }
 
-/** Merges `returned` into `original` and lists the differences. Both root elements must have the same name. */
+/** Merges `returned` into `original` and lists the differences. Both root elements must have the same tag. */
 export function mergeDomain(original: XmlElement, returned: XmlElement): MergedElement {
   return mergeElement(
     original,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns PCI addresses to the ports and devices of a new domain, so that they are the same at every start.
+// Assigns PCI addresses to the ports and devices of a new domain. A domain has the same addresses at every start.
 import {
   type PciBridge,
   type RootPort,
   printPciAddress,
   type PciAddress,
-  bridgeAddress,
-  displayAddresses,
+  buildBridgeAddress,
+  listDisplayAddresses,
   FIRST_SLOT,
   FUNCTIONS_PER_SLOT,
   hasPorts,
   isBehindBridge,
   LAST_ROOT_COMPLEX_SLOT,
   findAddressProblem,
-  addressesBesidePorts,
-  rootPorts,
-  defaultAddresses,
+  listAddressesBesidePorts,
+  buildRootPorts,
+  listDefaultAddresses,
   type Machine,
 } from "./addresses.ts";
 import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 
-/** Device that is never plugged later. The part after the colon is the device's name. */
+/** Device that is never hotplugged. The part after the colon is the device's name. */
 export type FixedDevice =
   | "guestAgent"
   | "display"
@@ -32,18 +32,11 @@ export type FixedDevice =
   | `disk:${string}`
   | `input:${string}`;
 
-/**
- * Rules of a layout version. A VM retains the version of its first start, so entries never change; new rules need a new
- * version.
- */
+/** Rules of a layout version. A VM retains the version of its first start. Entries therefore never change; new rules need a new version. */
 interface Layout {
   readonly requiredDevices: readonly FixedDevice[];
-  /** Whether guest memory is shareable (memfd), which cannot change while the guest runs. */
   readonly sharesMemory: boolean;
-  /**
-   * Whether unset fields have KubeVirt's defaults: a display, the host's CPU model, an explicit CPU topology, and
-   * boot ROMs on bootable NICs. Guests of older versions keep their machine.
-   */
+  /** Whether unset fields have KubeVirt's defaults for the display, the CPU model and topology, and boot ROMs. */
   readonly hasKubeVirtDefaults: boolean;
 }
 
@@ -61,14 +54,14 @@ const LAYOUTS: Readonly<Record<number, Layout>> = {
   [TOPOLOGY_VERSION]: NEWEST_LAYOUT,
 };
 
-/** Returns the rules of a version, the newest ones if a newer Patchbay wrote the version. */
+/** Returns the rules of a version. If a newer Patchbay wrote the version, returns the newest known rules. */
 export function findLayout(version: number): Layout {
   return LAYOUTS[version] ?? NEWEST_LAYOUT;
 }
 
 interface Preferences {
   readonly previous?: PciAddress;
-  /** Address that the VM's specification requests; it takes precedence over `previous`. */
+  /** Address that the VM's specification requests. The requested address takes precedence over `previous`. */
   readonly requested?: PciAddress;
 }
 
@@ -83,9 +76,9 @@ export interface UnplacedDevice extends Preferences {
 interface TopologyRequest extends Machine {
   readonly version: number;
   readonly vcpus: number;
-  /** Number of free ports to add for hot-plug; unused on `pc`, where every free slot takes a NIC. */
+  /** Number of free ports to add for hot-plug. The family `pc` has no ports, because its free slots support hot-plug. */
   readonly reserve: number;
-  /** Devices in addition to those of the layout. Addresses are assigned in this order, before those of NICs. */
+  /** Devices in addition to those that the layout requires. They get addresses in this order, before the NICs. */
   readonly devices: readonly UnplacedDevice[];
   readonly nics: readonly UnplacedNic[];
 }
@@ -100,7 +93,7 @@ export interface Topology {
 }
 
 export interface TopologyProblem {
-  /** Affected interface. If neither it nor `device` is set, the whole domain is affected. */
+  /** Affected interface. If neither `nic` nor `device` is set, the problem affects the whole domain. */
   readonly nic?: string;
   readonly device?: FixedDevice;
   readonly message: string;
@@ -131,24 +124,22 @@ function labelFixedDevice(device: FixedDevice): string {
   return DEVICE_LABELS[device] ?? `${kind} ${name}`;
 }
 
-/**
- * Checks whether the device needs conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers".
- */
+/** Checks whether the device is a conventional PCI device. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
 function isConventional(device: FixedDevice): boolean {
   return device === "watchdog" || device.startsWith("sata:");
 }
 
-function deviceAddresses(device: FixedDevice, machine: Machine): readonly PciAddress[] {
-  if (device === "display") return displayAddresses(machine);
-  return isConventional(device) ? addressesBesidePorts(machine) : defaultAddresses(machine);
+function listDeviceAddresses(device: FixedDevice, machine: Machine): readonly PciAddress[] {
+  if (device === "display") return listDisplayAddresses(machine);
+  return isConventional(device) ? listAddressesBesidePorts(machine) : listDefaultAddresses(machine);
 }
 
 function nicAddresses(nic: UnplacedNic, machine: Machine): readonly PciAddress[] {
   const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
-  return needsIoPorts ? addressesBesidePorts(machine) : defaultAddresses(machine);
+  return needsIoPorts ? listAddressesBesidePorts(machine) : listDefaultAddresses(machine);
 }
 
-/** Assigns addresses: requested ones first, then previous ones, then the remaining devices in order. */
+/** Assigns requested addresses first, then previous addresses, then free addresses to the remaining devices in order. */
 class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
@@ -177,7 +168,7 @@ class Placement {
   device(device: UnplacedDevice): DevicePlacement {
     const { name } = device;
     const assign = (address: PciAddress): void => void this.fixed.set(name, address);
-    const candidates = deviceAddresses(name, this.#machine);
+    const candidates = listDeviceAddresses(name, this.#machine);
     return {
       ...device,
       label: labelFixedDevice(name),
@@ -188,11 +179,11 @@ class Placement {
   }
 
   place(placements: readonly DevicePlacement[]): void {
-    const requesting = placements.filter(({ requested }) => requested !== undefined);
-    for (const placement of requesting) this.#placeRequested(placement);
-    const unrequested = placements.filter(({ requested }) => requested === undefined);
-    for (const placement of unrequested) this.#placePrevious(placement);
-    for (const placement of unrequested)
+    const withRequest = placements.filter(({ requested }) => requested !== undefined);
+    for (const placement of withRequest) this.#placeRequested(placement);
+    const withoutRequest = placements.filter(({ requested }) => requested === undefined);
+    for (const placement of withoutRequest) this.#placePrevious(placement);
+    for (const placement of withoutRequest)
       if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
   }
 
@@ -204,24 +195,26 @@ class Placement {
     else this.report(placement, problem);
   }
 
-  #findRequestProblem(requested: PciAddress): string | undefined {
-    const problem = findAddressProblem(requested, this.#machine);
+  #findRequestProblem(requestedAddress: PciAddress): string | undefined {
+    const problem = findAddressProblem(requestedAddress, this.#machine);
     if (problem !== undefined) return problem;
-    const holder = this.#ownerByAddress.get(printPciAddress(requested));
+    const holder = this.#ownerByAddress.get(printPciAddress(requestedAddress));
     if (holder !== undefined) return `is also the address of ${holder}`;
-    return isBehindBridge(requested, this.#machine) ? this.#addBridge(requested.bus) : undefined;
+    return isBehindBridge(requestedAddress, this.#machine)
+      ? this.#addBridge(requestedAddress.bus)
+      : undefined;
   }
 
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
-    const address = bridgeAddress(bus);
-    // The bridge occupies slot 0 of its bus. The root port of this bus is omitted.
-    const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
-    for (const place of needed) {
+    const address = buildBridgeAddress(bus);
+    // The bridge occupies slot 0 of this bus, so the domain omits the bus's root port.
+    const bridgeAddresses = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
+    for (const place of bridgeAddresses) {
       const holder = this.#ownerByAddress.get(place);
       if (holder !== undefined) return `its PCI bridge needs ${place}, the address of ${holder}`;
     }
-    for (const place of needed)
+    for (const place of bridgeAddresses)
       this.#ownerByAddress.set(place, "the PCI bridge of a conventional slot");
     this.bridges.set(bus, { index: bus, address });
     return undefined;
@@ -235,15 +228,16 @@ class Placement {
     this.problems.push({ ...problem, message: `${prefix}${text}` });
   }
 
-  /** Assigns the previous address, unless it is in use or no longer suits the device. */
+  /** Assigns the previous address, unless another device uses it or the device cannot be at that address. */
   #placePrevious(placement: DevicePlacement): void {
     if (placement.previous === undefined) return;
-    const printed = printPciAddress(placement.previous);
-    // A device keeps its conventional slot as long as the bus exists.
+    const previousText = printPciAddress(placement.previous);
+    // A device may retain its conventional slot if a bridge provides the bus.
     const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
-    const fits =
-      isBridged || placement.candidates.some((place) => printPciAddress(place) === printed);
-    if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.previous);
+    const isSuitable =
+      isBridged || placement.candidates.some((place) => printPciAddress(place) === previousText);
+    if (isSuitable && !this.#ownerByAddress.has(previousText))
+      this.#assign(placement, placement.previous);
   }
 
   #placeFirstFree(placement: DevicePlacement): void {
@@ -275,29 +269,33 @@ function placeDevices(request: TopologyRequest): Placement {
   return placement;
 }
 
-function devicesInSlots(
+function findDevicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
 ): readonly Pick<DevicePlacement, "requested" | "problem">[] {
-  const all = [
+  const candidates = [
     ...devices.map(({ requested, name }) => ({ requested, problem: { device: name } })),
     ...nics.map(({ requested, name }) => ({ requested, problem: { nic: name } })),
   ];
-  return all.flatMap(({ requested, problem }) =>
+  return candidates.flatMap(({ requested, problem }) =>
     requested?.bus === 0 && requested.slot < FIRST_SLOT + slots ? [{ requested, problem }] : [],
   );
 }
 
-function reportTooFewSlots(request: TopologyRequest, placement: Placement, needed: number): void {
-  const slots = Math.ceil(needed / FUNCTIONS_PER_SLOT);
-  const conflicting = devicesInSlots(request, slots);
-  const first = FIRST_SLOT + slots;
-  const ports = `${String(needed)} PCIe ports`;
-  for (const device of conflicting) {
-    const problem = `${ports} take the slots of bus 0 below ${String(first)}; use a slot from ${String(first)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
+function reportTooFewSlots(
+  request: TopologyRequest,
+  placement: Placement,
+  portCount: number,
+): void {
+  const slots = Math.ceil(portCount / FUNCTIONS_PER_SLOT);
+  const conflictingDevices = findDevicesInSlots(request, slots);
+  const firstFreeSlot = FIRST_SLOT + slots;
+  const ports = `${String(portCount)} PCIe ports`;
+  for (const device of conflictingDevices) {
+    const problem = `${ports} take the slots of bus 0 below ${String(firstFreeSlot)}; use a slot from ${String(firstFreeSlot)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
     placement.report(device, problem);
   }
-  if (conflicting.length > 0) return;
+  if (conflictingDevices.length > 0) return;
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
@@ -322,34 +320,34 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans ports up to the last used one, and adds the reserve as far as slots and interrupt vectors suffice. */
+/** Plans all ports up to the last used port, and the reserve as far as slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge uses the bus of its port, and its own bus, whose port is omitted.
+  // A bridge is plugged into the port before it. The bridge replaces the root port of its bus number.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
   ];
-  const needed = Math.max(0, ...buses);
+  const requiredPorts = Math.max(0, ...buses);
   const portLimit = countPortsThatFit(addresses);
   const devices = [...fixed.keys()].map(findKind);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (needed > portLimit) reportTooFewSlots(request, placement, needed);
-  if (needed > vectors) {
-    const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
+  if (requiredPorts > portLimit) reportTooFewSlots(request, placement, requiredPorts);
+  if (requiredPorts > vectors) {
+    const message = `${String(request.nics.length)} interfaces and ${String(requiredPorts)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
     placement.problems.push({ message });
   }
-  const count = Math.max(needed, Math.min(buses.length + request.reserve, portLimit, vectors));
-  return rootPorts(count).filter(({ index }) => !bridges.has(index));
+  const count = Math.max(
+    requiredPorts,
+    Math.min(buses.length + request.reserve, portLimit, vectors),
+  );
+  return buildRootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
-/**
- * Lays out a domain deterministically. Devices with a previous address keep it when devices are added or the VM
- * restarts.
- */
+/** Plans the domain's addresses. A device retains its previous address after other devices are added and after a restart. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = placeDevices(request);
   const ports = planPorts(request, placement);

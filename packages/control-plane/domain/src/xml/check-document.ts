@@ -5,7 +5,7 @@ import { SyntaxValidator } from "fast-xml-validator";
 /** Maximum length of a document, in characters; a domain with 128 ports and NICs has less than 200 000. */
 const MAX_LENGTH = 256 * 1024;
 /** Maximum length of a reason, in characters, because a reason may quote the document. */
-const REASON_MAX = 200;
+const MAX_REASON_LENGTH = 200;
 
 /** @throws Error when the document is too long, has a DOCTYPE or is not well formed */
 export function checkDocument(xml: string): void {
@@ -15,11 +15,8 @@ export function checkDocument(xml: string): void {
   SyntaxValidator.validate(xml);
 }
 
-/**
- * Returns why the document was rejected. Every error of the libraries, even a stack overflow, is a fault of the
- * document.
- */
+/** Returns why the document was rejected. The document is the cause of every parser error, including a stack overflow. */
 export function describeParseError(error: unknown): string {
   const reason = error instanceof Error ? error.message : "it is not well-formed";
-  return reason.slice(0, REASON_MAX);
+  return reason.slice(0, MAX_REASON_LENGTH);
 }

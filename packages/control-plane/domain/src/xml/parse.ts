@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the XML of a live domain. The XML is untrusted: it comes from a launcher.
+// Parses the XML of a live domain. The XML comes from a launcher and is therefore untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { AGENT_CHANNEL } from "../definition.ts";
@@ -7,35 +7,31 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/**
- * Elements whose paths are ignored. The paths of NICs are in NicFacts. libvirt finds the emulator and backing files
- * itself, and their paths depend on the host. Source: libvirt formatdomain "emulator", "backingStore".
- */
+/** Elements whose paths are ignored. NicFacts contains paths of NICs; libvirt sets the emulator and backing stores. Source: libvirt formatdomain. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
   "backingStore",
 ]);
 
-function pathsBelow(node: unknown): readonly string[] {
+function listPathsBelow(node: unknown): readonly string[] {
   if (typeof node === "string") return node.startsWith("/") ? [node] : [];
-  if (Array.isArray(node)) return node.flatMap(pathsBelow);
+  if (Array.isArray(node)) return node.flatMap(listPathsBelow);
   if (!isJsonObject(node)) return [];
   return Object.entries(node).flatMap(([key, value]) =>
-    ELEMENTS_WITHOUT_PATHS.has(key) ? [] : pathsBelow(value),
+    ELEMENTS_WITHOUT_PATHS.has(key) ? [] : listPathsBelow(value),
   );
 }
 
-/** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. */
-function pathsIn(root: JsonObject): readonly string[] {
-  return [...new Set([root["os"], root["devices"]].flatMap(pathsBelow))].toSorted();
+function listPaths(root: JsonObject): readonly string[] {
+  return [...new Set([root["os"], root["devices"]].flatMap(listPathsBelow))].toSorted();
 }
 
-/** Maximum number of NICs, more than any machine supports. */
+/** Maximum number of NICs, which is more than any machine type supports. */
 const NICS_MAX = 256;
 
-/** Maximum value of each number. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
-const LIMITS = {
+/** Maximum of each number in the XML. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
+const NUMBER_LIMITS = {
   bus: 0xff,
   slot: 0x1f,
   function: 7,
@@ -59,9 +55,9 @@ export interface NicFacts {
   readonly linkUp: boolean;
   /** Model by libvirt's name, for example `virtio-non-transitional`. */
   readonly model: string;
-  /** Queue pairs of the driver; 1 if unset. */
+  /** Number of queue pairs. 1 if the XML contains no number. */
   readonly queues: number;
-  /** MTU that is announced to the guest, in bytes; unset if libvirt reports none. */
+  /** MTU that QEMU reports to the guest, in bytes. Unset if the XML contains no MTU. */
   readonly mtu?: number;
   readonly hasBootRom?: true;
 }
@@ -74,20 +70,20 @@ export interface PciControllerFacts {
 }
 
 export interface DomainFacts {
-  /** Undefined if Patchbay does not know the machine type's PCI layout. */
+  /** Undefined if Patchbay does not support the PCI layout of the machine type. */
   readonly family: MachineFamily | undefined;
-  /** Set if QEMU aborts when a NIC is reset or removed after its tap was deleted. */
+  /** Set if QEMU aborts when a NIC is reset or removed after the deletion of its tap. */
   readonly abortsWithoutTap?: true;
   readonly nics: readonly NicFacts[];
   readonly controllers: readonly PciControllerFacts[];
   readonly pciAddresses: readonly PciAddress[];
   readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
-  /** Whether other processes can share guest memory, as vhost-user requires. */
+  /** Whether other processes can share guest memory, which vhost-user requires. */
   readonly sharesMemory: boolean;
   readonly hasNoNicVectors?: true;
   readonly agentConnected: boolean;
-  /** Files and sockets in the launcher, except those of NICs. */
+  /** Paths of files and sockets in the launcher, except those of NICs. */
   readonly paths: readonly string[];
 }
 
@@ -95,7 +91,7 @@ type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
-/** Element with attributes or children. The parser represents other elements as text. */
+/** Element with attributes or children. The parser returns a string for an element with text only. */
 type XmlNode = JsonObject;
 
 const LIST_PATHS: ReadonlySet<unknown> = new Set([
@@ -128,11 +124,11 @@ function readText(node: XmlNode | undefined, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function parseNumber(text: string, name: keyof typeof LIMITS): number {
+function parseNumber(text: string, name: keyof typeof NUMBER_LIMITS): number {
   const value = NUMBER_SYNTAX.test(text) ? Number(text) : NaN;
-  if (value <= LIMITS[name]) return value;
+  if (value <= NUMBER_LIMITS[name]) return value;
   throw new InvalidDomainError(
-    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(LIMITS[name])}`,
+    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(NUMBER_LIMITS[name])}`,
   );
 }
 
@@ -177,11 +173,8 @@ function parseNic(device: XmlNode): NicFacts {
   };
 }
 
-/**
- * Returns the addresses of devices. Nested addresses, for example in the source of a host device, belong to another
- * bus.
- */
-function allPciAddresses(devices: XmlNode | undefined): readonly PciAddress[] {
+/** Returns the addresses of devices. Omits nested addresses, because they are on another bus, for example the host's. */
+function listPciAddresses(devices: XmlNode | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
     .flatMap((device) => parsePciAddress(device) ?? []);
@@ -197,7 +190,7 @@ function findKind(element: string, device: unknown): DeviceKind {
   return Object.hasOwn(kinds, key) ? (kinds[key] ?? "other") : "other";
 }
 
-function devicesBehindPorts(devices: XmlNode | undefined): readonly DeviceKind[] {
+function listDevicesBehindPorts(devices: XmlNode | undefined): readonly DeviceKind[] {
   return Object.entries(devices ?? {})
     .filter(([element]) => element !== "interface")
     .flatMap(([element, value]) => [value].flat().map((device) => ({ element, device })))
@@ -207,8 +200,8 @@ function devicesBehindPorts(devices: XmlNode | undefined): readonly DeviceKind[]
 
 function parseNics(devices: XmlNode | undefined): readonly NicFacts[] {
   const nics = listChildren(devices, "interface");
-  const all = devices?.["interface"]; // includes empty elements
-  if (Array.isArray(all) && all.length > NICS_MAX)
+  const elements = devices?.["interface"];
+  if (Array.isArray(elements) && elements.length > NICS_MAX)
     throw new InvalidDomainError(`it has more than ${String(NICS_MAX)} NICs`);
   return nics.map(parseNic);
 }
@@ -226,7 +219,7 @@ function isConnectedAgent(channel: XmlNode): boolean {
   return readText(target, "@name") === AGENT_CHANNEL && readText(target, "@state") === "connected";
 }
 
-/** Reads the number of vCPUs. The parser represents the element as text if it has no attributes. */
+/** Returns the number of vCPUs. The parser returns a string for an element without attributes. */
 function parseVcpus(root: XmlNode): number {
   const text = readText(root, "vcpu") ?? readText(findChild(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
@@ -242,8 +235,8 @@ function listArguments(root: XmlNode): readonly string[] {
 }
 
 /**
- * Checks whether QEMU keeps running when a NIC is reset or removed after its tap was deleted. Measured: 7.2 does, 10.0
- * ends with "TUNSETVNETHDRSZ ioctl() failed". libvirt expands the type `q35` to QEMU's newest version of it.
+ * Checks whether QEMU continues to run when a NIC is reset or removed after the deletion of its tap. Measured: QEMU 7.2
+ * continues, 10.0 exits with "TUNSETVNETHDRSZ ioctl() failed".
  */
 function survivesTapDeletion(machine: string): boolean {
   const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];
@@ -263,13 +256,13 @@ function toFacts(root: XmlNode): DomainFacts {
       .filter((controller) => readText(controller, "@type") === "pci")
       .map(parseController)
       .sort((left, right) => left.index - right.index),
-    pciAddresses: allPciAddresses(devices),
-    devices: devicesBehindPorts(devices),
+    pciAddresses: listPciAddresses(devices),
+    devices: listDevicesBehindPorts(devices),
     vcpus: parseVcpus(root),
     sharesMemory: readText(access, "@mode") === "shared",
     ...(listArguments(root).includes(NO_VECTORS_OPTION) && { hasNoNicVectors: true }),
     agentConnected: listChildren(devices, "channel").some(isConnectedAgent),
-    paths: pathsIn(root),
+    paths: listPaths(root),
   };
 }
 
@@ -280,7 +273,7 @@ function readDomain(xml: string): DomainFacts {
   return toFacts(root);
 }
 
-/** Parses a live domain; rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */
+/** Parses a live domain. Rejects documents that have a DOCTYPE, are too long, malformed or out of range. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };

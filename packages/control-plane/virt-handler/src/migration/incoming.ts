@@ -213,7 +213,7 @@ const STEP_HANDLERS: Readonly<
   reportDetected: ({ vmi, deps }) =>
     writeMigrationState(vmi, { targetNodeDomainDetected: true }, { deps }),
   resume,
-  welcome: wireAndAnnounce,
+  announce: wireAndAnnounce,
   reportReady,
   stopRelay: ({ run }) => {
     run.stopRelay();

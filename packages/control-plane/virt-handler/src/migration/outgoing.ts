@@ -261,10 +261,10 @@ const STEP_HANDLERS: Readonly<
   abort: async ({ vmi, session }) => {
     await session?.connection.abortJob(domainNameOf(vmi));
   },
-  goOn: async ({ vmi, session }) => {
+  resume: async ({ vmi, session }) => {
     await session?.connection.resumeDomain(domainNameOf(vmi));
   },
-  tellGone: notifyTarget,
+  reportStopped: notifyTarget,
   reportLeft: ({ vmi, deps }) => writeMigrationState(vmi, { sourceNodeDomainLeft: true }, { deps }),
   announceMacs: ({ announce }) => announce(),
   stopRelay: ({ run }) => {

@@ -2,7 +2,7 @@
 // What an instancetype decides, and what clashes with it. Source of the rows: KubeVirt pkg/instancetype/apply.
 import type { InstancetypeSpec, VmiSpec } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { conflictCauses, withInstancetype, type Template } from "./instancetype.ts";
+import { listConflictCauses, withInstancetype, type Template } from "./instancetype.ts";
 
 const SMALL: InstancetypeSpec = { cpu: { guest: 2 }, memory: { guest: "1Gi" } };
 const BASE = "spec.template.spec";
@@ -151,8 +151,8 @@ describe("a template with fields that the instancetype sets", () => {
       template: specOf({ devices: { hostDevices: [{}] } }),
       its: ALL,
     },
-  ])("is rejected with KubeVirt's message for $field", ({ field, template, its = SMALL }) => {
-    expect(conflictCauses(template, its, BASE)).toEqual([
+  ])("$field is named, in KubeVirt's words", ({ field, template, its = SMALL }) => {
+    expect(listConflictCauses(template, its, BASE)).toEqual([
       {
         reason: "FieldValueInvalid",
         field: `${BASE}.${field}`,
@@ -163,7 +163,7 @@ describe("a template with fields that the instancetype sets", () => {
 
   test("is rejected with all fields at once", () => {
     const template = specOf({ cpu: { sockets: 1, cores: 2 }, memory: { guest: "1Gi" } });
-    expect(conflictCauses(template, SMALL, BASE).map(({ field }) => field)).toEqual([
+    expect(listConflictCauses(template, SMALL, BASE).map(({ field }) => field)).toEqual([
       `${BASE}.domain.cpu.sockets`,
       `${BASE}.domain.cpu.cores`,
       `${BASE}.domain.memory.guest`,
@@ -175,7 +175,7 @@ describe("a template with fields that the instancetype sets", () => {
     { name: "the same value", value: "small", want: [] },
   ])("conflicts by an annotation: $name", ({ value, want }) => {
     const template = { ...specOf({}), metadata: { annotations: { size: value } } };
-    expect(conflictCauses(template, ALL, BASE).map(({ field }) => field)).toEqual(want);
+    expect(listConflictCauses(template, ALL, BASE).map(({ field }) => field)).toEqual(want);
   });
 
   test("does not conflict with empty values", () => {
@@ -183,8 +183,8 @@ describe("a template with fields that the instancetype sets", () => {
       cpu: { dedicatedCpuPlacement: false, model: "" },
       devices: { gpus: [] },
     });
-    expect(conflictCauses(template, ALL, BASE)).toEqual([]);
+    expect(listConflictCauses(template, ALL, BASE)).toEqual([]);
     const own = specOf({ cpu: { model: "qemu64" }, devices: { gpus: [{}] } });
-    expect(conflictCauses(own, SMALL, BASE)).toEqual([]);
+    expect(listConflictCauses(own, SMALL, BASE)).toEqual([]);
   });
 });

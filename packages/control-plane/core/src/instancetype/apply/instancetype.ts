@@ -12,7 +12,7 @@ export function omitUnset<T extends object>(
   return Object.fromEntries(entries) as { readonly [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** Returns whether a value is missing or Go's zero value, which KubeVirt treats as unset. */
+/** Checks whether a value is missing or Go's zero value, which KubeVirt treats as unset. */
 export function isUnset(value: unknown): boolean {
   return value === undefined || value === "" || value === false || value === 0;
 }
@@ -45,8 +45,8 @@ function alwaysControlled(field: string, readDomain: (domain: Domain) => unknown
   return controlled(field, ({ domain }) => !isUnset(readDomain(domain)));
 }
 
-function isFilled(list: unknown): boolean {
-  return Array.isArray(list) && list.length > 0;
+function isFilled(devices: unknown): boolean {
+  return Array.isArray(devices) && devices.length > 0;
 }
 
 const CONTROLLED_FIELDS: readonly ControlledField[] = [
@@ -143,18 +143,21 @@ const CONTROLLED_FIELDS: readonly ControlledField[] = [
   ),
 ];
 
-function conflictingAnnotations(
+function findConflictingAnnotations(
   { metadata }: Template,
   instancetype: InstancetypeSpec,
 ): readonly string[] {
-  const own = metadata?.annotations ?? {};
+  const templateAnnotations = metadata?.annotations ?? {};
   return Object.entries(instancetype.annotations ?? {})
-    .filter(([key, value]) => own[key] !== undefined && own[key] !== value)
+    .filter(
+      ([key, value]) =>
+        templateAnnotations[key] !== undefined && templateAnnotations[key] !== value,
+    )
     .map(([key]) => `annotations.${key}`);
 }
 
-/** Returns a cause per conflicting field, with KubeVirt's message. `base` is the path of the template's spec. */
-export function conflictCauses(
+/** Returns one cause per conflicting field, with KubeVirt's message. `base` is the path of the template's spec. */
+export function listConflictCauses(
   template: Template,
   instancetype: InstancetypeSpec,
   base: string,
@@ -162,7 +165,7 @@ export function conflictCauses(
   const fields = CONTROLLED_FIELDS.filter(({ clashes }) => clashes(template.spec, instancetype));
   const paths = [
     ...fields.map(({ field }) => `${base}.${field}`),
-    ...conflictingAnnotations(template, instancetype),
+    ...findConflictingAnnotations(template, instancetype),
   ];
   return paths.map((field) => ({
     reason: "FieldValueInvalid",
@@ -173,8 +176,8 @@ export function conflictCauses(
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Returns the memory request of a pod with overcommitted memory. Rounds in single precision, like KubeVirt. */
-function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["memory"]) {
+/** Returns the memory request of a pod with overcommitted memory. Rounds to single precision, as KubeVirt does. */
+function computeRequestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["memory"]) {
   if (overcommitPercent === 0) return {};
   const part = Math.fround(1 - Math.fround(Math.fround(overcommitPercent) / 100));
   const bytes = Math.trunc(Math.fround(Math.fround(parseQuantity(guest) ?? 0) * part));
@@ -182,16 +185,16 @@ function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["mem
   return { memory };
 }
 
-function sizedResources(
+function sizeResources(
   { resources }: Domain,
   instancetype: InstancetypeSpec,
 ): Pick<Domain, "resources"> {
-  const requested = requestedMemory(instancetype.memory);
-  if (requested.memory === undefined) return resources === undefined ? {} : { resources };
-  return { resources: { ...resources, requests: { ...resources?.requests, ...requested } } };
+  const requestedMemory = computeRequestedMemory(instancetype.memory);
+  if (requestedMemory.memory === undefined) return resources === undefined ? {} : { resources };
+  return { resources: { ...resources, requests: { ...resources?.requests, ...requestedMemory } } };
 }
 
-function sizedCpu(
+function sizeCpu(
   { cpu }: Domain,
   { cpu: instancetypeCpu }: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
@@ -206,20 +209,17 @@ function sizedCpu(
   };
 }
 
-function sizedDevices(
-  { devices }: Domain,
-  instancetype: InstancetypeSpec,
-): Pick<Domain, "devices"> {
-  const lists = {
+function sizeDevices({ devices }: Domain, instancetype: InstancetypeSpec): Pick<Domain, "devices"> {
+  const deviceLists = {
     ...(isFilled(instancetype.gpus) ? { gpus: instancetype.gpus } : {}),
     ...(isFilled(instancetype.hostDevices) ? { hostDevices: instancetype.hostDevices } : {}),
   };
-  const isUnchanged = Object.keys(lists).length === 0;
+  const isUnchanged = Object.keys(deviceLists).length === 0;
   if (isUnchanged) return devices === undefined ? {} : { devices };
-  return { devices: { ...devices, ...lists } };
+  return { devices: { ...devices, ...deviceLists } };
 }
 
-function sizedDomain(
+function sizeDomain(
   domain: Domain,
   instancetype: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
@@ -228,15 +228,15 @@ function sizedDomain(
   const { ioThreadsPolicy, ioThreads, launchSecurity } = instancetype;
   return {
     ...domain,
-    cpu: sizedCpu(domain, instancetype, preference),
+    cpu: sizeCpu(domain, instancetype, preference),
     memory: { ...domain.memory, guest, ...omitUnset({ hugepages, maxGuest }) },
-    ...sizedResources(domain, instancetype),
-    ...sizedDevices(domain, instancetype),
+    ...sizeResources(domain, instancetype),
+    ...sizeDevices(domain, instancetype),
     ...omitUnset({ ioThreadsPolicy, ioThreads, launchSecurity }),
   };
 }
 
-/** Applies the instancetype to a template without conflicts; see {@link conflictCauses}. */
+/** Applies the instancetype to a template. The template must have no conflicts; see {@link listConflictCauses}. */
 export function withInstancetype(
   template: Template,
   instancetype: InstancetypeSpec,
@@ -254,7 +254,7 @@ export function withInstancetype(
     spec: {
       ...template.spec,
       ...omitUnset({ nodeSelector, schedulerName }),
-      domain: sizedDomain(template.spec.domain, instancetype, preference),
+      domain: sizeDomain(template.spec.domain, instancetype, preference),
     },
   };
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies a preference to fields that a template leaves unset. Source: KubeVirt pkg/instancetype/preference/apply
-// (device.go, disk.go, interface.go).
+// Applies a preference to fields that a template leaves unset. Source: KubeVirt pkg/instancetype/preference/apply.
 import {
   type PreferenceSpec,
   type VmiSpec,
@@ -19,10 +18,10 @@ function withBus<T extends { readonly bus?: string }>(device: T, bus: string | u
   return isUnset(device.bus) && bus !== undefined && bus !== "" ? { ...device, bus } : device;
 }
 
-function hardDisk(declared: Disk, preference: PreferredDevices): Disk {
+function mergeHardDisk(declared: Disk, preference: PreferredDevices): Disk {
   const disk = withBus(declared.disk ?? {}, preference.preferredDiskBus);
-  const preferredIfUnset = (name: "blockSize" | "cache" | "io", preferred: unknown): unknown =>
-    isUnset(declared[name]) && !isUnset(preferred) ? preferred : undefined;
+  const preferredIfUnset = (name: "blockSize" | "cache" | "io", preferredValue: unknown): unknown =>
+    isUnset(declared[name]) && !isUnset(preferredValue) ? preferredValue : undefined;
   const ownThread = disk.bus === "virtio" ? preference.preferredDiskDedicatedIoThread : undefined;
   return {
     ...declared,
@@ -36,21 +35,21 @@ function hardDisk(declared: Disk, preference: PreferredDevices): Disk {
   };
 }
 
-function preferredDisk(disk: Disk, preference: PreferredDevices): Disk {
+function mergeDisk(disk: Disk, preference: PreferredDevices): Disk {
   if (disk.cdrom !== undefined && disk.disk === undefined) {
     return { ...disk, cdrom: withBus(disk.cdrom, preference.preferredCdromBus) };
   }
   if (disk.lun !== undefined && disk.disk === undefined) {
     return { ...disk, lun: withBus(disk.lun, preference.preferredLunBus) };
   }
-  return disk.floppy === undefined ? hardDisk(disk, preference) : disk;
+  return disk.floppy === undefined ? mergeHardDisk(disk, preference) : disk;
 }
 
 function isUnboundOnPodNetwork(iface: Iface, networks: readonly Network[]): boolean {
   return listBindings(iface).length === 0 && findByName(networks, iface.name)?.pod !== undefined;
 }
 
-function preferredIface(
+function mergeIface(
   iface: Iface,
   networks: readonly Network[],
   { preferredInterfaceModel = "", preferredInterfaceMasquerade }: PreferredDevices,
@@ -68,9 +67,9 @@ function preferredIface(
 type PreferredDevices = NonNullable<PreferenceSpec["devices"]>;
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-function preferredFields(devices: Devices, preference: PreferredDevices): Devices {
+function mergeDeviceFields(devices: Devices, preference: PreferredDevices): Devices {
   const { preferredVideoType } = preference;
-  const defaults = omitUnset({
+  const preferredFields = omitUnset({
     autoattachGraphicsDevice: preference.preferredAutoattachGraphicsDevice,
     autoattachInputDevice: preference.preferredAutoattachInputDevice,
     autoattachMemBalloon: preference.preferredAutoattachMemBalloon,
@@ -84,13 +83,10 @@ function preferredFields(devices: Devices, preference: PreferredDevices): Device
     ...(isUnset(preferredVideoType) ? {} : { video: { type: preferredVideoType } }),
   });
   const disableHotplug = preference.preferredDisableHotplug;
-  return { ...defaults, ...devices, ...omitUnset({ disableHotplug }) } as Devices;
+  return { ...preferredFields, ...devices, ...omitUnset({ disableHotplug }) } as Devices;
 }
 
-function preferredInputs(
-  { inputs }: Devices,
-  preference: PreferredDevices,
-): Pick<Devices, "inputs"> {
+function mergeInputs({ inputs }: Devices, preference: PreferredDevices): Pick<Devices, "inputs"> {
   if (inputs === undefined) return {};
   const { preferredInputBus: bus = "", preferredInputType: type = "" } = preference;
   return {
@@ -103,40 +99,44 @@ function preferredInputs(
 }
 
 function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  // The schema has validated the items.
+  // The CRD schema has validated the items.
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
-/** Sets devices that Patchbay does not support, so that validation rejects them as if the VM requested them. */
-function unsupportedDevices(
+/** Copies preferred devices that Patchbay does not support into the VM, so that validation rejects the VM. */
+function mergeUnsupportedDevices(
   devices: Devices,
   preference: PreferredDevices,
 ): Pick<Devices, "panicDevices" | "sound"> {
-  const { preferredPanicDeviceModel: panic = "", preferredSoundModel: model = "" } = preference;
-  const declared = asObjects(devices.panicDevices);
-  const panicDevices = declared.length === 0 ? [{}] : declared;
-  const sound = devices.sound as Readonly<Record<string, unknown>> | undefined;
+  const { preferredPanicDeviceModel: panicModel = "", preferredSoundModel: model = "" } =
+    preference;
+  const declaredPanicDevices = asObjects(devices.panicDevices);
+  const panicDevices = declaredPanicDevices.length === 0 ? [{}] : declaredPanicDevices;
+  const soundDevice = devices.sound as Readonly<Record<string, unknown>> | undefined;
   return {
-    ...(panic === ""
+    ...(panicModel === ""
       ? {}
-      : { panicDevices: panicDevices.map((device) => ({ model: panic, ...device })) }),
-    ...(sound === undefined || model === "" ? {} : { sound: { model, ...sound } }),
+      : { panicDevices: panicDevices.map((device) => ({ model: panicModel, ...device })) }),
+    ...(soundDevice === undefined || model === "" ? {} : { sound: { model, ...soundDevice } }),
   };
 }
 
-function preferredDisks(spec: VmiSpec, preference: PreferredDevices): Pick<Devices, "disks"> {
+function mergeDisks(spec: VmiSpec, preference: PreferredDevices): Pick<Devices, "disks"> {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   const disks = withDisksOfVolumes(domain.devices?.disks ?? [], volumes);
-  return disks.length === 0 ? {} : { disks: disks.map((disk) => preferredDisk(disk, preference)) };
+  return disks.length === 0 ? {} : { disks: disks.map((disk) => mergeDisk(disk, preference)) };
 }
 
-function preferredNics(spec: VmiSpec, preference: PreferredDevices): Pick<Devices, "interfaces"> {
+function mergeNicPreferences(
+  spec: VmiSpec,
+  preference: PreferredDevices,
+): Pick<Devices, "interfaces"> {
   if (spec.domain.devices?.interfaces === undefined) return {};
   const networks = networksOf(spec);
-  return { interfaces: ifacesOf(spec).map((iface) => preferredIface(iface, networks, preference)) };
+  return { interfaces: ifacesOf(spec).map((iface) => mergeIface(iface, networks, preference)) };
 }
 
-function preferredDevices(spec: VmiSpec, preference: PreferredDevices | undefined): VmiSpec {
+function mergeDevices(spec: VmiSpec, preference: PreferredDevices | undefined): VmiSpec {
   if (preference === undefined) return spec;
   const devices = spec.domain.devices ?? {};
   return {
@@ -144,11 +144,11 @@ function preferredDevices(spec: VmiSpec, preference: PreferredDevices | undefine
     domain: {
       ...spec.domain,
       devices: {
-        ...preferredFields(devices, preference),
-        ...preferredInputs(devices, preference),
-        ...unsupportedDevices(devices, preference),
-        ...preferredDisks(spec, preference),
-        ...preferredNics(spec, preference),
+        ...mergeDeviceFields(devices, preference),
+        ...mergeInputs(devices, preference),
+        ...mergeUnsupportedDevices(devices, preference),
+        ...mergeDisks(spec, preference),
+        ...mergeNicPreferences(spec, preference),
       },
     },
   };
@@ -158,24 +158,24 @@ type Domain = VmiSpec["domain"];
 type Firmware = NonNullable<Domain["firmware"]>;
 type Bootloader = NonNullable<Firmware["bootloader"]>;
 
-function preferredCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cpu"> {
-  const preferred = preference.cpu?.preferredCPUFeatures ?? [];
-  if (preferred.length === 0) return {};
-  const own = cpu?.features ?? [];
-  const missing = preferred.filter(({ name }) => findByName(own, name) === undefined);
-  return { cpu: { ...cpu, features: [...own, ...missing] } };
+function mergeCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cpu"> {
+  const preferredFeatures = preference.cpu?.preferredCPUFeatures ?? [];
+  if (preferredFeatures.length === 0) return {};
+  const templateFeatures = cpu?.features ?? [];
+  const missingFeatures = preferredFeatures.filter(
+    ({ name }) => findByName(templateFeatures, name) === undefined,
+  );
+  return { cpu: { ...cpu, features: [...templateFeatures, ...missingFeatures] } };
 }
 
-/** Merges the features. As in KubeVirt, the preferred ACPI replaces the template's. */
-function preferredFeatures(
-  { features }: Domain,
-  preference: PreferenceSpec,
-): Pick<Domain, "features"> {
+/** Merges the features. The preferred ACPI setting replaces the template's, as in KubeVirt. */
+function mergeFeatures({ features }: Domain, preference: PreferenceSpec): Pick<Domain, "features"> {
   if (preference.features === undefined) return {};
   const { preferredAcpi, preferredApic, preferredKvm } = preference.features;
   const { preferredPvspinlock, preferredSmm, preferredHyperv } = preference.features;
-  const passthrough = features?.hypervPassthrough;
-  const isPassedThrough = isJsonObject(passthrough) && passthrough["enabled"] === true;
+  const passthroughFeature = features?.hypervPassthrough;
+  const isPassedThrough =
+    isJsonObject(passthroughFeature) && passthroughFeature["enabled"] === true;
   const hyperv = isJsonObject(preferredHyperv)
     ? { ...preferredHyperv, ...(features?.hyperv as object | undefined) }
     : undefined;
@@ -190,49 +190,45 @@ function preferredFeatures(
   };
 }
 
-function preferredEfiLoader(
-  preference: NonNullable<PreferenceSpec["firmware"]>,
-): Bootloader["efi"] {
+function mergeEfiLoader(preference: NonNullable<PreferenceSpec["firmware"]>): Bootloader["efi"] {
   if (preference.preferredEfi !== undefined) return preference.preferredEfi;
   if (preference.preferredUseEfi !== true) return undefined;
   return omitUnset({ secureBoot: preference.preferredUseSecureBoot });
 }
 
-function preferredBootloader(
-  own: Bootloader,
+function mergeBootloader(
+  templateBootloader: Bootloader,
   preference: NonNullable<PreferenceSpec["firmware"]>,
 ): Bootloader {
   const serial = omitUnset({ useSerial: preference.preferredUseBiosSerial });
-  if (own.bios !== undefined) return { ...own, bios: { ...serial, ...own.bios } };
-  if (own.efi !== undefined) {
-    const secure =
+  if (templateBootloader.bios !== undefined)
+    return { ...templateBootloader, bios: { ...serial, ...templateBootloader.bios } };
+  if (templateBootloader.efi !== undefined) {
+    const secureBoot =
       preference.preferredEfi === undefined ? preference.preferredUseSecureBoot : undefined;
-    return { ...own, efi: { ...omitUnset({ secureBoot: secure }), ...own.efi } };
+    return {
+      ...templateBootloader,
+      efi: { ...omitUnset({ secureBoot: secureBoot }), ...templateBootloader.efi },
+    };
   }
-  if (preference.preferredUseBios === true) return { ...own, bios: serial };
-  return { ...own, ...omitUnset({ efi: preferredEfiLoader(preference) }) };
+  if (preference.preferredUseBios === true) return { ...templateBootloader, bios: serial };
+  return { ...templateBootloader, ...omitUnset({ efi: mergeEfiLoader(preference) }) };
 }
 
-function preferredFirmware(
-  { firmware }: Domain,
-  preference: PreferenceSpec,
-): Pick<Domain, "firmware"> {
+function mergeFirmware({ firmware }: Domain, preference: PreferenceSpec): Pick<Domain, "firmware"> {
   if (preference.firmware === undefined) return {};
-  const own = firmware?.bootloader ?? {};
-  const bootloader = preferredBootloader(own, preference.firmware);
+  const templateBootloader = firmware?.bootloader ?? {};
+  const bootloader = mergeBootloader(templateBootloader, preference.firmware);
   return Object.keys(bootloader).length === 0 ? {} : { firmware: { ...firmware, bootloader } };
 }
 
-function preferredMachine(
-  { machine }: Domain,
-  preference: PreferenceSpec,
-): Pick<Domain, "machine"> {
+function mergeMachine({ machine }: Domain, preference: PreferenceSpec): Pick<Domain, "machine"> {
   const type = preference.machine?.preferredMachineType ?? "";
   return type === "" || !isUnset(machine?.type) ? {} : { machine: { ...machine, type } };
 }
 
-/** Applies the preferred clock. The preferred offset has no effect if the template sets `utc` or `timezone`. */
-function preferredClock({ clock }: Domain, preference: PreferenceSpec): Pick<Domain, "clock"> {
+/** Applies the preferred clock. Ignores the preferred offset if the template sets `utc` or `timezone`. */
+function mergeClock({ clock }: Domain, preference: PreferenceSpec): Pick<Domain, "clock"> {
   if (preference.clock === undefined) return {};
   const { preferredClockOffset = {}, preferredTimer } = preference.clock;
   const hasNoOffset = clock?.utc === undefined && clock?.timezone === undefined;
@@ -245,23 +241,23 @@ function preferredClock({ clock }: Domain, preference: PreferenceSpec): Pick<Dom
   };
 }
 
-function preferredDomain(domain: Domain, preference: PreferenceSpec): Domain {
+function mergeDomainPreference(domain: Domain, preference: PreferenceSpec): Domain {
   return {
     ...domain,
-    ...preferredCpu(domain, preference),
-    ...preferredFeatures(domain, preference),
-    ...preferredFirmware(domain, preference),
-    ...preferredMachine(domain, preference),
-    ...preferredClock(domain, preference),
+    ...mergeCpu(domain, preference),
+    ...mergeFeatures(domain, preference),
+    ...mergeFirmware(domain, preference),
+    ...mergeMachine(domain, preference),
+    ...mergeClock(domain, preference),
   };
 }
 
-function preferredVmiFields(spec: VmiSpec, preference: PreferenceSpec): Partial<VmiSpec> {
+function mergeVmiFields(spec: VmiSpec, preference: PreferenceSpec): Partial<VmiSpec> {
   const { preferredSubdomain = "", preferredArchitecture = "" } = preference;
-  const grace =
+  const graceField =
     spec.terminationGracePeriodSeconds ?? preference.preferredTerminationGracePeriodSeconds;
   return {
-    ...omitUnset({ terminationGracePeriodSeconds: grace }),
+    ...omitUnset({ terminationGracePeriodSeconds: graceField }),
     ...(preferredSubdomain !== "" && isUnset(spec.subdomain)
       ? { subdomain: preferredSubdomain }
       : {}),
@@ -272,7 +268,7 @@ function preferredVmiFields(spec: VmiSpec, preference: PreferenceSpec): Partial<
 }
 
 export function withPreference(template: Template, preference: PreferenceSpec): Template {
-  const spec = preferredDevices(template.spec, preference.devices);
+  const spec = mergeDevices(template.spec, preference.devices);
   const annotations = { ...preference.annotations, ...template.metadata?.annotations };
   const metadata =
     preference.annotations === undefined
@@ -283,8 +279,8 @@ export function withPreference(template: Template, preference: PreferenceSpec): 
     ...omitUnset({ metadata }),
     spec: {
       ...spec,
-      ...preferredVmiFields(spec, preference),
-      domain: preferredDomain(spec.domain, preference),
+      ...mergeVmiFields(spec, preference),
+      domain: mergeDomainPreference(spec.domain, preference),
     },
   };
 }

@@ -2,7 +2,7 @@
 // How vCPUs are arranged. Source of the rows: KubeVirt pkg/instancetype/apply/cpu.go.
 import type { PreferenceSpec } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { spreadCauses, chooseTopology } from "./topology.ts";
+import { findSpreadCauses, chooseTopology } from "./topology.ts";
 
 type Cpu = NonNullable<PreferenceSpec["cpu"]>;
 
@@ -35,7 +35,7 @@ test.each<{ vcpus: number; cpu?: Cpu; ratio?: number; want: readonly [number, nu
     ...(ratio === undefined ? {} : { preferSpreadSocketToCoreRatio: ratio }),
   };
   expect(chooseTopology(vcpus, preference)).toEqual({ sockets, cores, threads });
-  expect(vcpus === 1 ? [] : spreadCauses(vcpus, preference)).toEqual([]);
+  expect(vcpus === 1 ? [] : findSpreadCauses(vcpus, preference)).toEqual([]);
 });
 
 const RATIO = "Spec.PreferSpreadSocketToCoreRatio or Spec.CPU.PreferSpreadOptions.Ratio of";
@@ -47,8 +47,8 @@ test.each([
     options: { across: "SocketsCoresThreads" as const, ratio: 3 },
     by: `the number of threads per core 2 and ${RATIO} 3`,
   },
-])("5 vCPUs cannot be distributed by $options", ({ options, by }) => {
-  expect(spreadCauses(5, { cpu: spread(options) })).toEqual([
+])("5 vCPUs cannot be spread by $options", ({ options, by }) => {
+  expect(findSpreadCauses(5, { cpu: spread(options) })).toEqual([
     {
       reason: "FieldValueInvalid",
       field: "instancetype.spec.cpu.guest",

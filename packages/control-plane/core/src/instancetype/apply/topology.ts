@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU topology of an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go,
-// pkg/instancetype/preference/validation/cpu.go.
+// CPU topology of an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go and
+// preference/validation/cpu.go.
 import { CPU_TOPOLOGIES, type PreferenceSpec } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";
 import type { CpuTopology } from "../../vm/spec/machine.ts";
@@ -15,20 +15,19 @@ export function findPreferredTopology(preference: PreferenceSpec | undefined): P
   return CPU_TOPOLOGIES[preference?.cpu?.preferredCPUTopology ?? "sockets"];
 }
 
-export interface Spread {
+export interface VcpuSpread {
   readonly across: "SocketsCores" | "CoresThreads" | "SocketsCoresThreads";
   readonly ratio: number;
 }
 
-/** Returns how the vCPUs are spread; by default, with two cores per socket. */
-export function findSpread(preference: PreferenceSpec | undefined): Spread {
+export function findSpread(preference: PreferenceSpec | undefined): VcpuSpread {
   const olderRatio = preference?.preferSpreadSocketToCoreRatio ?? 0;
   const { across = "SocketsCores", ratio = olderRatio === 0 ? DEFAULT_RATIO : olderRatio } =
     preference?.cpu?.spreadOptions ?? {};
   return { across, ratio };
 }
 
-function spreadTopology(vcpus: number, { across, ratio }: Spread): CpuTopology {
+function buildSpreadTopology(vcpus: number, { across, ratio }: VcpuSpread): CpuTopology {
   switch (across) {
     case "SocketsCores":
       return { sockets: vcpus / ratio, cores: ratio, threads: 1 };
@@ -39,25 +38,25 @@ function spreadTopology(vcpus: number, { across, ratio }: Spread): CpuTopology {
   }
 }
 
-/** Returns the preferred topology. Expects a count that can be spread evenly; see {@link spreadCauses}. */
+/** Returns the preferred topology. The topology must divide the vCPUs evenly; see {@link findSpreadCauses}. */
 export function chooseTopology(vcpus: number, preference: PreferenceSpec | undefined): CpuTopology {
   if (vcpus === 1) return SINGLE_CPU;
-  const preferred = findPreferredTopology(preference);
-  switch (preferred) {
+  const preferredTopology = findPreferredTopology(preference);
+  switch (preferredTopology) {
     case "spread":
-      return spreadTopology(vcpus, findSpread(preference));
+      return buildSpreadTopology(vcpus, findSpread(preference));
     case "any":
       return { ...SINGLE_CPU, sockets: vcpus };
     case "sockets":
     case "cores":
     case "threads":
-      return { ...SINGLE_CPU, [preferred]: vcpus };
+      return { ...SINGLE_CPU, [preferredTopology]: vcpus };
   }
 }
 
 const RATIO_FIELDS = "Spec.PreferSpreadSocketToCoreRatio or Spec.CPU.PreferSpreadOptions.Ratio of";
 
-function describeUnevenSpread(vcpus: number, { across, ratio }: Spread): string | undefined {
+function describeUnevenSpread(vcpus: number, { across, ratio }: VcpuSpread): string | undefined {
   const threads = String(THREADS_PER_CORE);
   const spread = {
     SocketsCores: {
@@ -73,8 +72,8 @@ function describeUnevenSpread(vcpus: number, { across, ratio }: Spread): string 
   return vcpus % spread.divisor === 0 ? undefined : spread.text;
 }
 
-/** Reports a vCPU count that cannot be spread evenly. The messages are KubeVirt's. */
-export function spreadCauses(
+/** Returns a cause if the preferred topology cannot divide the vCPUs evenly. The messages are KubeVirt's. */
+export function findSpreadCauses(
   vcpus: number,
   preference: PreferenceSpec | undefined,
 ): readonly Cause[] {

@@ -4,7 +4,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Fields of the VMI's status that a migration writes in one patch. An undefined field is removed. */
+/** VMI status fields that a migration writes in one patch. The patch removes a field whose value is undefined. */
 export interface VmiMigrationFields {
   readonly migrationState?: VmiStatus["migrationState"];
   readonly activePods?: VmiStatus["activePods"];
@@ -20,9 +20,9 @@ export type MigrationAction =
   | { readonly kind: "markMigration"; readonly migration: Migration }
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
   | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly to: string }
-  /** Writes the migration into the VMI's status, which both nodes read. */
+  /** Writes the migration state into the VMI's status, which both nodes read. */
   | { readonly kind: "tellMigration"; readonly members: VmiMigrationFields }
-  /** Updates the VMI's labels, which select the VMIs that each node watches. */
+  /** Updates the VMI's labels by which each node watches its VMIs. */
   | { readonly kind: "labelMigration" }
   | {
       readonly kind: "deleteLauncher";
@@ -32,5 +32,4 @@ export type MigrationAction =
       readonly graceSeconds: number;
     }
   | { readonly kind: "releaseMigration"; readonly migration: Migration }
-  /** Deletes the oldest finished migration. */
   | { readonly kind: "deleteMigration"; readonly migration: Migration };

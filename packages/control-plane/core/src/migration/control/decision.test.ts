@@ -163,8 +163,8 @@ describe("while both nodes prepare", () => {
     change?: Partial<MigrationFacts>;
     want: string | RegExp;
   }>([
-    { name: "nothing blocks it", want: "goOn" },
-    { name: "it has started", state: STARTED, want: "goOn" },
+    { name: "nothing hinders it", want: "continue" },
+    { name: "it is on its way", state: STARTED, want: "continue" },
     {
       name: "it is canceled before it starts",
       change: { migration: CANCELLED },
@@ -216,7 +216,7 @@ describe("while both nodes prepare", () => {
       name: "it is canceled after an abort was requested",
       state: { ...STARTED, abortRequested: true },
       change: { migration: CANCELLED },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the VM is stopped after its start",
@@ -250,7 +250,7 @@ describe("while both nodes prepare", () => {
     {
       name: "it exceeds the completion timeout, and the guest may be paused",
       state: { startTimestamp: "2026-01-01T00:07:30.000Z", ...DISRUPTED },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "it exceeds twice the completion timeout, although the guest may be paused",
@@ -287,7 +287,7 @@ describe("while both nodes prepare", () => {
 
 describe("after the source was requested to abort", () => {
   test.each([
-    { name: "waits for the source's report", since: ASKED, targetPod: ENDED, want: "goOn" },
+    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "continue" },
     {
       name: "fails without a report if the target pod has ended",
       since: "2026-01-01T00:05:00.000Z",
@@ -298,7 +298,7 @@ describe("after the source was requested to abort", () => {
       name: "waits as long as the target pod runs",
       since: "2026-01-01T00:01:00.000Z",
       targetPod: aTarget(),
-      want: "goOn",
+      want: "continue",
     },
   ])("$name", ({ since, targetPod, want }) => {
     const requested = { abortRequested: true, abortRequestedTimestamp: since };
@@ -315,7 +315,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target may still report",
       state: { sourceEndedTimestamp: AGO.s59 },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the target has not reported",
@@ -325,7 +325,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target has the domain, and its virt-handler may return",
       state: { sourceEndedTimestamp: AGO.s60, targetNodeDomainDetected: true },
-      want: "goOn",
+      want: "continue",
     },
     {
       name: "the target's virt-handler does not return",
@@ -335,7 +335,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "no abort is requested",
       state: { sourceEndedTimestamp: AGO.s59, startTimestamp: "2026-01-01T00:00:00.000Z" },
-      want: "goOn",
+      want: "continue",
     },
   ])("$name", ({ state, want }) => {
     expect(printDecision(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));

@@ -23,24 +23,23 @@ export interface MigrationFacts {
   /** The VMI as NAMESPACE/NAME. */
   readonly key: string;
   readonly guest: VmiFacts | undefined;
-  /** The current migration. Undefined if there is none, or if its object was deleted while it was open. */
+  /** Current migration. Undefined if the VMI has no current migration, or if the object of an open migration was deleted. */
   readonly migration: VirtualMachineInstanceMigration | undefined;
   readonly waiting: readonly VirtualMachineInstanceMigration[];
   readonly finished: readonly VirtualMachineInstanceMigration[];
   readonly targetPod: Pod | undefined;
   readonly targetLoss: NodeLoss | undefined;
   readonly targetAbsences: UnavailableNetworks;
-  /** Pods that the guest no longer needs: targets of failed migrations, and sources of successful ones. */
+  /** Pods that the guest does not need: targets of failed migrations and sources of successful migrations. */
   readonly leftoverPods: readonly Pod[];
   readonly mayBegin: boolean;
   readonly cpuLabels: Readonly<Record<string, string>>;
   readonly noTargetReason: string | undefined;
   readonly settings: MigrationSettings;
-  /** Time of day in RFC 3339. */
   readonly now: string;
 }
 
-/** Returns the VMI's state of the current migration, even if it is complete. */
+/** Returns the VMI's state of the current migration, whether the migration is open or complete. */
 export function findMigrationState({
   guest,
   migration,

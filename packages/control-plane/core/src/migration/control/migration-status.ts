@@ -27,11 +27,11 @@ interface MigrationStatusFacts {
   readonly decision: Decision;
   readonly state: MigrationState | undefined;
   readonly failures: readonly StepFailure[];
-  /** Time of day in RFC 3339. */
+  /** Current time in RFC 3339. */
   readonly now: string;
 }
 
-function openPhase({ state }: MigrationStatusFacts): MigrationPhase {
+function findOpenPhase({ state }: MigrationStatusFacts): MigrationPhase {
   if (state === undefined) return "Scheduled";
   if (state.startTimestamp !== undefined) return "Running";
   const { targetNodeAddress, targetDirectMigrationNodePorts: ports = {} } = state;
@@ -39,7 +39,7 @@ function openPhase({ state }: MigrationStatusFacts): MigrationPhase {
   return isReady ? "TargetReady" : "PreparingTarget";
 }
 
-function closedPhase({ state, migration }: MigrationStatusFacts): MigrationPhase {
+function findClosedPhase({ state, migration }: MigrationStatusFacts): MigrationPhase {
   if (state === undefined) return migration.status?.phase ?? "Pending";
   return state.failed === true ? "Failed" : "Succeeded";
 }
@@ -50,48 +50,51 @@ const PHASE_BY_DECISION: Readonly<
   wait: () => "Pending",
   begin: ({ failures }) => (failures.length === 0 ? "Scheduling" : "Pending"),
   schedule: () => "Scheduling",
-  open: openPhase,
-  goOn: openPhase,
-  abort: openPhase,
+  open: findOpenPhase,
+  continue: findOpenPhase,
+  abort: findOpenPhase,
   fail: () => "Failed",
   lose: () => "Failed",
   succeed: () => "Succeeded",
-  closed: closedPhase,
+  closed: findClosedPhase,
 };
 
-/** Lists the phases from the last status to this one. Skipped phases count as reached now. */
-function reachedPhases(
-  before: MigrationPhase | undefined,
+/** Lists the phases from the last status to this status. A skipped phase gets the current time. */
+function listReachedPhases(
+  lastPhase: MigrationPhase | undefined,
   phase: MigrationPhase,
 ): readonly MigrationPhase[] {
   if (phase === "Failed") return [phase];
-  const from = before === undefined ? -1 : PHASE_ORDER.indexOf(before);
-  return PHASE_ORDER.slice(from + 1, PHASE_ORDER.indexOf(phase) + 1);
+  const lastIndex = lastPhase === undefined ? -1 : PHASE_ORDER.indexOf(lastPhase);
+  return PHASE_ORDER.slice(lastIndex + 1, PHASE_ORDER.indexOf(phase) + 1);
 }
 
 function phaseTransitions(
   { migration, now }: MigrationStatusFacts,
   phase: MigrationPhase,
 ): MigrationStatus["phaseTransitionTimestamps"] {
-  const { phase: current, phaseTransitionTimestamps: transitions = [] } = migration.status ?? {};
-  const before = current === "" ? undefined : current;
-  if (before === phase) return transitions;
-  const reached = reachedPhases(before, phase).filter(
-    (each) => !transitions.some((one) => one.phase === each),
+  const { phase: currentPhase, phaseTransitionTimestamps: transitions = [] } =
+    migration.status ?? {};
+  const lastPhase = currentPhase === "" ? undefined : currentPhase;
+  if (lastPhase === phase) return transitions;
+  const newPhases = listReachedPhases(lastPhase, phase).filter(
+    (newPhase) => !transitions.some((transition) => transition.phase === newPhase),
   );
   return [
     ...transitions,
-    ...reached.map((each) => ({ phase: each, phaseTransitionTimestamp: now })),
+    ...newPhases.map((newPhase) => ({ phase: newPhase, phaseTransitionTimestamp: now })),
   ];
 }
 
-function abortCondition({
+function buildAbortCondition({
   decision,
   migration,
   state,
 }: MigrationStatusFacts): readonly NewCondition[] {
-  const stored = migration.status?.conditions?.find(({ type }) => type === ABORT_REQUESTED);
-  if (stored !== undefined) return [stored];
+  const storedCondition = migration.status?.conditions?.find(
+    ({ type }) => type === ABORT_REQUESTED,
+  );
+  if (storedCondition !== undefined) return [storedCondition];
   if (decision.kind === "abort") {
     return [{ type: ABORT_REQUESTED, status: "True", message: decision.why }];
   }
@@ -100,7 +103,7 @@ function abortCondition({
   return isCancelled || isAborted ? [{ type: ABORT_REQUESTED, status: "True" }] : [];
 }
 
-function quotaCondition({ failures }: MigrationStatusFacts): readonly NewCondition[] {
+function buildQuotaCondition({ failures }: MigrationStatusFacts): readonly NewCondition[] {
   const refused = failures.find(
     ({ step, message }) => step === "createTargetPod" && message.includes("exceeded quota"),
   );
@@ -111,13 +114,17 @@ function quotaCondition({ failures }: MigrationStatusFacts): readonly NewConditi
 
 function listConditions(facts: MigrationStatusFacts): Conditions {
   const isOver = facts.state?.completed === true;
-  const held = isOver ? [] : buildPausedGuestCondition(facts.state);
-  const all = [...abortCondition(facts), ...quotaCondition(facts), ...held];
-  return withTransitionTimes(all, facts.migration.status?.conditions, facts.now);
+  const pausedGuestCondition = isOver ? [] : buildPausedGuestCondition(facts.state);
+  const newConditions = [
+    ...buildAbortCondition(facts),
+    ...buildQuotaCondition(facts),
+    ...pausedGuestCondition,
+  ];
+  return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the VMI's final migration state. If the VMI never had one, returns a state with the failure. */
-function finalState({
+/** Returns the VMI's final migration state. If the VMI has no state of this migration, returns a state with the failure. */
+function buildFinalState({
   state,
   decision,
   migration,
@@ -135,13 +142,13 @@ export function buildMigrationStatus(facts: MigrationStatusFacts): MigrationStat
   const phase = PHASE_BY_DECISION[facts.decision.kind](facts);
   const isOver = phase === "Succeeded" || phase === "Failed";
   const conditions = listConditions(facts);
-  const before = migration.status ?? {};
+  const oldStatus = migration.status ?? {};
   const transitions = phaseTransitions(facts, phase);
   return {
     phase,
     ...(transitions === undefined ? {} : { phaseTransitionTimestamps: transitions }),
-    ...(conditions.length === 0 && before.conditions === undefined ? {} : { conditions }),
-    ...(isOver ? finalState(facts) : {}),
+    ...(conditions.length === 0 && oldStatus.conditions === undefined ? {} : { conditions }),
+    ...(isOver ? buildFinalState(facts) : {}),
   };
 }
 
@@ -200,12 +207,12 @@ const EVENTS_BY_PHASE: Readonly<
   },
 };
 
-function failureMessage(decision: Decision, reported: string | undefined): string {
+function findFailureMessage(decision: Decision, reportedReason: string | undefined): string {
   if (decision.kind === "fail" || decision.kind === "lose") return decision.why;
-  return reported ?? "source node reported migration failed";
+  return reportedReason ?? "source node reported migration failed";
 }
 
-function eventValues({ before, decision, facts }: MigrationPass): EventValues {
+function buildEventValues({ before, decision, facts }: MigrationPass): EventValues {
   const {
     targetPod = "",
     sourceNode = "",
@@ -213,24 +220,30 @@ function eventValues({ before, decision, facts }: MigrationPass): EventValues {
     failureReason,
   } = findMigrationState(facts) ?? {};
   const { name } = before.metadata;
-  return { name, targetPod, sourceNode, targetNode, why: failureMessage(decision, failureReason) };
+  return {
+    name,
+    targetPod,
+    sourceNode,
+    targetNode,
+    why: findFailureMessage(decision, failureReason),
+  };
 }
 
-function newCondition({ before, status }: MigrationPass, type: string) {
-  const had = before.status?.conditions?.some((each) => each.type === type) === true;
-  return had ? undefined : status.conditions?.find((each) => each.type === type);
+function findNewCondition({ before, status }: MigrationPass, type: string) {
+  const hadCondition =
+    before.status?.conditions?.some((condition) => condition.type === type) === true;
+  return hadCondition ? undefined : status.conditions?.find((condition) => condition.type === type);
 }
 
-/** Returns the events for a new abort request. */
-function abortEvents(pass: MigrationPass): readonly MigrationEvent[] {
+function buildAbortEvents(pass: MigrationPass): readonly MigrationEvent[] {
   const { decision } = pass;
-  if (decision.kind !== "abort" || newCondition(pass, ABORT_REQUESTED) === undefined) return [];
+  if (decision.kind !== "abort" || findNewCondition(pass, ABORT_REQUESTED) === undefined) return [];
   const message = `the migration is ended before its time: ${decision.why}`;
   return both({ type: "Warning", reason: "MigrationAbortRequested", message });
 }
 
-function heldEvents(pass: MigrationPass): readonly MigrationEvent[] {
-  const { message } = newCondition(pass, GUEST_HELD_CONDITION) ?? {};
+function buildPausedGuestEvents(pass: MigrationPass): readonly MigrationEvent[] {
+  const { message } = findNewCondition(pass, GUEST_HELD_CONDITION) ?? {};
   return message === undefined
     ? []
     : both({ type: "Warning", reason: GUEST_HELD_CONDITION, message });
@@ -238,11 +251,11 @@ function heldEvents(pass: MigrationPass): readonly MigrationEvent[] {
 
 export function listMigrationEvents(pass: MigrationPass): readonly MigrationEvent[] {
   const { before, status } = pass;
-  const values = eventValues(pass);
-  const known = before.status?.phaseTransitionTimestamps ?? [];
-  const reached = (status.phaseTransitionTimestamps ?? [])
+  const values = buildEventValues(pass);
+  const knownTransitions = before.status?.phaseTransitionTimestamps ?? [];
+  const newTransitions = (status.phaseTransitionTimestamps ?? [])
     .map(({ phase }) => phase)
-    .filter((phase) => !known.some((each) => each.phase === phase));
-  const steps = reached.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(values) ?? []);
-  return [...steps, ...heldEvents(pass), ...abortEvents(pass)];
+    .filter((phase) => !knownTransitions.some((transition) => transition.phase === phase));
+  const steps = newTransitions.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(values) ?? []);
+  return [...steps, ...buildPausedGuestEvents(pass), ...buildAbortEvents(pass)];
 }

@@ -3,19 +3,19 @@ import { names, type VirtualMachineInstanceMigration } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
 import { isPodFinished } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
-import { endGraceSeconds } from "../../vm/pod/launcher-pod.ts";
+import { computeEndGraceSeconds } from "../../vm/pod/launcher-pod.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
-import { podNetworkElements } from "../../vm/vmi.ts";
+import { readPodNetworkElements } from "../../vm/vmi.ts";
 import { decide, type Decision } from "./decision.ts";
 import { findMigrationState, type MigrationFacts } from "./facts.ts";
 import { buildTargetPod } from "./target-pod.ts";
 import { buildVmiFields } from "./vmi-status.ts";
 import type { MigrationAction, VmiMigrationFields } from "./actions.ts";
-import { targetPodView } from "./target-nics.ts";
+import { buildTargetPodView } from "./target-nics.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Number of finished migrations of one VMI to retain. Source: KubeVirt pkg/virt-controller/watch/migration. */
+/** Number of finished migrations of a VMI to retain. Source: KubeVirt pkg/virt-controller/watch/migration. */
 const FINISHED_MAX = 5;
 
 function isMarked({ metadata, spec }: Migration): boolean {
@@ -34,31 +34,31 @@ function isDeleted({ metadata }: Migration): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Plans to update the target pod's annotation when the guest's NICs changed. */
+/** Plans to update the target pod's annotation after a change of the guest's NICs. */
 function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const owner = { vmi: targetPodView(guest.vmi), bindings: guest.network.bindings, absences };
-  const current = podNetworkElements(pod);
-  const elements = planPodNetworks(owner, current);
-  if (isEqual(current, elements)) return [];
+  const owner = { vmi: buildTargetPodView(guest.vmi), bindings: guest.network.bindings, absences };
+  const currentElements = readPodNetworkElements(pod);
+  const elements = planPodNetworks(owner, currentElements);
+  if (isEqual(currentElements, elements)) return [];
   return [{ kind: "patchTargetNetworks", pod, to: printNetworks(elements) }];
 }
 
 function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {
   const members = buildVmiFields(facts, decision);
   const { status = {} } = facts.guest?.vmi ?? {};
-  const current = Object.fromEntries(
+  const currentFields = Object.fromEntries(
     Object.keys(members).map((key) => [key, status[key as keyof VmiMigrationFields]]),
   );
-  return isEqual(current, members) ? [] : [{ kind: "tellMigration", members }];
+  return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** Whether the target pod's annotation may change: only before its NICs start to migrate with the guest. */
+/** Checks whether the target pod's annotation may change. It is fixed after the guest starts to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
-  return (kind === "schedule" || kind === "open" || kind === "goOn") && !isMigrating;
+  return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;
 }
 
 function planDecision(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {
@@ -77,7 +77,7 @@ function planDecision(facts: MigrationFacts, decision: Decision): readonly Migra
 
 function planLeftoverPods({ leftoverPods, guest }: MigrationFacts): readonly MigrationAction[] {
   if (guest === undefined) return [];
-  const graceSeconds = endGraceSeconds(guest.vmi);
+  const graceSeconds = computeEndGraceSeconds(guest.vmi);
   return leftoverPods
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata: { namespace = "", name, uid = "" } }) => ({
@@ -89,41 +89,48 @@ function planLeftoverPods({ leftoverPods, guest }: MigrationFacts): readonly Mig
     }));
 }
 
-function release(migration: Migration): MigrationAction {
+function planRelease(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** Releases deleted migrations after their pods were deleted. Of the others, deletes all but the latest. */
+/** Removes the finalizers of deleted migrations whose pods were deleted. Deletes the oldest finished migrations beyond the limit. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
-  const released =
-    leftoverPods.length > 0 ? [] : finished.filter((each) => isDeleted(each) && hasFinalizer(each));
-  const retained = finished.filter((each) => !isDeleted(each));
-  const surplus = retained.slice(0, Math.max(0, retained.length - FINISHED_MAX));
+  const releasable =
+    leftoverPods.length > 0
+      ? []
+      : finished.filter((candidate) => isDeleted(candidate) && hasFinalizer(candidate));
+  const retainedMigrations = finished.filter((candidate) => !isDeleted(candidate));
+  const excessMigrations = retainedMigrations.slice(
+    0,
+    Math.max(0, retainedMigrations.length - FINISHED_MAX),
+  );
   return [
-    ...released.map(release),
-    ...surplus.map((migration) => ({ kind: "deleteMigration" as const, migration })),
+    ...releasable.map(planRelease),
+    ...excessMigrations.map((migration) => ({ kind: "deleteMigration" as const, migration })),
   ];
 }
 
-/** Whether the migration still needs its finalizer and label, which are written first. A deleted migration gets neither. */
+/** Checks whether the migration lacks its finalizer or label, which a deleted migration does not need. */
 function needsMark({ migration }: MigrationFacts): boolean {
   return migration !== undefined && !isMarked(migration) && !isDeleted(migration);
 }
 
-/** Decides about the current migration, which first waits for its finalizer and label. */
+/** Decides the next step of the current migration. virt-controller first writes the migration's finalizer and label. */
 export function decideNext(facts: MigrationFacts): Decision {
   return needsMark(facts) ? { kind: "wait" } : decide(facts);
 }
 
 export function planMigrations(facts: MigrationFacts): readonly MigrationAction[] {
   const { migration, waiting } = facts;
-  const around = [
-    ...waiting.filter((each) => isDeleted(each) && hasFinalizer(each)).map(release),
+  const surroundingActions = [
+    ...waiting
+      .filter((waitingMigration) => isDeleted(waitingMigration) && hasFinalizer(waitingMigration))
+      .map(planRelease),
     ...planFinished(facts),
     ...planLeftoverPods(facts),
   ];
   if (migration !== undefined && needsMark(facts)) {
-    return [{ kind: "markMigration", migration }, ...around];
+    return [{ kind: "markMigration", migration }, ...surroundingActions];
   }
-  return [...planDecision(facts, decideNext(facts)), ...around];
+  return [...planDecision(facts, decideNext(facts)), ...surroundingActions];
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of migrations: by priority, then by age. Each VMI has one at a time, and limits apply to the cluster and to each
-// source node.
+// Order of migrations: by priority, then by age. Limits apply to each VMI, to each source node and to the cluster.
 import {
   isMigrationFinal,
   MIGRATION_PRIORITIES,
@@ -24,30 +23,31 @@ function sortKey({ metadata }: Migration): string {
   return `${creationTimestamp} ${namespace}/${name}`;
 }
 
-/** Returns the rank by priority. No priority ranks last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
-function priorityRank({ spec: { priority } }: Migration): number {
+/** Returns the rank by priority. A migration without a priority ranks last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
+function rankPriority({ spec: { priority } }: Migration): number {
   const { length } = MIGRATION_PRIORITIES;
   return priority === undefined ? length : MIGRATION_PRIORITIES.indexOf(priority);
 }
 
 export function sortByAge(migrations: readonly Migration[]): readonly Migration[] {
-  return migrations.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+  return migrations.toSorted((left, right) => (sortKey(left) < sortKey(right) ? -1 : 1));
 }
 
 function listOpen(migrations: readonly Migration[]): readonly Migration[] {
-  const open = migrations.filter((each) => !isMigrationFinal(each));
-  return sortByAge(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));
+  const openMigrations = migrations.filter((migration) => !isMigrationFinal(migration));
+  return sortByAge(openMigrations).toSorted((a, b) => rankPriority(a) - rankPriority(b));
 }
 
-/** Returns the VMI's current migration: the open one, otherwise one that has begun, otherwise the first. */
+/** Returns the VMI's current migration: an open migration, a migration that has begun, or the first in the queue. */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,
 ): Migration | undefined {
-  const all = listOpen(migrations);
-  const open = vmi && openMigration(vmi);
-  if (open !== undefined) return all.find(({ metadata }) => metadata.uid === open.migrationUid);
-  return all.find(hasMigrationBegun) ?? all[0];
+  const openMigrations = listOpen(migrations);
+  const openState = vmi && openMigration(vmi);
+  if (openState !== undefined)
+    return openMigrations.find(({ metadata }) => metadata.uid === openState.migrationUid);
+  return openMigrations.find(hasMigrationBegun) ?? openMigrations[0];
 }
 
 export interface MigrationLimits {
@@ -83,31 +83,31 @@ function vmiKey({ metadata, spec }: Migration): string {
 }
 
 /**
- * Whether the limits allow the migration to begin, beside active migrations and those before it in the order. `nodeOf`
- * returns the source node, or undefined if the guest does not exist.
+ * Checks whether the limits allow the migration to begin. Earlier migrations in the queue count like active migrations.
+ * `nodeOf` returns the source node, or undefined if the guest does not exist.
  */
 export function mayBegin(
   migration: Migration,
-  all: readonly Migration[],
-  by: {
+  migrations: readonly Migration[],
+  constraints: {
     readonly limits: MigrationLimits;
     readonly nodeOf: (migration: Migration) => string | undefined;
   },
 ): boolean {
-  const counter = new MigrationCounter(by.limits);
+  const counter = new MigrationCounter(constraints.limits);
   const visited = new Set<string>();
-  const ordered = listOpen(all);
-  for (const each of ordered.filter(isActive)) {
-    visited.add(vmiKey(each));
-    counter.add(by.nodeOf(each) ?? "");
+  const openMigrations = listOpen(migrations);
+  for (const candidate of openMigrations.filter(isActive)) {
+    visited.add(vmiKey(candidate));
+    counter.add(constraints.nodeOf(candidate) ?? "");
   }
-  for (const each of ordered) {
-    const node = by.nodeOf(each);
+  for (const candidate of openMigrations) {
+    const node = constraints.nodeOf(candidate);
     if (counter.isFull()) return false;
-    if (node === undefined || visited.has(vmiKey(each))) continue;
-    visited.add(vmiKey(each));
+    if (node === undefined || visited.has(vmiKey(candidate))) continue;
+    visited.add(vmiKey(candidate));
     if (!counter.canLeave(node)) continue;
-    if (each.metadata.uid === migration.metadata.uid) return true;
+    if (candidate.metadata.uid === migration.metadata.uid) return true;
     counter.add(node);
   }
   return false;

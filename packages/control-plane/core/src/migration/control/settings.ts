@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a VMI's migrations: the cluster's configuration and the best matching MigrationPolicy.
-// Source: KubeVirt pkg/virt-controller/watch/migration, matchPolicy.
+// Migration settings of a VMI. Source: KubeVirt pkg/virt-controller/watch/migration, matchPolicy.
 import {
   buildMigrationConfig,
   type KubeVirt,
@@ -12,10 +11,12 @@ import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Counts the selector's labels. Undefined if one does not match. */
+/** Returns the number of labels in the selector. Undefined if a label does not match. */
 function countMatches(selector: Labels = {}, labels: Labels = {}): number | undefined {
-  const named = Object.entries(selector);
-  return named.every(([key, value]) => labels[key] === value) ? named.length : undefined;
+  const requirements = Object.entries(selector);
+  return requirements.every(([key, value]) => labels[key] === value)
+    ? requirements.length
+    : undefined;
 }
 
 interface PolicyMatch {
@@ -23,7 +24,7 @@ interface PolicyMatch {
   readonly vmiLabelCount: number;
 }
 
-/** Counts a policy's matching labels. Undefined if the policy does not match or has no selector. */
+/** Returns how many labels match the policy. Undefined if the policy does not match or has no selector. */
 function matchPolicy(
   { spec }: MigrationPolicy,
   vmi: Labels,
@@ -37,7 +38,7 @@ function matchPolicy(
   return labelCount === 0 ? undefined : { labelCount, vmiLabelCount };
 }
 
-/** Returns the policy with the most matching labels, then the most on the VMI, then the first name. */
+/** Returns the policy with the most matching labels. The number of matching VMI labels and then the name break ties. */
 function findBestPolicy(
   policies: readonly MigrationPolicy[],
   vmi: Labels,
@@ -49,10 +50,10 @@ function findBestPolicy(
       return match === undefined ? [] : [{ policy, name: policy.metadata.name, ...match }];
     })
     .toSorted(
-      (a, b) =>
-        b.labelCount - a.labelCount ||
-        b.vmiLabelCount - a.vmiLabelCount ||
-        (a.name < b.name ? -1 : 1),
+      (left, right) =>
+        right.labelCount - left.labelCount ||
+        right.vmiLabelCount - left.vmiLabelCount ||
+        (left.name < right.name ? -1 : 1),
     );
   return matches[0]?.policy;
 }
@@ -63,7 +64,7 @@ export function usesNamespaceLabels(policies: readonly MigrationPolicy[]): boole
   );
 }
 
-function policySettings({ spec }: MigrationPolicy) {
+function readPolicySettings({ spec }: MigrationPolicy) {
   const { allowAutoConverge, allowPostCopy, allowWorkloadDisruption } = spec;
   const { bandwidthPerMigration, completionTimeoutPerGiB, maxDowntimeMs } = spec;
   return omitUndefined({
@@ -79,13 +80,13 @@ function policySettings({ spec }: MigrationPolicy) {
 export function readMigrationSettings(
   kubevirt: KubeVirt | undefined,
   { metadata }: Pick<VirtualMachineInstance, "metadata">,
-  by: { readonly policies: readonly MigrationPolicy[]; readonly namespaceLabels: Labels },
+  sources: { readonly policies: readonly MigrationPolicy[]; readonly namespaceLabels: Labels },
 ): MigrationSettings {
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  const policy = findBestPolicy(by.policies, metadata.labels ?? {}, by.namespaceLabels);
+  const policy = findBestPolicy(sources.policies, metadata.labels ?? {}, sources.namespaceLabels);
   if (policy === undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
-  const configuration = buildMigrationConfig(cluster, policySettings(policy));
+  const configuration = buildMigrationConfig(cluster, readPolicySettings(policy));
   return { configuration, policyName: policy.metadata.name };
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs that migrate with the guest: those that it has, on their current networks and pod NICs, including those being
-// unplugged. Changes requested during the migration are applied afterwards.
+// NICs that migrate with the guest: all current NICs, including those that are being unplugged.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -25,17 +24,17 @@ import type { MigrationFacts } from "./facts.ts";
 interface MigratingNic {
   readonly iface: Iface;
   readonly network: Network;
-  /** Attachment on the source. Undefined for the pod network. */
+  /** Attachment on the source node. Undefined for the pod network. */
   readonly attachment: Attachment | undefined;
 }
 
-function isInGuest(reported: IfaceStatus | undefined): boolean {
-  if (reported?.queueCount !== undefined) return true;
-  const { phase, type } = reported?.hotplug ?? {};
+function isInGuest(ifaceStatus: IfaceStatus | undefined): boolean {
+  if (ifaceStatus?.queueCount !== undefined) return true;
+  const { phase, type } = ifaceStatus?.hotplug ?? {};
   return phase === "Ready" || phase === "Detaching" || type === "Swap";
 }
 
-/** Requests an interface that is being unplugged, because its device migrates and the target must create it. */
+/** Returns the interface with the state `up`. An interface that is being unplugged also migrates, so the target must create it. */
 function toPlugged(iface: Iface): Iface {
   if (!isAbsent(iface)) return iface;
   return { ...iface, state: "up" };
@@ -44,45 +43,48 @@ function toPlugged(iface: Iface): Iface {
 function findAttachment(
   { status }: VirtualMachineInstance,
   name: string,
-  reported: IfaceStatus | undefined,
+  ifaceStatus: IfaceStatus | undefined,
 ): Attachment | undefined {
-  const all = (status?.attachments ?? []).filter(
-    (each) => each.name === name && each.state !== "Removing",
+  const candidates = (status?.attachments ?? []).filter(
+    (attachment) => attachment.name === name && attachment.state !== "Removing",
   );
-  return all.find((each) => each.podInterfaceName === reported?.podInterfaceName) ?? all[0];
+  return (
+    candidates.find(
+      (attachment) => attachment.podInterfaceName === ifaceStatus?.podInterfaceName,
+    ) ?? candidates[0]
+  );
 }
 
 function toMigratingNic(vmi: VirtualMachineInstance, iface: Iface): readonly MigratingNic[] {
   const network = findByName(networksOf(vmi.spec), iface.name);
   if (network === undefined) return [];
   if (isDefaultNetwork(network)) return [{ iface, network, attachment: undefined }];
-  const reported = findByName(vmi.status?.interfaces, iface.name);
-  const attachment = findAttachment(vmi, iface.name, reported);
-  if (attachment === undefined || !isInGuest(reported)) return [];
+  const ifaceStatus = findByName(vmi.status?.interfaces, iface.name);
+  const attachment = findAttachment(vmi, iface.name, ifaceStatus);
+  if (attachment === undefined || !isInGuest(ifaceStatus)) return [];
   const { networkName = network.multus?.networkName ?? "" } = attachment;
-  const used = { ...network, multus: { ...network.multus, networkName } };
-  return [{ iface: toPlugged(iface), network: used, attachment }];
+  const currentNetwork = { ...network, multus: { ...network.multus, networkName } };
+  return [{ iface: toPlugged(iface), network: currentNetwork, attachment }];
 }
 
-/** Records the NICs' addresses, so that the target pod requests the same ones from its networks. */
+/** Records the NICs' addresses, so that the target pod requests these addresses from its networks. */
 function withAddresses(
   vmi: VirtualMachineInstance,
   migratingNics: readonly MigratingNic[],
 ): VirtualMachineInstance {
-  const assigned = migratingNics.flatMap(({ iface: { name }, attachment }) => {
+  const assignedAddresses = migratingNics.flatMap(({ iface: { name }, attachment }) => {
     const { networkName, ips = [] } = attachment ?? {};
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
-  const before = readRetainedAddresses(vmi).filter(
-    (each) => findByName(assigned, each.name) === undefined,
+  const otherAddresses = readRetainedAddresses(vmi).filter(
+    (retained) => findByName(assignedAddresses, retained.name) === undefined,
   );
-  return withRetainedAddresses(vmi, [...assigned, ...before]);
+  return withRetainedAddresses(vmi, [...assignedAddresses, ...otherAddresses]);
 }
 
 /**
- * Omits the guest's MAC unless a registered binding creates the guest's NIC. A plugin that set the MAC on the target's pod
- * NIC would announce it, and switches would send the guest's frames there while it still runs on the source; see
- * docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
+ * Omits the guest's MAC, unless a registered binding creates the guest's NIC. Otherwise the target would announce the
+ * MAC while the guest runs on the source. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
  */
 function withoutMac({ macAddress, ...iface }: Iface): Iface {
   if (macAddress === undefined || iface.binding === undefined) return iface;
@@ -91,12 +93,12 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
 
 /** Removes the counts of PCIe ports, because the migrating NICs already have ports. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
-  const rest = Object.entries(status).filter(([field]) => field !== "pciePorts");
-  return Object.fromEntries(rest) as VmiStatus;
+  const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
+  return Object.fromEntries(otherFields) as VmiStatus;
 }
 
-/** Returns the VMI as input for the target pod: with the migrating NICs, and without reported interfaces. */
-export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
+/** Returns the VMI as input for the target pod. The result has the migrating NICs and no reported interfaces. */
+export function buildTargetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const migratingNics = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
   const networks = migratingNics.map(({ network }) => network);
   const ifaces = migratingNics.map(({ iface }) => withoutMac(iface));
@@ -108,9 +110,9 @@ export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstan
     const identity = { name, ...(networkName === undefined ? {} : { networkName }) };
     return [{ ...identity, podInterfaceName, state: "Requested" as const }];
   });
-  const reported = withAddresses(vmi, migratingNics);
+  const vmiWithAddresses = withAddresses(vmi, migratingNics);
   return {
-    ...reported,
+    ...vmiWithAddresses,
     spec,
     status: { ...withoutPorts(vmi.status), attachments, interfaces: [] },
   };
@@ -122,10 +124,13 @@ export function targetAttachments(
 ): readonly Attachment[] {
   if (guest === undefined) return [];
   const { vmi, network } = guest;
-  const view = targetPodView(vmi);
-  const reported = vmi.status?.migrationState?.targetAttachments ?? [];
+  const view = buildTargetPodView(vmi);
+  const reportedAttachments = vmi.status?.migrationState?.targetAttachments ?? [];
   const attachments = (view.status?.attachments ?? []).map(
-    (each) => reported.find(({ podInterfaceName: nic }) => nic === each.podInterfaceName) ?? each,
+    (attachment) =>
+      reportedAttachments.find(
+        ({ podInterfaceName: nic }) => nic === attachment.podInterfaceName,
+      ) ?? attachment,
   );
   const owner = {
     vmi: { ...view, status: { ...view.status, attachments } },
@@ -139,7 +144,7 @@ function sortedAddresses(attachment: Attachment | undefined): readonly string[] 
   return attachment?.state === "Attached" ? normalizeAddresses(attachment.ips).toSorted() : [];
 }
 
-/** Whether the attachment is on the pod network, which assigns new addresses to each pod. */
+/** Checks whether the attachment is on the pod network, which assigns new addresses to each pod. */
 function isOnPodNetwork({ spec }: VirtualMachineInstance, { name }: Attachment): boolean {
   const network = findByName(networksOf(spec), name);
   return network !== undefined && isDefaultNetwork(network);
@@ -159,13 +164,13 @@ function describeDifference(
   return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 
-/** Describes addresses on the target that differ from the guest's, which the guest cannot adopt while running. */
+/** Describes differences between the addresses on the target and the guest's addresses. A running guest cannot adopt other addresses. */
 export function addressProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;
   const target = targetAttachments(facts, targetPod);
-  const [first] = (guest.vmi.status?.attachments ?? [])
+  const [firstDifference] = (guest.vmi.status?.attachments ?? [])
     .filter((source) => !isOnPodNetwork(guest.vmi, source))
     .flatMap((source) => describeDifference(source, findByName(target, source.name)) ?? []);
-  return first;
+  return firstDifference;
 }

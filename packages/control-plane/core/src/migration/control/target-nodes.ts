@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds nodes that can receive the guest, by the CPU labels of KubeVirt's node labeller and by networks.
-// Source: KubeVirt pkg/virt-handler/node-labeller; pkg/virt-controller/watch/migration.
+// Finds nodes that can receive the guest. Source: KubeVirt pkg/virt-handler/node-labeller;
+// pkg/virt-controller/watch/migration.
 import type { VirtualMachineInstance, VirtualMachineInstanceMigration } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { findLayout } from "@patchbay/domain";
@@ -10,8 +10,8 @@ import type { VmiFacts } from "../../vm/vmi.ts";
 import { findUnavailableNetworks, type Definitions } from "../../node/definitions.ts";
 import { isNodeUnresponsive } from "../../node/node-loss.ts";
 import { listNetworkNames } from "../../vm/pod/pod-networks.ts";
-import { targetNodeSelector } from "./target-pod.ts";
-import { targetPodView } from "./target-nics.ts";
+import { buildTargetNodeSelector } from "./target-pod.ts";
+import { buildTargetPodView } from "./target-nics.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -26,27 +26,27 @@ interface CpuRequirement {
 
 const NO_CPU_LABELS: CpuRequirement = { labels: {} };
 
-function cpuMode(vmi: VirtualMachineInstance, useEmulation: boolean): string | undefined {
+function findCpuMode(vmi: VirtualMachineInstance, useEmulation: boolean): string | undefined {
   const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   return buildCpu(vmi.spec.domain, { useEmulation, hasKubeVirtDefaults }).model?.mode;
 }
 
 function labelsWith(prefix: string, { metadata }: KubeNode): Labels {
-  const all = Object.entries(metadata.labels ?? {});
-  return Object.fromEntries(all.filter(([key]) => key.startsWith(prefix)));
+  const labelEntries = Object.entries(metadata.labels ?? {});
+  return Object.fromEntries(labelEntries.filter(([key]) => key.startsWith(prefix)));
 }
 
-/** Requires the same CPU, because libvirt does not compare host-passthrough CPUs and a guest without its instructions crashes. */
+/** Requires a node with the same CPU. libvirt does not compare host-passthrough CPUs, and a guest crashes if instructions are missing. */
 function requireSameCpu(node: KubeNode): CpuRequirement {
-  const own = labelsWith(OWN_MODEL_PREFIX, node);
-  if (Object.keys(own).length === 0) {
+  const cpuLabels = labelsWith(OWN_MODEL_PREFIX, node);
+  if (Object.keys(cpuLabels).length === 0) {
     const problem = `no node can be known to have the processors of node ${node.metadata.name}, which the guest has (host-passthrough): it has no label ${OWN_MODEL_PREFIX}MODEL; name a CPU model in the VM`;
     return { labels: {}, problem };
   }
-  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...own } };
+  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...cpuLabels } };
 }
 
-/** Requires a node that accepts the CPU model. Without labels, libvirt compares the CPUs before it sends the guest. */
+/** Requires a node that accepts the CPU model. On a node without labels, libvirt compares the CPUs before the transfer. */
 function requireAcceptedModel(node: KubeNode): CpuRequirement {
   const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
   const acceptedLabels = models.map(
@@ -55,14 +55,13 @@ function requireAcceptedModel(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...Object.fromEntries(acceptedLabels) } };
 }
 
-/** Returns the labels that the target node's CPU needs. `node` is the source node, undefined if unknown. */
+/** Returns the CPU labels that the target node must have. `node` is the source node, or undefined if it is unknown. */
 export function findCpuRequirement(
   { vmi, settings }: VmiFacts,
   node: KubeNode | undefined,
 ): CpuRequirement {
-  // The emulated CPU is the same on every node.
   if (node === undefined || settings.useEmulation) return NO_CPU_LABELS;
-  const mode = cpuMode(vmi, false);
+  const mode = findCpuMode(vmi, false);
   if (mode === "host-passthrough") return requireSameCpu(node);
   return mode === "host-model" ? requireAcceptedModel(node) : NO_CPU_LABELS;
 }
@@ -71,8 +70,8 @@ function isAvailable(node: KubeNode): boolean {
   return !isNodeUnresponsive(node) && node.spec?.unschedulable !== true;
 }
 
-function hasLabels({ metadata }: KubeNode, wanted: Labels): boolean {
-  return Object.entries(wanted).every(([key, value]) => metadata.labels?.[key] === value);
+function hasLabels({ metadata }: KubeNode, requiredLabels: Labels): boolean {
+  return Object.entries(requiredLabels).every(([key, value]) => metadata.labels?.[key] === value);
 }
 
 function printLabels(labels: Labels): string {
@@ -83,8 +82,8 @@ function printLabels(labels: Labels): string {
 }
 
 function listUsedDefinitions({ vmi, definitions }: VmiFacts): Definitions {
-  const used = listNetworkNames(targetPodView(vmi), {});
-  return new Map([...definitions].filter(([network]) => used.includes(network)));
+  const networkNames = listNetworkNames(buildTargetPodView(vmi), {});
+  return new Map([...definitions].filter(([network]) => networkNames.includes(network)));
 }
 
 function findMissingNetwork(
@@ -98,25 +97,25 @@ function findMissingNetwork(
   return absences.includes(undefined) ? undefined : absences[0]?.message;
 }
 
-/** Returns why no node can receive the guest. Undefined if a node may fit, or if the nodes are unknown. */
+/** Returns why no node can receive the guest. Undefined if a node may be suitable or the nodes are unknown. */
 export function noTargetReason(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,
   nodes: readonly KubeNode[],
 ): string | undefined {
   const source = facts.pod?.spec.nodeName;
-  const own = nodes.find(({ metadata }) => metadata.name === source);
-  if (own === undefined) return undefined;
-  const others = nodes.filter((node) => node.metadata.name !== source && isAvailable(node));
-  if (others.length === 0) {
+  const sourceNode = nodes.find(({ metadata }) => metadata.name === source);
+  if (sourceNode === undefined) return undefined;
+  const otherNodes = nodes.filter((node) => node.metadata.name !== source && isAvailable(node));
+  if (otherNodes.length === 0) {
     return `no node can take the guest: beside node ${source ?? ""} there is none that answers and takes new pods`;
   }
-  const cpu = findCpuRequirement(facts, own);
+  const cpu = findCpuRequirement(facts, sourceNode);
   if (cpu.problem !== undefined) return cpu.problem;
-  const wanted = targetNodeSelector(facts.vmi, migration, cpu.labels);
-  const fitting = others.filter((node) => hasLabels(node, wanted));
-  if (fitting.length === 0) {
-    return `no node can take the guest: none but node ${source ?? ""} has the labels that the VM, its processors or the migration ask for: ${printLabels(wanted)}`;
+  const requiredLabels = buildTargetNodeSelector(facts.vmi, migration, cpu.labels);
+  const suitableNodes = otherNodes.filter((node) => hasLabels(node, requiredLabels));
+  if (suitableNodes.length === 0) {
+    return `no node can take the guest: none but node ${source ?? ""} has the labels that the VM, its processors or the migration ask for: ${printLabels(requiredLabels)}`;
   }
-  return findMissingNetwork(fitting, listUsedDefinitions(facts));
+  return findMissingNetwork(suitableNodes, listUsedDefinitions(facts));
 }

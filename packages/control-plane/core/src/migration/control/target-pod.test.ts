@@ -4,7 +4,7 @@ import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
 import type { Container, ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import { aVmi, aPod } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { podNetworkElements } from "../../vm/vmi.ts";
+import { readPodNetworkElements } from "../../vm/vmi.ts";
 import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
 import { buildTargetPod, withSourceImages } from "./target-pod.ts";
 
@@ -49,7 +49,7 @@ test.each<{ name: string } & Guest>([
   { name: "its NICs could not be hotplugged", ports: { total: 34, free: 32 }, model: "pcnet" },
 ])("requests each network of the guest: $name", (guest) => {
   const pod = buildTargetPod(aGuestFacts(aFullGuest(guest)), aMigration());
-  expect(podNetworkElements(pod).map(({ name }) => name)).toEqual(["blue", "red"]);
+  expect(readPodNetworkElements(pod).map(({ name }) => name)).toEqual(["blue", "red"]);
 });
 
 /** MiB that the launcher may take, where the cluster gives new guests so many ports. */

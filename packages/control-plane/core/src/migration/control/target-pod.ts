@@ -12,11 +12,11 @@ import { buildLauncherPod, type LauncherRequest } from "../../vm/pod/launcher-po
 import { hasImageVolume } from "../../vm/pod/image-files.ts";
 import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
-import { targetPodView } from "./target-nics.ts";
+import { buildTargetPodView } from "./target-nics.ts";
 
-/** Pattern of an image ID with a registry's digest. Images that were imported on the node have no such ID. */
+/** Pattern of an image ID with a registry digest. An image that was imported on the node has no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
-/** Pattern of the tag and digest at the end of an image reference. A colon before the last slash precedes a port. */
+/** Pattern of the tag and digest at the end of an image reference. A colon before the last slash precedes a port number. */
 const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
 
 function parseDigest(imageId: string): string | undefined {
@@ -27,51 +27,56 @@ function parseRepository({ image }: Container): string {
   return image.replace(IMAGE_VERSION, "");
 }
 
-/** Whether the image must stay as it is: it has a digest, or the node may not pull it under another name. */
+/** Checks whether the image reference is fixed, because it has a digest or the node may not pull images. */
 function isPinned({ image, imagePullPolicy }: Container): boolean {
   return imagePullPolicy === "Never" || image.includes("@");
 }
 
-function concat<T>(some: readonly T[] = [], others: readonly T[] = []): readonly T[] {
-  return [...some, ...others];
+function concatLists<T>(left: readonly T[] = [], right: readonly T[] = []): readonly T[] {
+  return [...left, ...right];
 }
 
-/** Pins the container to the image digest of the source's container with the same name and repository. */
 function pinImage(container: Container, { spec, status }: Pod): Container {
   const { name } = container;
   const repository = parseRepository(container);
-  const launcher = concat(spec.containers, spec.initContainers);
+  const launcher = concatLists(spec.containers, spec.initContainers);
   const isSame = launcher.some(
-    (each) => each.name === name && parseRepository(each) === repository,
+    (candidate) => candidate.name === name && parseRepository(candidate) === repository,
   );
-  const reported = concat(status?.containerStatuses, status?.initContainerStatuses);
-  const digest = parseDigest(reported.find((each) => each.name === name)?.imageID ?? "");
+  const containerStatuses = concatLists(status?.containerStatuses, status?.initContainerStatuses);
+  const digest = parseDigest(
+    containerStatuses.find((candidate) => candidate.name === name)?.imageID ?? "",
+  );
   if (!isSame || digest === undefined || isPinned(container)) return container;
   return { ...container, image: `${repository}@${digest}` };
 }
 
 /**
- * Pins the target pod's images to those of the source pod. Otherwise a changed tag would give the guest other disks or
- * files. The launcher's own image is not pinned, because a migration may update the launcher.
- * Source: KubeVirt pkg/container-disk, ExtractImageIDsFromSourcePod.
+ * Pins the target pod's images to the digests in the source pod, because a changed tag would give the guest other disks
+ * or files. The launcher's image is not pinned, because a migration may update the launcher. Source: KubeVirt
+ * pkg/container-disk, ExtractImageIDsFromSourcePod.
  */
 export function withSourceImages(pod: Pod, source: Pod): Pod {
-  const own = pod.spec.containers.find(({ name }) => name === names.LAUNCHER_CONTAINER)?.image;
-  const pinned = (container: Container): Container =>
-    container.image === own ? container : pinImage(container, source);
+  const launcherImage = pod.spec.containers.find(
+    ({ name }) => name === names.LAUNCHER_CONTAINER,
+  )?.image;
+  const pinUnlessLauncher = (container: Container): Container =>
+    container.image === launcherImage ? container : pinImage(container, source);
   const { initContainers } = pod.spec;
   return {
     ...pod,
     spec: {
       ...pod.spec,
-      containers: pod.spec.containers.map(pinned),
-      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(pinned) }),
+      containers: pod.spec.containers.map(pinUnlessLauncher),
+      ...(initContainers === undefined
+        ? {}
+        : { initContainers: initContainers.map(pinUnlessLauncher) }),
     },
   };
 }
 
 /** Topology key of pod anti-affinity. Source: Kubernetes well-known labels. */
-const HOSTNAME = "kubernetes.io/hostname";
+const HOSTNAME_TOPOLOGY_KEY = "kubernetes.io/hostname";
 
 interface Affinity {
   readonly podAntiAffinity?: {
@@ -81,23 +86,26 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the VM's affinity, which also excludes nodes with another launcher of the VMI. */
-function awayFromLaunchers({ metadata, spec }: VirtualMachineInstance): Affinity {
+/** Returns the VM's affinity. Adds a term that excludes nodes with another launcher of the VMI. */
+function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
-  const required = "requiredDuringSchedulingIgnoredDuringExecution";
-  const term = {
+  const requiredTermsField = "requiredDuringSchedulingIgnoredDuringExecution";
+  const antiAffinityTerm = {
     labelSelector: { matchLabels: { [names.CREATED_BY_LABEL]: metadata.uid ?? "" } },
-    topologyKey: HOSTNAME,
+    topologyKey: HOSTNAME_TOPOLOGY_KEY,
   };
-  const before = affinity.podAntiAffinity?.[required] ?? [];
+  const existingTerms = affinity.podAntiAffinity?.[requiredTermsField] ?? [];
   return {
     ...affinity,
-    podAntiAffinity: { ...affinity.podAntiAffinity, [required]: [...before, term] },
+    podAntiAffinity: {
+      ...affinity.podAntiAffinity,
+      [requiredTermsField]: [...existingTerms, antiAffinityTerm],
+    },
   };
 }
 
-/** Returns the target pod's node selector. The VM's own selector takes precedence. */
-export function targetNodeSelector(
+/** Returns the target pod's node selector. The VM's node selector takes precedence over all other labels. */
+export function buildTargetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
   cpuLabels: Labels,
@@ -107,54 +115,53 @@ export function targetNodeSelector(
 
 const SOURCE_LABELS: readonly string[] = [names.NODE_NAME_LABEL, names.MIGRATION_TARGET_NODE_LABEL];
 
-function targetLabels(
+function buildTargetLabels(
   pod: Pod,
   { metadata }: VirtualMachineInstanceMigration,
 ): Readonly<Record<string, string>> {
-  const others = Object.entries(pod.metadata.labels ?? {}).filter(
+  const otherLabels = Object.entries(pod.metadata.labels ?? {}).filter(
     ([key]) => !SOURCE_LABELS.includes(key),
   );
-  return { ...Object.fromEntries(others), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
+  return { ...Object.fromEntries(otherLabels), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Returns the number of PCIe ports: at least the running guest's, even if new guests get fewer. */
-function countTargetPorts({ vmi }: VmiFacts, planned: number): number {
-  // Slots of a conventional PCI bus count too, but need no ports.
+/** Returns the number of PCIe ports, which is at least the number of the running guest's ports. */
+function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
+  // The status also counts slots of a conventional PCI bus, which need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";
-  return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
+  return hasPorts ? Math.max(plannedPorts, vmi.status?.pciePorts?.total ?? 0) : plannedPorts;
 }
 
-/** Builds the request for a pod that mounts images as the source does, so that their files have the same paths. */
-function targetRequest(facts: VmiFacts): LauncherRequest {
-  const planned = buildLauncherRequest(facts);
-  const request = { ...planned, ports: countTargetPorts(facts, planned.ports) };
+/** Builds the request for a target pod. The pod mounts images as the source pod does, because the files must have the same paths. */
+function buildTargetRequest(facts: VmiFacts): LauncherRequest {
+  const defaultRequest = buildLauncherRequest(facts);
+  const request = { ...defaultRequest, ports: countTargetPorts(facts, defaultRequest.ports) };
   const { pod } = facts;
   return pod === undefined ? request : { ...request, supportsImageVolumes: hasImageVolume(pod) };
 }
 
-/** Builds the target pod from the VMI's current template, the source's images and the guest's current NICs. */
 export function buildTargetPod(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,
   cpuLabels: Labels = {},
 ): Pod {
   const { vmi, pod: source } = facts;
-  const launcher = buildLauncherPod(targetPodView(vmi), targetRequest(facts));
+  const launcher = buildLauncherPod(buildTargetPodView(vmi), buildTargetRequest(facts));
   const pod = source === undefined ? launcher : withSourceImages(launcher, source);
   const { uid, name } = migration.metadata;
-  const nodeSelector = targetNodeSelector(vmi, migration, cpuLabels);
+  const nodeSelector = buildTargetNodeSelector(vmi, migration, cpuLabels);
   return {
     ...pod,
     metadata: {
       ...pod.metadata,
       name: launcherPodName(vmi, uid ?? ""),
-      labels: targetLabels(pod, migration),
+      labels: buildTargetLabels(pod, migration),
       annotations: { ...pod.metadata.annotations, [names.MIGRATION_JOB_NAME_ANNOTATION]: name },
     },
     spec: {
       ...pod.spec,
       ...(Object.keys(nodeSelector).length === 0 ? {} : { nodeSelector }),
-      affinity: awayFromLaunchers(vmi),
+      affinity: buildAntiAffinity(vmi),
     },
   };
 }

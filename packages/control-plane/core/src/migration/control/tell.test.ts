@@ -71,7 +71,7 @@ describe("the VMI", () => {
     const findOutcome = (state: MigrationState) => {
       const facts = openFacts(state);
       const guest = facts.guest && { ...facts.guest, pod: undefined };
-      return buildVmiFields({ ...facts, guest }, { kind: "goOn" }).migrationState
+      return buildVmiFields({ ...facts, guest }, { kind: "continue" }).migrationState
         ?.sourceEndedTimestamp;
     };
     expect([findOutcome(STARTED), findOutcome(before)]).toEqual([NOW, before.sourceEndedTimestamp]);
@@ -119,20 +119,20 @@ describe("the migration", () => {
     { name: "its pod was rejected", decision: { kind: "begin" }, failed: true, want: "Pending" },
     { name: "its pod is not ready", decision: { kind: "schedule" }, want: "Scheduling" },
     { name: "its pod is ready", decision: { kind: "open" }, want: "Scheduled" },
+    { name: "nodes were told", decision: { kind: "open" }, state: {}, want: "PreparingTarget" },
     {
-      name: "both nodes were informed",
-      decision: { kind: "open" },
-      state: {},
-      want: "PreparingTarget",
+      name: "the target listens",
+      decision: { kind: "continue" },
+      state: LISTENS,
+      want: "TargetReady",
     },
-    { name: "the target listens", decision: { kind: "goOn" }, state: LISTENS, want: "TargetReady" },
     {
-      name: "the target's report is incomplete",
-      decision: { kind: "goOn" },
+      name: "the target says only half",
+      decision: { kind: "continue" },
       state: { targetNodeAddress: "192.0.2.2" },
       want: "PreparingTarget",
     },
-    { name: "it has started", decision: { kind: "goOn" }, state: STARTED, want: "Running" },
+    { name: "it is on its way", decision: { kind: "continue" }, state: STARTED, want: "Running" },
     {
       name: "its abort is requested",
       decision: { kind: "abort", why: "x" },
@@ -168,7 +168,7 @@ describe("the migration", () => {
   test("records a time for each passed phase, including unobserved ones", () => {
     const migration = { ...aMigration("Scheduled") };
     const reported = {
-      decision: { kind: "goOn" } as const,
+      decision: { kind: "continue" } as const,
       state: STARTED,
       failures: [],
       now: NOW,
@@ -236,7 +236,7 @@ describe("the migration", () => {
       ...reported,
       migration,
       state,
-      decision: { kind: "goOn" },
+      decision: { kind: "continue" },
     });
     expect(next.conditions).toEqual(first.conditions);
   });

@@ -13,12 +13,12 @@ import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./resolve-binding.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 import { withNics } from "../nics.ts";
-import { ifaceStatuses } from "../../status/node-vm.ts";
+import { buildIfaceStatuses } from "../../status/node-vm.ts";
 import { nicsAfter } from "../../testing/vmi-nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../../vm/node/node-vm.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
 import { planAddIface, type IfaceFields } from "../../requests/ifaces.ts";
-import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
+import { formatProblems, findVmiStartProblems } from "../../vm/start-problems.ts";
 
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
@@ -132,7 +132,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test("blocks the start of the VM", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(
+    expect(formatProblems(findVmiStartProblems(vmi, NETWORK))).toContain(
       `spec.domain.devices.interfaces[0].${field}: `,
     );
     const facts = nodeFacts(binding, { bridge: true, tap: true, wired: true });
@@ -143,7 +143,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   test("does not block the start of the VM once it is removed", () => {
     const absent = { ...binding, state: "absent" };
     const vmi = { ...aVmi({}), spec: specWith(absent) };
-    expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
+    expect(findVmiStartProblems(vmi, NETWORK)).toEqual([]);
     const facts = nodeFacts(absent, {});
     const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
     const plan = planNodeVm({ ...facts, vmi: scheduled, domain: undefined });
@@ -157,7 +157,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     const facts = nodeFacts(binding, links);
     expect(planNodeVm(facts)).toEqual([]);
     const report = { ifaces: facts.ifaces, blockedReasons: {}, portless: new Map(), now: "now" };
-    expect(ifaceStatuses(report)).toMatchObject([
+    expect(buildIfaceStatuses(report)).toMatchObject([
       { hotplug: { phase, reason: "BindingNotSupported" } },
     ]);
   });
@@ -179,7 +179,7 @@ describe.each([
     const vmi = { ...aVmi({}), spec: specWith(binding) };
     const elements = planPodNetworks({ vmi, bindings: BINDINGS }, []);
     expect(elements[0]).toMatchObject({ name: "blue" });
-    expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
+    expect(findVmiStartProblems(vmi, NETWORK)).toEqual([]);
     expect(planNodeVm(nodeFacts(binding, {}))).toMatchObject([
       { kind: "wireTap" },
       { kind: "attachDevice" },
@@ -206,7 +206,7 @@ test.each([
   },
 ])("reports why binding $name is unavailable", ({ name, says: message }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
-  expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(message);
+  expect(formatProblems(findVmiStartProblems(vmi, NETWORK))).toContain(message);
 });
 
 test("masquerade requires the pod network", () => {

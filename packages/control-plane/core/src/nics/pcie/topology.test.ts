@@ -12,7 +12,7 @@ import { printPciAddress, TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { buildVmStatus } from "../../status/vm.ts";
-import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
+import { formatProblems, findVmiStartProblems } from "../../vm/start-problems.ts";
 import { recordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
 import {
   requestedAddress,
@@ -115,7 +115,7 @@ describe("the layout of a VMI is created", () => {
     const vmi = aVmiOf({
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:00.1" }] },
     });
-    expect(formatProblems(vmiStartProblems(vmi, CONFIG))).toBe(
+    expect(formatProblems(findVmiStartProblems(vmi, CONFIG))).toBe(
       "spec.domain.devices.interfaces[0].pciAddress: 0000:02:00.1: only function 0 of a slot can be used",
     );
   });

@@ -4,7 +4,7 @@ import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "../bindings/resolve-binding.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { ifaceStatuses, type IfaceReport, isTransientChange } from "../../status/node-vm.ts";
+import { buildIfaceStatuses, type IfaceReport, isTransientChange } from "../../status/node-vm.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 const EARLIER = "2026-01-01T00:00:00.000Z";
@@ -37,7 +37,7 @@ function statusOf(
   iface: IfaceFacts,
   more: Partial<Pick<IfaceReport, "blockedReasons" | "portless">> = {},
 ): IfaceStatus | undefined {
-  return ifaceStatuses({
+  return buildIfaceStatuses({
     ifaces: [iface],
     blockedReasons: {},
     portless: new Map(),
@@ -134,7 +134,12 @@ describe("the pod's network", () => {
       name,
       network: name === "pod" ? { name, pod: {} } : { name, multus: { networkName: "blue" } },
     }));
-    const statuses = ifaceStatuses({ ifaces, blockedReasons: {}, portless: new Map(), now: NOW });
+    const statuses = buildIfaceStatuses({
+      ifaces,
+      blockedReasons: {},
+      portless: new Map(),
+      now: NOW,
+    });
     expect(statuses.map(({ name }) => name)).toEqual(["pod", "b", "a"]);
   });
 });

@@ -8,7 +8,7 @@ import type {
 } from "@patchbay/api";
 import { collectIfaceFacts, decidePhase } from "../phase.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { ifaceStatuses } from "../../status/node-vm.ts";
+import { buildIfaceStatuses } from "../../status/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
@@ -123,7 +123,7 @@ export function unreachableIfaces(
   );
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   const reported = vmi.status?.interfaces ?? [];
-  const statuses = ifaceStatuses({ ifaces, blockedReasons, portless, now });
+  const statuses = buildIfaceStatuses({ ifaces, blockedReasons, portless, now });
   return [
     ...statuses.map((status) => {
       const before = findByName(reported, status.name ?? "");

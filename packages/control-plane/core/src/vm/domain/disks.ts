@@ -8,20 +8,20 @@ import {
   type Topology,
 } from "@patchbay/domain";
 import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../nics/pcie/devices.ts";
-import { buildDiskFile, volumeModeOf } from "../spec/disk-files.ts";
+import { buildDiskFile, findVolumeMode } from "../spec/disk-files.ts";
 import { listDisks, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts";
 import { buildMachine, countVcpus } from "../spec/machine.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 
-/** Prefix of disk aliases, which distinguishes a disk from a NIC of the same name. */
+/** Prefix of disk aliases, which prevents a conflict with a NIC of the same name. */
 const ALIAS_PREFIX = "ua-disk-";
-const LETTERS = 26;
+const LETTER_COUNT = 26;
 
-/** Returns a disk's letters: a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
-function diskLetters(index: number): string {
-  const rest = Math.floor(index / LETTERS) - 1;
-  const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
-  return (rest < 0 ? "" : diskLetters(rest)) + letter;
+/** Returns the letters of a disk's device name: a to z, then aa to zz. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
+function printDiskLetters(index: number): string {
+  const prefixIndex = Math.floor(index / LETTER_COUNT) - 1;
+  const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTER_COUNT));
+  return (prefixIndex < 0 ? "" : printDiskLetters(prefixIndex)) + letter;
 }
 
 interface NumberedDisk {
@@ -31,24 +31,24 @@ interface NumberedDisk {
 }
 
 function numberDisks(disks: readonly GuestDisk[]): readonly NumberedDisk[] {
-  const before = (index: number, like: (disk: GuestDisk) => boolean): number =>
-    disks.slice(0, index).filter(like).length;
+  const countBefore = (index: number, isCounted: (disk: GuestDisk) => boolean): number =>
+    disks.slice(0, index).filter(isCounted).length;
   return disks.map((disk, index) => {
     const isVirtio = disk.bus === "virtio";
-    const named = before(index, ({ bus }) => (bus === "virtio") === isVirtio);
-    const busIndex = before(index, ({ bus }) => bus === disk.bus);
-    return { disk, busIndex, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
+    const named = countBefore(index, ({ bus }) => (bus === "virtio") === isVirtio);
+    const busIndex = countBefore(index, ({ bus }) => bus === disk.bus);
+    return { disk, busIndex, target: `${isVirtio ? "vd" : "sd"}${printDiskLetters(named)}` };
   });
 }
 
-/** Disk sources that both nodes of a migration can access. Disks from other sources are in the launcher pod. */
+/** Disk sources that both nodes of a migration can access. All other disks are in the launcher pod. */
 const SHARED_SOURCES: readonly DiskSourceKind[] = [
   "persistentVolumeClaim",
   "dataVolume",
   "hostDisk",
 ];
 
-/** Returns the targets of disks that a migration copies: those in the launcher pod. The target pod recreates read-only disks. */
+/** Returns the targets of disks that a migration copies: writable disks in the launcher pod. The target pod recreates read-only disks. */
 export function disksToCopy(spec: VmiSpec): readonly string[] {
   return numberDisks(listDisks(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
@@ -68,7 +68,7 @@ function findDiskAddress(
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
-/** Returns the block sizes, which default to 512 bytes. Source: QEMU hw/block/block.c */
+/** Returns the block sizes. The default is 512 bytes. Source: QEMU hw/block/block.c */
 function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;
@@ -76,13 +76,13 @@ function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSi
   return { blockSize: { logical, physical, ...granularity } };
 }
 
-/** Returns the I/O mode. By default, block devices without a cache use native I/O. Source: KubeVirt SetOptimalIOMode. */
+/** Returns the I/O mode. The default is native I/O for block devices that bypass the page cache. Source: KubeVirt SetOptimalIOMode. */
 function chooseIo({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
   if (io === "native" || io === "threads") return { io };
   return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
 }
 
-function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
+function buildDiskOptions(disk: GuestDisk): Partial<DiskDefinition> {
   const { device, serial, tray, shareable } = disk;
   return {
     ...(disk.discard && device !== "cdrom" ? { discard: "unmap" } : {}),
@@ -98,13 +98,13 @@ export function buildDisks(
   topology: Topology,
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
-  const orders = planBootOrder(vmi.spec);
-  return numberDisks(listDisks(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
-    const { disk, target } = counted;
-    const address = findDiskAddress(counted, topology);
+  const bootOrders = planBootOrder(vmi.spec);
+  return numberDisks(listDisks(vmi.spec)).flatMap((numberedDisk): readonly DiskDefinition[] => {
+    const { disk, target } = numberedDisk;
+    const address = findDiskAddress(numberedDisk, topology);
     if (address === undefined) return [];
-    const source = buildDiskFile(disk, volumeModeOf(vmi, disk.name));
-    const bootOrder = orders.get(disk.name);
+    const source = buildDiskFile(disk, findVolumeMode(vmi, disk.name));
+    const bootOrder = bootOrders.get(disk.name);
     const ioThread = ioThreads.ofDisks.get(disk.name);
     const { device, bus, readOnly, cache, errorPolicy } = disk;
     return [
@@ -119,7 +119,7 @@ export function buildDisks(
         cache,
         errorPolicy,
         ...chooseIo(disk, source.kind === "block"),
-        ...diskOptions(disk),
+        ...buildDiskOptions(disk),
         ...(bootOrder === undefined ? {} : { bootOrder }),
         ...(ioThread === undefined ? {} : { ioThread }),
       },
@@ -145,49 +145,63 @@ export function buildControllers(
   });
 }
 
-/** I/O threads of a domain, and the threads of its disks. Thread numbers start at 1. */
+/** Number of I/O threads of a domain, and the thread number of each disk, from 1. */
 interface IoThreads {
   readonly threadCount: number;
   readonly ofDisks: ReadonlyMap<string, number>;
   readonly ofScsi?: number;
 }
 
-const NONE: IoThreads = { threadCount: 0, ofDisks: new Map() };
+const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 
-/** Source: KubeVirt getIOThreadsCountType. */
+/** Limit of automatic I/O threads per vCPU. Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Returns the number of shared threads: one, or with policy `auto` one for each sharing disk up to a limit. */
-function countSharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
+/** Returns the number of shared I/O threads. With the policy `auto`, each sharing disk gets a thread, up to a limit. */
+function countSharedThreads({ domain }: VmiSpec, sharingDisks: number, ownThreads: number): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
-  return Math.max(1, Math.min(shared, limit - own));
+  return Math.max(1, Math.min(sharingDisks, limit - ownThreads));
 }
 
 function hasThread({ bus }: GuestDisk): boolean {
   return bus === "virtio";
 }
 
-/** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
+/** Assigns I/O threads to virtio disks and the SCSI controller, beginning with shared threads. Source: KubeVirt setIOThreads. */
 export function planIoThreads(spec: VmiSpec): IoThreads {
-  const all = listDisks(spec);
-  const disks = all.filter(hasThread);
-  const hasScsi = all.some(({ bus }) => bus === "scsi");
-  const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
-  const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
-  const isRequested = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
-  if (!isRequested || (disks.length === 0 && !hasScsi)) return NONE;
-  const shared = countSharedThreads(spec, sharing.length, owning.length);
+  const allDisks = listDisks(spec);
+  const disks = allDisks.filter(hasThread);
+  const hasScsi = allDisks.some(({ bus }) => bus === "scsi");
+  const disksWithOwnThread = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
+  const disksWithSharedThread = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
+  const isRequested = spec.domain.ioThreadsPolicy !== undefined || disksWithOwnThread.length > 0;
+  if (!isRequested || (disks.length === 0 && !hasScsi)) return NO_IO_THREADS;
+  const sharedThreads = countSharedThreads(
+    spec,
+    disksWithSharedThread.length,
+    disksWithOwnThread.length,
+  );
   const ofDisks = new Map([
-    ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
-    ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
+    ...disksWithSharedThread.map(({ name }, index): [string, number] => [
+      name,
+      1 + (index % sharedThreads),
+    ]),
+    ...disksWithOwnThread.map(({ name }, index): [string, number] => [
+      name,
+      1 + sharedThreads + index,
+    ]),
   ]);
-  return { threadCount: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+  return {
+    threadCount: sharedThreads + disksWithOwnThread.length,
+    ofDisks,
+    ...(hasScsi ? { ofScsi: 1 } : {}),
+  };
 }
 
-/** First boot order of disks without one. It is greater than that of any hotplugged NIC, because libvirt rejects duplicates. */
+/** First boot order of disks without a bootOrder. It exceeds that of any hotplugged NIC, because libvirt rejects duplicates. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
-/** Returns the boot order by disk. Without a bootOrder or kernel in the spec, disks boot in list order. Otherwise only disks with a bootOrder boot. */
+/** Returns the boot order by disk. Disks boot in list order if the spec has no bootOrder and no kernel. */
 export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = listDisks(spec);
   const isConfigured = [...disks, ...ifacesOf(spec)].some(

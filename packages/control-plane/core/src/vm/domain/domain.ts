@@ -21,7 +21,7 @@ import {
 } from "./machine.ts";
 import type { IfaceFacts } from "../../nics/facts.ts";
 import { planVmiTopology, countQueues } from "../../nics/pcie/topology.ts";
-import { buildMachine, countVcpus, memoryMiBOf } from "../spec/machine.ts";
+import { buildMachine, countVcpus, computeMemoryMiB } from "../spec/machine.ts";
 import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { buildControllers, buildDisks, planIoThreads } from "./disks.ts";
 import { buildNicDefinition } from "../../nics/node-plan.ts";
@@ -31,12 +31,12 @@ export function domainNameOf(vmi: VirtualMachineInstance): string {
   return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const UUID_SYNTAX = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Returns the same UUID at every start: the requested one, or else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
+/** Returns the requested UUID, or a version 8 UUID derived from the VMI's name. Source: RFC 9562 section 5.8. */
 export function buildMachineUuid(vmi: VirtualMachineInstance): string {
-  const requested = vmi.spec.domain.firmware?.uuid ?? "";
-  if (UUID.test(requested)) return requested.toLowerCase();
+  const requestedUuid = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID_SYNTAX.test(requestedUuid)) return requestedUuid.toLowerCase();
   const hex = sha256Hex(domainNameOf(vmi));
   return [
     hex.slice(0, 8),
@@ -57,7 +57,7 @@ function buildAgent({ fixedAddresses: fixed }: Topology): Pick<DomainDefinition,
   return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
 }
 
-/** Video memory of all models except virtio. Source: KubeVirt. */
+/** Video memory of all models except virtio, in KiB. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
 function buildDisplay(
@@ -98,7 +98,7 @@ function buildWatchdog(
   return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
 }
 
-/** Chooses the TPM model. Only the newer model, CRB, has persistent state. Source: KubeVirt. */
+/** Chooses the TPM model. Only a CRB TPM can have persistent state. Source: KubeVirt. */
 function buildTpm(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
   const tpm = findTpm(spec);
   if (tpm === undefined) return {};
@@ -127,7 +127,7 @@ export function buildGuestDevices(
   };
 }
 
-/** Topology of a VMI that cannot be laid out, which is never started. */
+/** Topology of a VMI without a valid topology. Such a VMI never starts. */
 const NO_TOPOLOGY: Topology = {
   ports: [],
   bridges: [],
@@ -149,8 +149,8 @@ function buildNics(
   return wired.flatMap((facts) => {
     const pciAddress = topology.nicAddresses.get(facts.name);
     const queues = countQueues(vmi.spec, facts.iface, network);
-    const isBooted = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
-    const rom = isBooted ? ({ hasBootRom: true } as const) : {};
+    const isBootable = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
+    const rom = isBootable ? ({ hasBootRom: true } as const) : {};
     return pciAddress === undefined
       ? []
       : [buildNicDefinition(facts, { pciAddress, queues, ...rom })];
@@ -163,7 +163,7 @@ interface DomainParts {
   readonly network: NetworkConfig;
 }
 
-/** Builds the domain with the NICs in `wired`. Addresses of all other NICs stay reserved. The VMI must pass `vmiStartProblems`. */
+/** Builds the domain with the NICs in `wired`. Reserves the addresses of all other NICs. The VMI must have no start problems. */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
@@ -181,9 +181,9 @@ export function planDomain(
     accelerator: useEmulation ? "qemu" : "kvm",
     machine: buildMachine(domain),
     vcpus: countVcpus(domain),
-    memoryMiB: memoryMiBOf(domain),
+    memoryMiB: computeMemoryMiB(domain),
     sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
-    // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
+    // QEMU 7.2 without KVM crashes when the guest uses a vhost-user NIC with MSI-X vectors (measured).
     ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
     cpu: buildCpu(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: buildFirmware(domain),

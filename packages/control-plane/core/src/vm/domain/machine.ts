@@ -6,19 +6,15 @@ import { NVRAM_FILE } from "../spec/disk-files.ts";
 import { toLauncherPath, listKernelFiles, buildCpuTopology } from "../spec/machine.ts";
 import { findOneOf } from "../spec/guest-devices.ts";
 
-/** Source: libvirt formatdomain, "CPU model and topology". */
 const CPU_POLICIES = ["force", "require", "optional", "disable", "forbid"] as const;
-/** Source: KubeVirt HPETTickPolicy, PITTickPolicy and RTCTickPolicy. */
 const TICK_POLICIES = ["delay", "catchup", "merge", "discard"] as const;
-/** Source: KubeVirt RTCTimerTrack. */
 const TIMER_TRACKS = ["guest", "wall"] as const;
-/** Source: KubeVirt WatchdogAction. */
 export const WATCHDOG_ACTIONS = ["reset", "poweroff", "shutdown"] as const;
 /** Video models for which the launcher has firmware. Source: libvirt formatdomain, "Video devices". */
 export const VIDEO_MODELS = ["vga", "bochs", "cirrus", "virtio"] as const;
 type Domain = VmiSpec["domain"];
 
-/** Code and initial variables from Debian's package ovmf. */
+/** Files of Debian's package ovmf: the code and the initial variables. */
 const EFI_FILES = {
   codePath: "/usr/share/OVMF/OVMF_CODE_4M.fd",
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.fd",
@@ -28,7 +24,7 @@ const EFI_SECURE_BOOT_FILES = {
   templatePath: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 };
 
-/** Builds the firmware: BIOS by default. EFI uses Secure Boot by default. Source: KubeVirt SetDefaults_Firmware. */
+/** Builds the firmware. The default is BIOS; with EFI, the default is Secure Boot. Source: KubeVirt SetDefaults_Firmware. */
 export function buildFirmware({ firmware }: Domain): DomainDefinition["firmware"] {
   const { bios, efi } = firmware?.bootloader ?? {};
   if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
@@ -58,8 +54,8 @@ interface CpuSettings {
 
 type Cpu = DomainDefinition["cpu"];
 
-/** Returns the CPU model. An emulated guest cannot use the host's CPU and gets all features that can be emulated instead. */
-function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
+/** Returns the CPU model. An emulated guest cannot have the host's CPU and gets all features that QEMU can emulate instead. */
+function buildNamedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
   if (name === "host-passthrough") return { mode: useEmulation ? "maximum" : "host-passthrough" };
   return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };
 }
@@ -67,13 +63,13 @@ function namedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model
 function chooseModel({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model"> {
   const { useEmulation, hasKubeVirtDefaults } = settings;
   const name = cpu?.model ?? "";
-  if (name !== "") return { model: namedModel(name, useEmulation) };
+  if (name !== "") return { model: buildNamedModel(name, useEmulation) };
   if (hasKubeVirtDefaults || (cpu?.features ?? []).length > 0)
     return { model: { mode: "host-model" } };
   return useEmulation ? {} : { model: { mode: "host-passthrough" } };
 }
 
-/** CPU feature that libvirt's named models include although current CPUs lack it. Source: KubeVirt; libvirt issue 608. */
+/** CPU feature that libvirt's named models contain but current CPUs lack. Source: KubeVirt; libvirt issue 608. */
 const DISABLED_MPX = { name: "mpx", policy: "disable" } as const;
 
 export function buildCpu(domain: Domain, settings: CpuSettings): Cpu {
@@ -146,7 +142,7 @@ interface AnyTimer {
   readonly track?: string;
 }
 
-/** Builds the timers. A timer in the spec is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
+/** Builds the timers. A timer in the spec is present unless the spec disables it. Source: KubeVirt api/core/v1 schema.go, type Timer. */
 function buildTimers(timers: Timers): readonly Timer[] {
   return TIMER_KINDS.flatMap((kind) => {
     const timer: AnyTimer | undefined = timers[kind];

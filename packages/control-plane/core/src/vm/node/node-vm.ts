@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-handler's actions for one VMI: start its domain, plug and unplug its NICs.
+// virt-handler's actions for one VMI: start its domain, and plug and unplug its NICs.
 import {
   names,
   type GuestOsInfo,
@@ -51,11 +51,11 @@ import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/node-loss.ts";
 import { findByName } from "../../nics/nics.ts";
 
-/** An action of virt-handler. Actions run in order and may be repeated. */
+/** Action of virt-handler. Actions run in order and may be repeated. */
 export type NodeAction =
   | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
   | LinkSocketAction
-  /** Records the pod NIC's addresses before wiring removes them. */
+  /** Records the pod NIC's addresses, because wiring removes them. */
   | {
       readonly kind: "rememberAddresses";
       readonly iface: string;
@@ -65,20 +65,20 @@ export type NodeAction =
   | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
   | { readonly kind: "startDomain"; readonly paused?: true }
-  /** Resumes a guest that stayed paused because its migration failed in the last phase. */
+  /** Resumes a guest that is paused because its migration failed in the last phase. */
   | { readonly kind: "resumeDomain" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
   | SwapAction
   | RemoveBridgeAction
-  /** `xml` is the existing device with the wanted link state. */
+  /** Sets the link state. `xml` is the existing device with the wanted link state. */
   | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
   | {
       readonly kind: "unwireTap";
       readonly iface: string;
       readonly wiring: RemovableWiring;
     }
-  /** Writes the status before the next actions, because virt-controller needs it. If the write is deferred, they are skipped. */
+  /** Writes the status, which virt-controller must read before the next actions. If the write is deferred, they are skipped. */
   | { readonly kind: "report" }
   | { readonly kind: "sweepLinks"; readonly wiring: RemovableWiring }
   | {
@@ -88,7 +88,7 @@ export type NodeAction =
       readonly forMs?: number;
     };
 
-/** Why an interface waits. `blockedReasonOfWait` maps it to `hotplug.reason`. */
+/** Reason why an interface waits. `blockedReasonOfWait` maps the reason to `hotplug.reason`. */
 export type WaitReason =
   | PlacementProblem
   | VhostUserWait
@@ -100,13 +100,13 @@ export type WaitReason =
 
 export interface DomainSnapshot {
   readonly running: boolean;
-  /** Whether the domain is paused. `running` is true then as well. */
+  /** Whether the domain is paused. A paused domain also has `running` set. */
   readonly isPaused: boolean;
-  /** Whether a disk error paused the domain. Unset if it was paused on request. */
+  /** Set if a disk error paused the domain. */
   readonly hasDiskError?: true;
-  /** Whether the QEMU process died, here or on the migration target. */
+  /** Whether the QEMU process crashed on this node or on the migration target. */
   readonly crashed: boolean;
-  /** Whether the domain is paused in the last phase of an outgoing migration. */
+  /** Set if the domain is paused in the last phase of an outgoing migration. */
   readonly isMigratingOut?: true;
   readonly facts: DomainFacts;
 }
@@ -122,7 +122,7 @@ export interface NodeVmFacts {
   readonly orphanedWirings?: readonly RemovableWiring[];
   readonly unplugRequests: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
-  /** Time since when the guest agent has not answered (RFC 3339). Unset if it answers or never has. */
+  /** Time at which the guest agent stopped responding, in RFC 3339. Unset if it responds or has never responded. */
   readonly silentSince?: string;
   readonly guestSystem?: GuestOsInfo;
   readonly served?: readonly ServedNic[];
@@ -143,7 +143,7 @@ function isSupported({ binding }: IfaceFacts): boolean {
   return binding.kind !== "refused";
 }
 
-/** Whether Patchbay, not a hook, creates the device. */
+/** Checks whether Patchbay creates the device. For some bindings, a hook creates it. */
 function hasOwnDevice(facts: IfaceFacts): boolean {
   return isSupported(facts) && !isMadeByHook(facts);
 }
@@ -174,21 +174,20 @@ function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
-/** Whether the guest can start without waiting for the interface. */
 function isSettled(facts: IfaceFacts): boolean {
   if (!isWanted(facts)) return true;
   const state = facts.attachment?.state;
   return isSupported(facts) && (state === "Attached" || state === "Failed");
 }
 
-/** Plans the domain's start, once each interface is attached or failed. Failed interfaces are plugged later. */
+/** Plans the domain's start. The start waits until each interface is attached or failed. virt-handler plugs a failed interface later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
-  const wirable = facts.ifaces.filter(isWirable);
-  const unwired = wirable.filter(({ links }) => !links.wired);
-  if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
-  const definition = planDomain(facts.vmi, wirable.filter(hasOwnDevice), facts);
+  const wirableIfaces = facts.ifaces.filter(isWirable);
+  const unwiredIfaces = wirableIfaces.filter(({ links }) => !links.wired);
+  if (unwiredIfaces.length > 0) return unwiredIfaces.map((iface) => planWire(facts, iface));
+  const definition = planDomain(facts.vmi, wirableIfaces.filter(hasOwnDevice), facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
   return [
     { kind: "defineDomain", xml: printDomain(definition) },
@@ -196,7 +195,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-/** Whether the tap that the device opened was deleted, even if another tap has its name now. */
+/** Checks whether the tap that the device opened was deleted, even if a new tap has the same name. */
 function hasLostTap(facts: IfaceFacts): boolean {
   const { tap, tapIndex, tapOpen, wired } = facts.links;
   if (tapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser") return false;
@@ -214,9 +213,9 @@ function planDetach(
     return { kind: "wait", iface, reason: "TapLost" };
   const forMs = request === undefined ? 0 : unplugRetryMs(request.count) - request.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: toAlias(iface) };
-  const replaced =
+  const replacementReason =
     findBindingModule(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
-  const reason = isWanted(facts) ? replaced : "GuestRefused";
+  const reason = isWanted(facts) ? replacementReason : "GuestRefused";
   return { kind: "wait", iface, reason, forMs };
 }
 
@@ -239,25 +238,26 @@ function planAttach(iface: IfaceFacts, placement: NicPlacement | WaitReason): No
 
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isMadeByHook(iface)) return [];
-  const isUp = iface.iface?.state !== "down";
+  const wantsLinkUp = iface.iface?.state !== "down";
   if (!findBindingModule(iface).live.link) return [];
-  const definition = iface.device?.linkUp === isUp ? undefined : buildLiveNic(iface, isUp);
+  const definition =
+    iface.device?.linkUp === wantsLinkUp ? undefined : buildLiveNic(iface, wantsLinkUp);
   if (definition === undefined) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }
 
-/** Plans a network swap. A wrong link state is corrected first, because the swap may be backing off. */
+/** Plans a network swap. A wrong link state is corrected first, because the swap may wait in a backoff. */
 function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   const link = planLink(iface);
   const { swap } = iface;
   if (link.length > 0 || swap === undefined) return link;
-  const remember = planRecordAddresses(afterSwap({ ...iface, swap }));
-  if (remember !== undefined) return [remember];
-  return planSwapNetwork(iface, (each) => planWiring(facts, each));
+  const recordAction = planRecordAddresses(afterSwap({ ...iface, swap }));
+  if (recordAction !== undefined) return [recordAction];
+  return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
 
-/** Adds the removal of leftover bridges if nothing but waiting is planned for the interface. */
-function orRemoveLeftoverBridge(
+/** Returns the steps, or the removal of the interface's leftover bridge if the steps contain only waits. */
+function planLeftoverBridgeRemoval(
   iface: IfaceFacts,
   steps: readonly NodeAction[],
 ): readonly NodeAction[] {
@@ -269,35 +269,37 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Whether one plan can wire and plug the NIC. If the pod serves its addresses, the DHCP server must listen before the plug. */
+/** Checks whether one plan can wire and plug the NIC. A DHCP server must listen before the plug if the pod assigns addresses. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
 }
 
-function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
+function isNewIface(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   if (iface.device !== undefined || !hasOwnDevice(iface)) return false;
   if (findVhostUserBlock(iface, facts) !== undefined) return false;
   return decidePhase(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
-/** Plans wiring and, if possible, plugging the NIC. A missing port is only reported once the NIC is wired. */
+/** Plans to wire the NIC and, if possible, to plug it. A missing port is reported only after the NIC is wired. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,
   placement: NicPlacement | WaitReason | undefined,
 ): readonly NodeAction[] {
-  const wire = planWire(facts, iface);
-  return typeof placement === "object" ? [wire, planAttach(iface, placement)] : [wire];
+  const wireActions = planWire(facts, iface);
+  return typeof placement === "object"
+    ? [wireActions, planAttach(iface, placement)]
+    : [wireActions];
 }
 
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
-  const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
+  const newcomers = facts.ifaces.filter((iface) => isNewIface(iface, facts));
   const placements = planLivePlacements(facts, domain.facts, newcomers);
-  const detach = (iface: IfaceFacts): readonly NodeAction[] => [
+  const planDetachOf = (iface: IfaceFacts): readonly NodeAction[] => [
     planDetach(iface, facts.unplugRequests[iface.name], domain.facts),
   ];
-  const attach = (iface: IfaceFacts): readonly NodeAction[] =>
+  const planAttachOf = (iface: IfaceFacts): readonly NodeAction[] =>
     hasOwnDevice(iface)
       ? [
           planAttach(
@@ -309,28 +311,28 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) =>
       isAttached(iface) ? planPlug(facts, iface, placements.get(iface.name)) : [],
-    Attaching: (iface) => (mustReleaseDevice(iface) ? detach(iface) : attach(iface)),
-    Detaching: detach,
+    Attaching: (iface) => (mustReleaseDevice(iface) ? planDetachOf(iface) : planAttachOf(iface)),
+    Detaching: planDetachOf,
     Unwiring: planUnwire,
     Ready: planLink,
     PodSwapping: planLink,
     Switching: (iface) => planSwap(facts, iface),
   };
   return facts.ifaces.flatMap((iface) =>
-    orRemoveLeftoverBridge(iface, steps[decidePhase(iface) ?? "Pending"]?.(iface) ?? []),
+    planLeftoverBridgeRemoval(iface, steps[decidePhase(iface) ?? "Pending"]?.(iface) ?? []),
   );
 }
 
-/** Plans the removal of links of unwanted interfaces, which nothing uses while the domain does not run. */
+/** Plans the removal of links of unwanted interfaces. No process uses these links while the domain does not run. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => decidePhase(iface) === "Unwiring").flatMap(planUnwire);
 }
 
-function planSweep({ orphanedWirings: orphans = [] }: NodeVmFacts): readonly NodeAction[] {
-  return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
+function planSweep({ orphanedWirings: orphanedWirings = [] }: NodeVmFacts): readonly NodeAction[] {
+  return orphanedWirings.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/** Plans the next actions. The caller observes again after each plan that is not empty. */
+/** Plans the next actions. After a plan with actions, the caller observes the node again. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.role === "target") return planTarget(facts);
   if (openMigration(facts.vmi) !== undefined) return planSource(facts);
@@ -338,10 +340,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
-/**
- * Plans the links for an incoming guest, without starting it. The guest arrives with all its NICs, including those with a
- * pending unplug. Nothing is changed after it has arrived.
- */
+/** Plans the links for an incoming guest, which arrives with all NICs, including those with a pending unplug. */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
   const attached = facts.ifaces.filter(isInPod);
@@ -352,7 +351,7 @@ export function isInPod(iface: IfaceFacts): boolean {
   return isSupported(iface) && iface.attachment?.state === "Attached";
 }
 
-/** Plans a guest that is migrating or has migrated: all changes wait until its final node is known. */
+/** Plans waits for a guest that is migrating. All changes wait until the guest's final node is known. */
 function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain?.running !== true) return [];
   const steps = planLive(facts, facts.domain);
@@ -361,25 +360,28 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 }
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
-  const sweeps = planSweep(facts);
+  const sweepActions = planSweep(facts);
   if (facts.domain?.running === true) {
-    // No migration is open, so no other node waits for the guest.
-    const resumed = facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
-    return [...planLive(facts, facts.domain), ...sweeps, ...resumed];
+    // Without an open migration, no target node expects the guest, so the guest can resume on this node.
+    const resumeActions =
+      facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
+    return [...planLive(facts, facts.domain), ...sweepActions, ...resumeActions];
   }
   const ended = hasRun(facts.vmi);
-  return [...planLeftovers(facts), ...sweeps, ...(ended ? [] : planStart(facts))];
+  return [...planLeftovers(facts), ...sweepActions, ...(ended ? [] : planStart(facts))];
 }
 
-/** Plans DHCP servers. They start before a device is attached, because the guest requests an address at once. */
+/** Plans DHCP servers. A server starts before its NIC is plugged, because the guest requests an address immediately. */
 function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
   const nics = servedNics(facts);
-  const ended = served.filter((old) => nics.every((nic) => nic.bridgeName !== old.bridgeName));
-  const changed = nics.filter((nic) => !served.some((old) => isEqual(old, nic)));
+  const endedNics = served.filter((oldNic) =>
+    nics.every((nic) => nic.bridgeName !== oldNic.bridgeName),
+  );
+  const changedNics = nics.filter((nic) => !served.some((oldNic) => isEqual(oldNic, nic)));
   return [
-    ...ended.map(({ bridgeName }) => ({ kind: "stopServing", bridgeName }) as const),
-    ...changed.map((nic) => ({ kind: "serveAddresses", nic }) as const),
+    ...endedNics.map(({ bridgeName }) => ({ kind: "stopServing", bridgeName }) as const),
+    ...changedNics.map((nic) => ({ kind: "serveAddresses", nic }) as const),
   ];
 }
 
@@ -388,13 +390,13 @@ function findUsedPodNic(action: NodeAction): string | undefined {
   return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
 }
 
-function isNewUse(nic: string, reported: IfaceStatus | undefined): boolean {
-  const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = reported ?? {};
-  const used = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
-  return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
+function isNewUse(nic: string, ifaceStatus: IfaceStatus | undefined): boolean {
+  const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = ifaceStatus ?? {};
+  const usedNames = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
+  return hotplug?.type === "Unplug" || (usedNames.length > 0 && !usedNames.includes(nic));
 }
 
-/** Whether the status must be written first, because virt-controller could remove an attachment that the plan starts to use. */
+/** Checks whether the status must be written first. Otherwise virt-controller could remove an attachment that the plan uses. */
 export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
     const nic = findUsedPodNic(action);
@@ -423,7 +425,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
   wireTap: describeLinks,
 };
 
-/** Finds repairs of NICs that were ready. Ignores interfaces that are being unplugged, and VMIs that are being deleted. */
+/** Lists repairs of NICs that were ready. Ignores interfaces that are being unplugged and VMIs that are being deleted. */
 export function findDrift(
   plan: readonly NodeAction[],
   { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the launcher pod for each kind of disk, and arguments with which `prepare-disks` creates the disk.
+// Parts of the launcher pod for each kind of disk, and the arguments with which `prepare-disks` creates the disk.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type {
   EnvVar,
@@ -7,14 +7,14 @@ import type {
   PodVolume,
   VolumeMount,
 } from "@patchbay/api/kubernetes";
-import { diskFilesName, parsePullPolicy, type ImageFiles } from "./image-files.ts";
+import { buildDiskFilesName, parsePullPolicy, type ImageFiles } from "./image-files.ts";
 import type { VolumeDevice } from "./parts.ts";
 import type { GuestDisk, DiskSource, CloudInitData, TextSource } from "../spec/disks.ts";
 import {
   buildClaimFile,
   buildDiskFile,
-  volumeDeviceOf,
-  volumeDirOf,
+  findVolumeDevice,
+  findVolumeDirectory,
   readClaimBytes,
   readClaimMode,
   findHostPath,
@@ -24,17 +24,17 @@ import { resolveFromRoot } from "../spec/machine.ts";
 import { CLOUD_INIT_LAYOUTS, buildMetaData, type CloudInitKind } from "../spec/cloud-init.ts";
 
 export interface DiskPart {
-  /** Arguments of `prepare-disks` for the disk. They are described in docs/reference/prepare-disks.md. */
+  /** Arguments of `prepare-disks` for the disk, see docs/reference/prepare-disks.md. */
   readonly group: readonly string[];
   readonly volumes?: readonly PodVolume[];
-  /** Mounts of the launcher and `prepare-disks`. */
+  /** Mounts for both the launcher and `prepare-disks`. */
   readonly mounts?: readonly VolumeMount[];
   readonly devices?: readonly VolumeDevice[];
-  /** Mounts of `prepare-disks` alone, which copies their content. */
+  /** Mounts only for `prepare-disks`, which copies their content. */
   readonly copySources?: readonly VolumeMount[];
   readonly env?: readonly EnvVar[];
   readonly files?: ImageFiles;
-  /** Maximum disk space in MiB, excluding claims. */
+  /** Maximum disk space in MiB, without space in claims. */
   readonly diskMiB: number;
 }
 
@@ -42,34 +42,34 @@ export interface DiskFacts {
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
-/** Limit for images of unknown size: the largest file on ext4. */
+/** Maximum size of an image of unknown size, in bytes. The value is the maximum file size of ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
-/** Maximum disk space of a copied image and of an overlay. */
+/** Maximum disk space of a copied image or an overlay. */
 const OVERLAY_MIB = 64 * 1024;
-/** Maximum disk space of a disk from small files. A Secret or ConfigMap has at most 1 MiB. Source: Kubernetes. */
+/** Maximum disk space of a disk with small files. Kubernetes limits a Secret or ConfigMap to 1 MiB. */
 const SMALL_DISK_MIB = 8;
 export const QCOW2_OVERHEAD_MIB = 64;
 
-function podVolumeName(volumeIndex: number): string {
+function buildPodVolumeName(volumeIndex: number): string {
   return `volume-${String(volumeIndex)}`;
 }
 
-/** Escapes `$(NAME)`, which Kubernetes would expand. Source: Kubernetes Container.args. */
+/** Escapes `$(NAME)`, because Kubernetes expands variables in arguments. Source: Kubernetes Container.args. */
 export function escapeExpansion(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
-/** Mounts the claim, read-only unless the guest writes to it. */
+/** Mounts the claim. The mount is read-only unless the guest writes to the disk. */
 function mountClaim(
   disk: GuestDisk,
   source: ClaimSource,
   file: DiskFile,
 ): Pick<DiskPart, "volumes" | "mounts" | "devices"> {
-  const name = podVolumeName(disk.volumeIndex);
-  const isWritten = !source.readOnly && source.kind !== "ephemeral";
-  const readOnly = isWritten ? {} : { readOnly: true };
+  const name = buildPodVolumeName(disk.volumeIndex);
+  const isWritable = !source.readOnly && source.kind !== "ephemeral";
+  const readOnly = isWritable ? {} : { readOnly: true };
   const volume: PodVolume = {
     name,
     persistentVolumeClaim: {
@@ -78,8 +78,11 @@ function mountClaim(
     },
   };
   return file.kind === "block"
-    ? { volumes: [volume], devices: [{ name, devicePath: volumeDeviceOf(disk.name) }] }
-    : { volumes: [volume], mounts: [{ name, mountPath: volumeDirOf(disk.name), ...readOnly }] };
+    ? { volumes: [volume], devices: [{ name, devicePath: findVolumeDevice(disk.name) }] }
+    : {
+        volumes: [volume],
+        mounts: [{ name, mountPath: findVolumeDirectory(disk.name), ...readOnly }],
+      };
 }
 
 function buildArguments(
@@ -92,7 +95,7 @@ function buildArguments(
     return ["overlay", disk.name, buildDiskFile(disk, "Filesystem").path, file.path, limit];
   }
   if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
-  // The file of a DataVolume comes from its import. Creating an empty one would hide a failed import.
+  // An import creates the file of a DataVolume. An empty file would hide a failed import.
   const isCreated = kind === "persistentVolumeClaim" && !disk.readOnly;
   return ["file", disk.name, file.path, limit, ...(isCreated ? ["make"] : []), ...readOnly];
 }
@@ -108,7 +111,7 @@ export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: Disk
   };
 }
 
-/** Directory of the disk in a container disk's image. Source: KubeVirt container disk workflow. */
+/** Directory of the disk in the image of a container disk. Source: KubeVirt container disk workflow. */
 const DISK_DIR = "/disk";
 
 export function buildContainerDiskPart(
@@ -116,13 +119,13 @@ export function buildContainerDiskPart(
   source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
 ): DiskPart {
   const path = source.path === undefined ? undefined : resolveFromRoot(source.path);
-  const mountPath = volumeDirOf(disk.name);
+  const mountPath = findVolumeDirectory(disk.name);
   const image = `${mountPath}${path ?? DISK_DIR}`;
   const output = buildDiskFile(disk, "Filesystem").path;
   return {
     group: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
     files: {
-      name: diskFilesName(disk.volumeIndex),
+      name: buildDiskFilesName(disk.volumeIndex),
       image: source.image,
       pullPolicy: parsePullPolicy(source.pullPolicy),
       pullSecret: source.pullSecret,
@@ -133,13 +136,13 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the part for a disk of the node. Its directory must exist: if the kubelet created it for root, the launcher could not write there. */
+/** Builds the part for a disk on the node. Its directory must exist, because the kubelet would create it for root only. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
 ): DiskPart {
-  const name = podVolumeName(disk.volumeIndex);
-  // A VM with an invalid path is not started.
+  const name = buildPodVolumeName(disk.volumeIndex);
+  // A VM with an invalid path never starts.
   const directory = findHostPath(source.path)?.directory ?? "/";
   const { path } = buildDiskFile(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
@@ -148,7 +151,7 @@ export function buildHostDiskPart(
   return {
     group: ["file", disk.name, path, limit, ...(isCreated ? ["make"] : []), ...readOnly],
     volumes: [{ name, hostPath: { path: directory, type: "Directory" } }],
-    mounts: [{ name, mountPath: volumeDirOf(disk.name) }],
+    mounts: [{ name, mountPath: findVolumeDirectory(disk.name) }],
     diskMiB: 0,
   };
 }
@@ -165,7 +168,7 @@ function buildVolume(name: string, source: FilesSource): PodVolume {
     case "secret":
       return { name, secret: { secretName: source.name, optional: source.optional } };
     case "downwardAPI": {
-      // In a volume, Kubernetes requires the container whose resources are meant.
+      // Kubernetes requires the container name for resources of a downwardAPI volume.
       const items = source.files.map((file) =>
         file.resourceFieldRef === undefined
           ? file
@@ -183,8 +186,8 @@ function buildVolume(name: string, source: FilesSource): PodVolume {
 }
 
 export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
-  const name = podVolumeName(disk.volumeIndex);
-  const mountPath = volumeDirOf(disk.name);
+  const name = buildPodVolumeName(disk.volumeIndex);
+  const mountPath = findVolumeDirectory(disk.name);
   const output = buildDiskFile(disk, "Filesystem").path;
   const label = source.label ?? DEFAULT_LABEL;
   return {
@@ -217,14 +220,14 @@ class Files {
     this.#disk = disk;
   }
 
-  inline(path: string, form: "text" | "base64", text: string): FilePart {
+  inline(path: string, encoding: "text" | "base64", text: string): FilePart {
     const name = `DISK_${String(this.#disk.volumeIndex)}_${path.replaceAll(/[^a-z]/g, "_").toUpperCase()}`;
-    return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
+    return { ...NO_FILE, content: [`${path}=${encoding}:${name}`], env: [{ name, value: text }] };
   }
 
   fromSecret(path: string, secretName: string, member: keyof typeof SECRET_KEYS): FilePart {
-    const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
-    const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
+    const name = `${buildPodVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
+    const mountPath = `${findVolumeDirectory(this.#disk.name)}/${member.toLowerCase()}`;
     return {
       ...NO_FILE,
       content: SECRET_KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
@@ -245,7 +248,7 @@ class Files {
   }
 }
 
-/** Default user data, because cloud-init ignores a disk without any. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/** Default user data. cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

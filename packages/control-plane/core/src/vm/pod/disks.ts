@@ -4,7 +4,7 @@ import type { Container } from "@patchbay/api/kubernetes";
 import { buildDiskFile } from "../spec/disk-files.ts";
 import { listDisks, isDirect, type GuestDisk } from "../spec/disks.ts";
 import type { ImageFiles } from "./image-files.ts";
-import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
+import { printMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import {
   buildClaimPart,
   buildCloudInitPart,
@@ -17,12 +17,12 @@ import {
   type DiskPart,
 } from "./disk-parts.ts";
 
-const MIB = 2 ** 20;
+const MIB_BYTES = 2 ** 20;
 
 function buildEmptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   return {
     group: ["empty", disk.name, buildDiskFile(disk, "Filesystem").path, String(Math.floor(bytes))],
-    diskMiB: Math.ceil(bytes / MIB) + QCOW2_OVERHEAD_MIB,
+    diskMiB: Math.ceil(bytes / MIB_BYTES) + QCOW2_OVERHEAD_MIB,
   };
 }
 
@@ -46,7 +46,7 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
   }
 }
 
-/** Builds the parts of all disks. `prepare-disks` first checks the disks that QEMU opens with O_DIRECT. */
+/** Builds the parts of all disks. The argument `direct` lets `prepare-disks` check disks that QEMU opens with O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
@@ -58,7 +58,7 @@ export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/** Joins the parts of the disks. `imageMounts` are the images' mounts, which `prepare-disks` needs too. */
+/** Joins the parts of the disks. `imageMounts` contains the mounts of images, which `prepare-disks` also needs. */
 export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
@@ -66,7 +66,7 @@ export function buildDiskParts(
 ): PodParts {
   if (parts.length === 0) return NO_PARTS;
   const diskMiB = parts.reduce((sum, part) => sum + part.diskMiB, 0);
-  const own = joinParts(
+  const diskParts = joinParts(
     parts.map(({ volumes = [], mounts = [], devices = [] }) => ({
       ...NO_PARTS,
       volumes,
@@ -74,28 +74,25 @@ export function buildDiskParts(
       devices,
     })),
   );
-  const volumeMounts = [...imageMounts, ...own.mounts];
-  const shared = { volumeMounts, volumeDevices: own.devices };
+  const volumeMounts = [...imageMounts, ...diskParts.mounts];
+  const sharedMounts = { volumeMounts, volumeDevices: diskParts.devices };
   return {
-    ...own,
+    ...diskParts,
     volumes: [
-      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + QCOW2_OVERHEAD_MIB) } },
-      ...own.volumes,
+      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: printMi(diskMiB + QCOW2_OVERHEAD_MIB) } },
+      ...diskParts.volumes,
     ],
-    mounts: [{ name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
-    initContainers: [prepareContainer(parts, shared, request)],
+    mounts: [{ name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...diskParts.mounts],
+    initContainers: [buildPrepareContainer(parts, sharedMounts, request)],
     diskMiB: diskMiB + QCOW2_OVERHEAD_MIB,
   };
 }
 
 export const PREPARE_CONTAINER = "prepare-disks";
-const PROGRAM = "/usr/bin/prepare-disks";
-/**
- * Resources of `prepare-disks`. `qemu-img` and `xorriso` need some tens of MiB. A malicious image may need more, and the
- * limit stops it. One CPU leaves the rest for the node's other pods.
- */
-const REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
-const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
+const PREPARE_PROGRAM = "/usr/bin/prepare-disks";
+/** Resources of `prepare-disks`, which runs `qemu-img` and `xorriso`. The limits stop a malicious image from using more. */
+const PREPARE_REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
+const PREPARE_LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 
 function buildArguments(parts: readonly DiskPart[]): readonly string[] {
   return parts
@@ -103,31 +100,31 @@ function buildArguments(parts: readonly DiskPart[]): readonly string[] {
     .map(escapeExpansion);
 }
 
-/** Builds the init container that prepares the disks. `parts` is not empty. The launcher also has the mounts in `shared`. */
-function prepareContainer(
+/** Builds the init container that prepares the disks. `parts` must not be empty. `sharedMounts` are mounts of the launcher. */
+function buildPrepareContainer(
   parts: readonly DiskPart[],
-  shared: Pick<Container, "volumeMounts" | "volumeDevices">,
+  sharedMounts: Pick<Container, "volumeMounts" | "volumeDevices">,
   request: PartsRequest,
 ): Container {
   const env = parts.flatMap((part) => part.env ?? []);
   const copySources = parts.flatMap((part) => part.copySources ?? []);
-  const devices = shared.volumeDevices ?? [];
+  const devices = sharedMounts.volumeDevices ?? [];
   return {
     name: PREPARE_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
-    command: [PROGRAM],
+    command: [PREPARE_PROGRAM],
     args: buildArguments(parts),
     ...(env.length === 0
       ? {}
       : { env: env.map(({ name, value = "" }) => ({ name, value: escapeExpansion(value) })) }),
     terminationMessagePolicy: "FallbackToLogsOnError",
-    resources: { requests: REQUESTS, limits: LIMITS },
+    resources: { requests: PREPARE_REQUESTS, limits: PREPARE_LIMITS },
     securityContext: request.securityContext,
     volumeMounts: [
       { name: "tmp", mountPath: "/tmp" },
       { name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR },
-      ...(shared.volumeMounts ?? []),
+      ...(sharedMounts.volumeMounts ?? []),
       ...copySources,
     ],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),

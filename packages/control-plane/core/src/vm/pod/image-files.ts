@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files from images in the launcher: either the image is a volume, or an init container with the image copies the files.
+// Files from images in the launcher. The image is a volume, or an init container with the image copies the files.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
-import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
+import { printMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import { listKernelFiles } from "../spec/machine.ts";
 
-/** Volume with the copy program, because images need not contain one. */
+/** Volume for the copy program. An image need not contain a program that can copy. */
 const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
-/** The copy program, which is linked statically and part of the launcher's image. */
+/** Copy program in the launcher's image. The program is statically linked, so that it runs in any image. */
 const TOOL_PROGRAM = "/usr/bin/copy-files";
-/** Mount points in the init containers, at paths that no image uses. */
+/** Mount points in the init containers. No image uses these paths. */
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
-/** Size limit of the volume for the copy program, which is smaller than 1 MiB. */
+/** Size limit of the volume for the copy program. The program is smaller than 1 MiB. */
 const TOOL_MIB = 16;
-/** Memory limit of the copy program. It needs less than 1 MiB, and the page cache can be reclaimed. */
+/** Memory limit of the copy program in MiB. The program needs less than 1 MiB, but its page cache also counts. */
 const COPY_MEMORY_MIB = 128;
 
-/** Source: Kubernetes core/v1 PullPolicy. */
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 type PullPolicy = (typeof PULL_POLICIES)[number];
 
-/** Default pull policy. Images that were added to a standalone machine are in no registry. */
+/** Default pull policy. Images that a user imported into a standalone machine are in no registry. */
 const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
 
-/** Parses a pull policy. Unknown names become the default, but a VM with one is not started. */
+/** Parses a pull policy. Returns the default for an unknown name, although validation prevents the start of such a VM. */
 export function parsePullPolicy(name: string | undefined): PullPolicy {
   return PULL_POLICIES.find((policy) => policy === name) ?? DEFAULT_POLICY;
 }
@@ -35,9 +34,9 @@ export interface ImageFiles {
   readonly image: string;
   readonly pullPolicy: PullPolicy;
   readonly pullSecret: string | undefined;
-  /** Mount point in the launcher of the image's root, or of a directory with copies at the same paths. */
+  /** Mount point in the launcher. It contains the image's root, or copied files at the same paths as in the image. */
   readonly mountPath: string;
-  /** Arguments of the copy program: the option, and after the target directory the files. `mib` limits their size. */
+  /** Arguments of the copy program. `mib` limits the size of the files. */
   readonly copy: {
     readonly option: "--parents" | "--disk";
     readonly files: readonly string[];
@@ -45,27 +44,29 @@ export interface ImageFiles {
   };
 }
 
-function copySettings(request: PartsRequest): Pick<Container, "resources" | "securityContext"> {
-  const resources = { memory: inMi(COPY_MEMORY_MIB), "ephemeral-storage": "16Mi" };
+function buildCopySettings(
+  request: PartsRequest,
+): Pick<Container, "resources" | "securityContext"> {
+  const resources = { memory: printMi(COPY_MEMORY_MIB), "ephemeral-storage": "16Mi" };
   return {
     resources: { requests: resources, limits: resources },
     securityContext: request.securityContext,
   };
 }
 
-function toolContainer(request: PartsRequest): Container {
+function buildToolContainer(request: PartsRequest): Container {
   return {
     name: TOOL_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     command: [TOOL_PROGRAM, "--self", TOOL_DIR],
     terminationMessagePolicy: "FallbackToLogsOnError",
-    ...copySettings(request),
+    ...buildCopySettings(request),
     volumeMounts: [{ name: TOOL_VOLUME, mountPath: TOOL_DIR }],
   };
 }
 
-function copyContainer(files: ImageFiles, request: PartsRequest): Container {
+function buildCopyContainer(files: ImageFiles, request: PartsRequest): Container {
   const { name, image, pullPolicy, copy } = files;
   return {
     name,
@@ -73,7 +74,7 @@ function copyContainer(files: ImageFiles, request: PartsRequest): Container {
     imagePullPolicy: pullPolicy,
     command: [`${TOOL_DIR}/copy-files`, copy.option, COPY_DIR, ...copy.files],
     terminationMessagePolicy: "FallbackToLogsOnError",
-    ...copySettings(request),
+    ...buildCopySettings(request),
     volumeMounts: [
       { name: TOOL_VOLUME, mountPath: TOOL_DIR, readOnly: true },
       { name, mountPath: COPY_DIR },
@@ -81,23 +82,35 @@ function copyContainer(files: ImageFiles, request: PartsRequest): Container {
   };
 }
 
-function imageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
+function buildImageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
   return { name, image: { reference: image, pullPolicy } };
 }
 
-/** Builds the volumes, or the init containers that copy. Paths in the launcher are the same in both cases. */
-export function buildImageParts(all: readonly ImageFiles[], request: PartsRequest): PodParts {
-  if (all.length === 0) return NO_PARTS;
-  const secrets = all.flatMap(({ pullSecret = "" }) => (pullSecret === "" ? [] : [pullSecret]));
-  const mounts = all.map(({ name, mountPath }) => ({ name, mountPath, readOnly: true }));
-  const shared = { ...NO_PARTS, mounts, secrets };
-  if (request.supportsImageVolumes) return { ...shared, volumes: all.map(imageVolume) };
-  const copies = all.map(({ name, copy }) => ({ name, emptyDir: { sizeLimit: inMi(copy.mib) } }));
+/** Builds volumes, or init containers that copy the files. Both variants provide the same paths in the launcher. */
+export function buildImageParts(
+  imageFiles: readonly ImageFiles[],
+  request: PartsRequest,
+): PodParts {
+  if (imageFiles.length === 0) return NO_PARTS;
+  const secrets = imageFiles.flatMap(({ pullSecret = "" }) =>
+    pullSecret === "" ? [] : [pullSecret],
+  );
+  const mounts = imageFiles.map(({ name, mountPath }) => ({ name, mountPath, readOnly: true }));
+  const commonParts = { ...NO_PARTS, mounts, secrets };
+  if (request.supportsImageVolumes)
+    return { ...commonParts, volumes: imageFiles.map(buildImageVolume) };
+  const copyVolumes = imageFiles.map(({ name, copy }) => ({
+    name,
+    emptyDir: { sizeLimit: printMi(copy.mib) },
+  }));
   return {
-    ...shared,
-    volumes: [...copies, { name: TOOL_VOLUME, emptyDir: { sizeLimit: inMi(TOOL_MIB) } }],
-    initContainers: [toolContainer(request), ...all.map((files) => copyContainer(files, request))],
-    diskMiB: all.reduce((sum, { copy }) => sum + copy.mib, TOOL_MIB),
+    ...commonParts,
+    volumes: [...copyVolumes, { name: TOOL_VOLUME, emptyDir: { sizeLimit: printMi(TOOL_MIB) } }],
+    initContainers: [
+      buildToolContainer(request),
+      ...imageFiles.map((files) => buildCopyContainer(files, request)),
+    ],
+    diskMiB: imageFiles.reduce((sum, { copy }) => sum + copy.mib, TOOL_MIB),
   };
 }
 
@@ -110,10 +123,10 @@ function isOfImage({ name }: PodVolume): boolean {
 }
 
 export const KERNEL_FILES = "kernel-boot";
-/** Prefix of the volume names of containerDisks. The volume's index follows. */
+/** Prefix of the volume names of containerDisks. The prefix precedes the volume's index. */
 const DISK_FILES = "image-";
 
-export function diskFilesName(volumeIndex: number): string {
+export function buildDiskFilesName(volumeIndex: number): string {
   return `${DISK_FILES}${String(volumeIndex)}`;
 }
 
@@ -121,29 +134,30 @@ export function parseVolumeIndex(name: string): number | undefined {
   return name.startsWith(DISK_FILES) ? Number(name.slice(DISK_FILES.length)) : undefined;
 }
 
-/** Error message of runtimes without image volumes. Source: containerd 1.6 to 2.0, CRI plugin, WithMounts. */
-const NAMELESS_MOUNT = 'failed to mkdir ""';
+/** Error message of a runtime that does not support image volumes. Source: containerd 1.6 to 2.0, CRI plugin, WithMounts. */
+const NAMELESS_MOUNT_ERROR = 'failed to mkdir ""';
 
-/** Whether the node's runtime does not support image volumes. */
 function isImageUnknown(pod: Pod): boolean {
   const messages = (pod.status?.containerStatuses ?? []).map(({ state }) => state.waiting?.message);
-  return hasImageVolume(pod) && messages.some((message = "") => message.includes(NAMELESS_MOUNT));
-}
-
-/** Whether the API server dropped an image. Without support for image volumes it stores an empty volume. */
-function isImageDropped({ spec }: Pod): boolean {
-  const copied = new Set(spec.initContainers?.map(({ name }) => name));
-  return (spec.volumes ?? []).some(
-    (volume) => isOfImage(volume) && volume.image === undefined && !copied.has(volume.name),
+  return (
+    hasImageVolume(pod) && messages.some((message = "") => message.includes(NAMELESS_MOUNT_ERROR))
   );
 }
 
-/** Whether the launcher lacks an image's files, because the API server or the runtime does not support image volumes. */
+/** Checks whether the API server dropped an image. An API server without image volumes stores an empty volume instead. */
+function isImageDropped({ spec }: Pod): boolean {
+  const copiedNames = new Set(spec.initContainers?.map(({ name }) => name));
+  return (spec.volumes ?? []).some(
+    (volume) => isOfImage(volume) && volume.image === undefined && !copiedNames.has(volume.name),
+  );
+}
+
+/** Checks whether the launcher lacks the files of an image, because the API server or the runtime does not support image volumes. */
 export function hasMissingImage(pod: Pod): boolean {
   return isImageDropped(pod) || isImageUnknown(pod);
 }
 
-/** Maximum disk space of kernel and initrd. Those of distributions need 30 to 150 MiB. */
+/** Maximum disk space of a kernel and its initrd. Kernels and initrds of distributions need 30 to 150 MiB. */
 const KERNEL_MIB = 512;
 
 export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFiles[] {

@@ -8,7 +8,6 @@ import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 
-/** Annotations of the VMI that the pod does not inherit. */
 const EXCLUDED_ANNOTATIONS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
@@ -19,7 +18,7 @@ const EXCLUDED_ANNOTATIONS = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Builds the pod's labels: the VMI's, by which Services select the pod, and Patchbay's, which take precedence. */
+/** Builds the pod's labels. Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
 export function buildPodLabels({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
@@ -33,13 +32,13 @@ export function buildPodLabels({
 
 export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
-  const retained = readRetainedAddresses(vmi);
-  const elements = planPodNetworks({ ...owner, retainedAddresses: retained }, []);
-  const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
+  const retainedAddresses = readRetainedAddresses(vmi);
+  const elements = planPodNetworks({ ...owner, retainedAddresses: retainedAddresses }, []);
+  const inheritedAnnotations = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
   return {
-    ...Object.fromEntries(others),
+    ...Object.fromEntries(inheritedAnnotations),
     [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
     [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
     ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
@@ -69,13 +68,13 @@ function dropEmpty<T extends object>(members: {
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** Removes leading zeros from name servers, which the API server rejects and KubeVirt accepts in a VMI. */
+/** Removes leading zeros from addresses of name servers. KubeVirt accepts leading zeros, but the API server rejects them. */
 function buildDnsConfig({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
   if (dnsConfig?.nameservers === undefined) return dnsConfig;
   return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
 }
 
-/** Builds the inherited fields. The pod has the guest's hostname, so that DNS resolves it in the VMI's subdomain. */
+/** Builds the inherited fields. The pod gets the guest's hostname, so that DNS resolves it in the VMI's subdomain. */
 export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return dropEmpty<Settings>({

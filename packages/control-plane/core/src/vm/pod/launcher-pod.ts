@@ -25,7 +25,7 @@ import type { DiskFacts } from "./disk-parts.ts";
 import { listDiskImages, buildDiskParts, planDisks } from "./disks.ts";
 import { buildImageParts, listKernelImages } from "./image-files.ts";
 import { buildHookParts, type HookSettings } from "../../hooks/hook-sidecars.ts";
-import { inMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
+import { printMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
 import { buildNetworkInfoVolume } from "./network-info.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
@@ -34,12 +34,12 @@ import { domainNameOf } from "../domain/domain.ts";
 export interface LauncherSettings {
   readonly image: string;
   readonly sidecarShimImage: string;
-  /** Source: KubeVirt developerConfiguration.useEmulation. */
+  /** Whether guests are emulated. Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
   readonly logsConsoles: boolean;
   readonly supportsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources that some node offers. Other extended resources are not requested. Unset while no node is known. */
+  /** Extended resources that at least one node offers. The launcher requests no other resources. Unset until a node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 
@@ -48,15 +48,15 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettin
   readonly definitions: Definitions;
 }
 
-/** Volumes of the launcher: one for sockets and the console log, and one for libvirt's files. */
+/** Volumes of the launcher. The first contains sockets and the console log, the second files of libvirt. */
 const LAUNCHER_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
-/** Maximum size of the launcher's log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+/** Maximum size of the launcher's log on the node in MiB. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
 const LOGS_MIB = 50;
 /** Security context of the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
-const SECURITY: SecurityContext = {
+const RESTRICTED_SECURITY_CONTEXT: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
   runAsNonRoot: true,
@@ -64,24 +64,21 @@ const SECURITY: SecurityContext = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ["ALL"] },
 };
-/** Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
+/** Default grace period of a VMI. Source: KubeVirt terminationGracePeriodSeconds. */
 const DEFAULT_GRACE_SECONDS = 30;
-/** Time for libvirt to end after the guest. */
+/** Time for libvirt to exit after the guest. */
 const EXTRA_GRACE_SECONDS = 5;
-function podGraceSeconds(vmi: VirtualMachineInstance): number {
+function computePodGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
-/**
- * Returns the grace period for deleting the pod, which may be shorter than at its creation. It is at least 1 second, because
- * 0 would delete the pod without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
- */
-export function endGraceSeconds(vmi: VirtualMachineInstance): number {
-  return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
+/** Returns the grace period for the pod's deletion. With 0, the API server would delete the pod before the kubelet has stopped it. */
+export function computeEndGraceSeconds(vmi: VirtualMachineInstance): number {
+  return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : computePodGraceSeconds(vmi);
 }
 
-function launcherVolumes(): readonly PodVolume[] {
-  return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
+function buildLauncherVolumes(): readonly PodVolume[] {
+  return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: printMi(mib) } }));
 }
 
 function buildContainer(
@@ -89,7 +86,7 @@ function buildContainer(
   request: LauncherRequest,
   parts: PodParts,
 ): Container {
-  const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const graceSeconds = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
   const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   const elements = planPodNetworks({ vmi, bindings: request.bindings }, []);
   const facts = {
@@ -105,9 +102,9 @@ function buildContainer(
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
-    env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
+    env: [{ name: "SHUTDOWN_SECONDS", value: String(graceSeconds) }],
     resources: computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
-    securityContext: SECURITY,
+    securityContext: RESTRICTED_SECURITY_CONTEXT,
     ...buildContainerProbes(vmi),
     volumeMounts: [
       ...LAUNCHER_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
@@ -139,7 +136,7 @@ function buildMetadata(owner: NetworksOwner): Pod["metadata"] {
 }
 
 function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequest): PodParts {
-  const request = { ...launcherRequest, securityContext: SECURITY };
+  const request = { ...launcherRequest, securityContext: RESTRICTED_SECURITY_CONTEXT };
   const disks = planDisks(vmi, launcherRequest);
   const diskImages = listDiskImages(disks);
   const images = buildImageParts([...listKernelImages(vmi), ...diskImages], request);
@@ -149,7 +146,7 @@ function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequ
   return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
 }
 
-/** Builds the launcher pod, with the secondary networks that are known at its creation. */
+/** Builds the launcher pod. Its annotation contains the secondary networks that are known at this time. */
 export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
@@ -162,7 +159,7 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
     metadata: buildMetadata({ vmi, bindings: request.bindings }),
     spec: {
       restartPolicy: "Never",
-      terminationGracePeriodSeconds: podGraceSeconds(vmi),
+      terminationGracePeriodSeconds: computePodGraceSeconds(vmi),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       ...buildPodSettings(vmi),
@@ -177,11 +174,11 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
       ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [
         buildContainer(vmi, request, { ...parts, mounts: [...parts.mounts, ...hooks.mounts] }),
-        ...buildConsoleLog(vmi.spec, { ...request, securityContext: SECURITY }),
+        ...buildConsoleLog(vmi.spec, { ...request, securityContext: RESTRICTED_SECURITY_CONTEXT }),
         ...hooks.containers,
       ],
       volumes: [
-        ...launcherVolumes(),
+        ...buildLauncherVolumes(),
         ...parts.volumes,
         ...(info === undefined ? [] : [info.volume]),
         ...hooks.volumes,
@@ -193,12 +190,12 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
 interface LogParts {
   readonly image: string;
   readonly securityContext: SecurityContext;
-  /** Whether to log the console of a VM that does not choose. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  /** Whether to log the console if the VM does not configure logging. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
   readonly logsConsoles: boolean;
 }
 
-/** Resources for a shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
-const RESOURCES = {
+/** Resources for a shell and `tail`. CPU is limited, because a guest may print continuously. The disk limit covers the container's log. */
+const CONTAINER_RESOURCES = {
   requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
 };
@@ -207,7 +204,7 @@ function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
   return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
 }
 
-/** Builds the container that logs the serial console. Source: KubeVirt guest-console-log, pkg/virt-controller/services/serialconsolelog.go. */
+/** Builds the container that logs the serial console. Source: KubeVirt pkg/virt-controller/services/serialconsolelog.go. */
 export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Container[] {
   const { image, securityContext, logsConsoles } = parts;
   if (!isLogged(spec, logsConsoles)) return [];
@@ -217,7 +214,7 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
       image,
       imagePullPolicy: "IfNotPresent",
       command: ["/usr/bin/virt-tail"],
-      resources: RESOURCES,
+      resources: CONTAINER_RESOURCES,
       securityContext,
       volumeMounts: [
         { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, readOnly: true },
@@ -226,14 +223,13 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
   ];
 }
 
-/** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
+/** Extra initial delay of probes until libvirt has started. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Time beyond the probe's timeout for `virt-probe` to report the guest agent's answer. */
+/** Time after the probe's timeout in which `virt-probe` reports the guest agent's answer. */
 const AGENT_ANSWER_SECONDS = 1;
-/** Default timeout of a probe. Source: Kubernetes. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
 
-/** Fields that the kubelet handles as for any other container. */
+/** Probe fields that are copied unchanged. */
 const KUBELET_FIELDS = [
   "httpGet",
   "tcpSocket",
@@ -243,13 +239,13 @@ const KUBELET_FIELDS = [
   "failureThreshold",
 ] as const;
 
-/** Builds the guest agent's command. Source: QEMU qga/qapi-schema.json guest-exec. */
-function execRequest([path = "", ...args]: readonly string[]): string {
+/** Builds the guest agent's command that executes the probe's command. Source: QEMU qga/qapi-schema.json guest-exec. */
+function buildExecRequest([path = "", ...args]: readonly string[]): string {
   const fields = { path, arg: args, "capture-output": true };
   return JSON.stringify({ execute: "guest-exec", arguments: fields });
 }
 
-/** Returns the command of `virt-probe`; undefined if the kubelet probes the guest directly. */
+/** Returns the command of `virt-probe`. Undefined if the kubelet can probe the guest directly. */
 function buildCommand(
   vmi: VirtualMachineInstance,
   probe: GuestProbe,
@@ -261,7 +257,7 @@ function buildCommand(
     String(Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS)),
   ];
   if (guestAgentPing !== undefined) return command;
-  return exec === undefined ? undefined : [...command, execRequest(exec.command ?? [])];
+  return exec === undefined ? undefined : [...command, buildExecRequest(exec.command ?? [])];
 }
 
 function buildContainerProbe(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {

@@ -3,14 +3,14 @@
 import { names, type OvercommitConfig, type VmiSpec, type BindingRegistry } from "@patchbay/api";
 import type { Container } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
-import { countVcpus, memoryMiBOf, toMib } from "../spec/machine.ts";
-import { inMi } from "./parts.ts";
+import { countVcpus, computeMemoryMiB, toMib } from "../spec/machine.ts";
+import { printMi } from "./parts.ts";
 import { listDisks } from "../spec/disks.ts";
 import { hasEfi, findTpm } from "../spec/guest-devices.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 import { canBind } from "../../nics/bindings/resolve-binding.ts";
 
-/** Requested disk space in addition to the guest's data. */
+/** Requested disk space of each launcher, in addition to the guest's data. */
 const COMMON_DISK_MIB = 16;
 export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
@@ -18,33 +18,37 @@ export interface ResourceFacts extends MemoryFacts {
   readonly isForVhostUser: boolean;
 }
 
-type Amounts = Readonly<Record<string, string>>;
+type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Whether the pod gets the VM's amount of a resource. Others are computed here, and hugepages are not supported. */
+/** Checks whether the pod gets the amount in the VM's spec. Memory and disk space are computed instead, and hugepages are unsupported. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
 
-function podAmounts(amounts: Readonly<Record<string, string | number>> | undefined): Amounts {
+function selectPodAmounts(
+  amounts: Readonly<Record<string, string | number>> | undefined,
+): ResourceAmounts {
   const entries = Object.entries(amounts ?? {}).filter(([resource]) => isUserResource(resource));
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-/** Returns the amounts of network resources, for requests and limits alike, because extended resources cannot be overcommitted. */
-function networkAmounts({ domain }: VmiSpec, facts: ResourceFacts): Amounts {
+/** Returns the amounts of network resources. They apply to both requests and limits, because extended resources cannot be overcommitted. */
+function countNetworkAmounts({ domain }: VmiSpec, facts: ResourceFacts): ResourceAmounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
   const counts = new Map([...sockets, ...facts.networkResources]);
   const amounts = [...counts].map(([resource, count]) => {
-    const requested = [requests[resource], limits[resource]].map((amount) => Number(amount ?? 0));
-    return [resource, String(Math.max(count, ...requested.filter(Number.isInteger)))];
+    const requestedCounts = [requests[resource], limits[resource]].map((amount) =>
+      Number(amount ?? 0),
+    );
+    return [resource, String(Math.max(count, ...requestedCounts.filter(Number.isInteger)))];
   });
-  return Object.fromEntries(amounts) as Amounts;
+  return Object.fromEntries(amounts) as ResourceAmounts;
 }
 
-function deviceAmounts(spec: VmiSpec, facts: ResourceFacts): Amounts {
+function countDeviceAmounts(spec: VmiSpec, facts: ResourceFacts): ResourceAmounts {
   return {
-    ...networkAmounts(spec, facts),
+    ...countNetworkAmounts(spec, facts),
     [names.TUN_RESOURCE]: "1",
     ...(facts.useEmulation ? {} : { [names.KVM_RESOURCE]: "1" }),
   };
@@ -54,34 +58,34 @@ function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
-/** Returns the pod's memory. With overcommit, the request is less than the guest's memory. Source: KubeVirt. */
-function memoryAmounts(
+/** Returns the pod's memory. The request may be less than the guest's memory if memory is overcommitted. Source: KubeVirt. */
+function computeMemoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
   facts: ResourceFacts,
 ): { readonly request: string; readonly limit: string } {
   const { requests, limits, overcommitGuestOverhead } = domain.resources ?? {};
-  const guestMiB = memoryMiBOf(domain);
+  const guestMiB = computeMemoryMiB(domain);
   const { memoryPercent } = facts.overcommit;
   const requestedMiB =
     parseMiB(requests?.["memory"]) ?? Math.floor((guestMiB * 100) / memoryPercent);
   const limitMiB = parseMiB(limits?.["memory"]) ?? Math.max(requestedMiB, guestMiB);
   return {
-    request: inMi(requestedMiB + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
-    limit: inMi(limitMiB + overheadMiB + computePeakMiB(facts)),
+    request: printMi(requestedMiB + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
+    limit: printMi(limitMiB + overheadMiB + computePeakMiB(facts)),
   };
 }
 
-function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts {
+function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): ResourceAmounts {
   const { requests, limits } = domain.resources ?? {};
-  // Without a request, Kubernetes uses the limit.
+  // If the VM sets only a limit, Kubernetes uses the limit as the request.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
   return { cpu: `${String(Math.ceil((countVcpus(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
 
 interface DiskUse {
   readonly ownMiB: number;
-  /** Space of created and copied disks, which a limit of the VM replaces. */
+  /** Space of created and copied disks. A limit in the VM's spec replaces this value. */
   readonly guestMiB: number;
 }
 
@@ -90,61 +94,60 @@ export function computeLauncherResources(
   facts: ResourceFacts,
   disk: DiskUse,
 ): NonNullable<Container["resources"]> {
-  const memory = memoryAmounts(spec, computeOverheadMiB(spec, facts), facts);
+  const memory = computeMemoryAmounts(spec, computeOverheadMiB(spec, facts), facts);
   const { requests, limits } = spec.domain.resources ?? {};
-  const devices = deviceAmounts(spec, facts);
+  const devices = countDeviceAmounts(spec, facts);
   const leastDiskMiB = COMMON_DISK_MIB + (parseMiB(requests?.["ephemeral-storage"]) ?? 0);
   const mostDiskMiB = disk.ownMiB + (parseMiB(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
   return {
     requests: {
-      ...cpuRequest(spec, facts),
-      ...podAmounts(requests),
+      ...computeCpuRequest(spec, facts),
+      ...selectPodAmounts(requests),
       memory: memory.request,
-      "ephemeral-storage": inMi(leastDiskMiB),
+      "ephemeral-storage": printMi(leastDiskMiB),
       ...devices,
     },
     limits: {
-      ...podAmounts(limits),
+      ...selectPodAmounts(limits),
       memory: memory.limit,
-      "ephemeral-storage": inMi(Math.max(leastDiskMiB, mostDiskMiB)),
+      "ephemeral-storage": printMi(Math.max(leastDiskMiB, mostDiskMiB)),
       ...devices,
     },
   };
 }
 
-/** Memory of libvirt's daemon (29 MiB) and the programs that start and stop it. */
+/** Memory of libvirt's daemon (29 MiB) and of the programs that start and stop it. */
 const LIBVIRT_MIB = 32;
-/** Memory of QEMU with one vCPU and no devices: code, libraries, heap. Measured with QEMU 7.2; docs/performance.md. */
+/** Memory of QEMU with one vCPU and no devices: code, libraries and heap. Measured with QEMU 7.2; see docs/performance.md. */
 const QEMU_MIB = 64;
-/** Memory for translated code, which `tb-cache` of the domain limits. */
+/** Memory for translated code. The domain's element `tb-cache` limits this memory. */
 const TRANSLATED_CODE_MIB = 96;
-/** MiB of guest memory for each MiB of page tables: 4 KiB map 2 MiB. Source: x86-64 paging. */
+/** MiB of guest memory per MiB of page tables. A page table of 4 KiB maps 2 MiB. Source: x86-64 paging. */
 const GUEST_MIB_PER_PAGE_TABLE_MIB = 512;
 /** Memory of a vCPU: thread, registers and translation tables. */
 const VCPU_MIB = 8;
 /** Video memory (16 MiB) and VNC buffers. */
 const GRAPHICS_MIB = 32;
-/** Memory for EFI code and variables (4 MiB) and QEMU's buffers. */
+/** Memory for the code and variables of EFI (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
 const TPM_MIB = 24;
-/** Memory of a disk: requests in flight and part of the qcow2 tables (at most 32 MiB, for 256 GiB of data). */
+/** Memory of a disk for pending requests and part of the qcow2 tables. The tables need at most 32 MiB, for 256 GiB of data. */
 const DISK_MIB = 8;
 /**
- * Temporary memory per port while firmware and kernel initialize the ports: QEMU rebuilds its memory maps on each
- * change and frees them late. Measured on QEMU 7.2, peak anonymous memory in 6 starts each: no ports 87 MiB, 32 ports
- * 139, 64 ports 217, 128 ports 329. Afterwards 0.2 MiB per port.
+ * Temporary memory per port during the initialization of ports, when QEMU rebuilds its memory maps. Measured on QEMU
+ * 7.2, peak anonymous memory in 6 starts each: 87 MiB without ports, 139 with 32 ports, 217 with 64, 329 with 128.
  */
 const PEAK_MIB_PER_PORT = 2;
 
 interface MemoryFacts {
   readonly useEmulation: boolean;
   readonly ports: number;
-  /** Whether the guest has a display. Older layouts have none by default. */
+  /** Whether the guest has a display. With older layouts, the default is no display. */
   readonly hasDisplay: boolean;
   readonly bindingsMiB: number;
 }
 
-function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
+function computeDevicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   return [
     hasDisplay ? GRAPHICS_MIB : 0,
     hasEfi(spec) ? EFI_MIB : 0,
@@ -153,15 +156,15 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
-/** Returns the memory of the launcher's programs without the guest's. vhost adds none, because its rings are in the host's kernel. */
+/** Returns the memory of the launcher's programs without guest memory. vhost adds no memory, because its rings are in the host's kernel. */
 export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     LIBVIRT_MIB +
     QEMU_MIB +
     (facts.useEmulation ? TRANSLATED_CODE_MIB : 0) +
-    Math.ceil(memoryMiBOf(spec.domain) / GUEST_MIB_PER_PAGE_TABLE_MIB) +
+    Math.ceil(computeMemoryMiB(spec.domain) / GUEST_MIB_PER_PAGE_TABLE_MIB) +
     countVcpus(spec.domain) * VCPU_MIB +
-    devicesMiB(spec, facts) +
+    computeDevicesMiB(spec, facts) +
     facts.bindingsMiB
   );
 }
@@ -177,9 +180,9 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the memory of the VMI's bindings, each rounded up and counted once. Unreadable amounts are 0. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the memory of the VMI's bindings, each counted once and rounded up. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
-  const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
-  const names = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));
+  const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
+  const names = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));
   return [...names].reduce((sum, name) => sum + readOverheadMiB(registry, name), 0);
 }

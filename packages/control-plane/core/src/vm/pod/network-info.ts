@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NIC details for the downward API, for bindings that request them. Source: KubeVirt pkg/network/downwardapi.
+// NIC details in the downward API, which a binding may request. Source: KubeVirt pkg/network/downwardapi.
 import {
   isDefaultNetwork,
   names,
@@ -17,13 +17,12 @@ import { toPodNics, choosePodNic, type PodNicSources } from "../../nics/pod-nic.
 import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";
 import type { NetworksOwner } from "./pod-networks.ts";
 
-/** Source: KubeVirt api/core/v1 types.go DeviceInfo. */
 const DEVICE_INFO: BindingPlugin["downwardAPI"] = "device-info";
-const VOLUME = "podinfo";
+const INFO_VOLUME = "podinfo";
 /** Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
-const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
+const [INFO_DIRECTORY, INFO_FILE] = ["/etc/podinfo", "network-info"];
 
-/** NIC details with keys in KubeVirt's order. */
+/** NIC details. The keys are in KubeVirt's order. */
 interface InterfaceInfo {
   readonly network: string;
   readonly deviceInfo?: JsonObject;
@@ -46,7 +45,7 @@ function listNetworksWithInfo(owner: NetworksOwner): readonly Network[] {
       const network = findByName(networks, iface.name);
       return network !== undefined && needsInfo(iface, network, owner) ? [network] : [];
     })
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    .toSorted((left, right) => (left.name < right.name ? -1 : 1));
 }
 
 function toInfo({ name: network }: Network, entry: NetworkStatus): InterfaceInfo {
@@ -70,7 +69,7 @@ function collectSources({ metadata, status }: VirtualMachineInstance, pod: Pod):
   };
 }
 
-/** Returns the annotation's text; undefined if no NIC needs it. */
+/** Returns the text of the annotation. Undefined if no NIC needs the annotation. */
 export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undefined {
   const networks = listNetworksWithInfo(owner);
   if (networks.length === 0) return undefined;
@@ -78,7 +77,7 @@ export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undef
   const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   const interfaces = networks.flatMap((network) => {
     const nic = choosePodNic(network, sources);
-    const entry = entries.find((each) => each.interface === nic);
+    const entry = entries.find((candidate) => candidate.interface === nic);
     return entry === undefined ? [] : [toInfo(network, entry)];
   });
   return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
@@ -91,9 +90,9 @@ export function buildNetworkInfoVolume(
   const fieldPath = `metadata.annotations['${names.NETWORK_INFO_ANNOTATION}']`;
   return {
     volume: {
-      name: VOLUME,
-      downwardAPI: { items: [{ path: FILE, fieldRef: { fieldPath } }] },
+      name: INFO_VOLUME,
+      downwardAPI: { items: [{ path: INFO_FILE, fieldRef: { fieldPath } }] },
     },
-    mount: { name: VOLUME, mountPath: DIRECTORY },
+    mount: { name: INFO_VOLUME, mountPath: INFO_DIRECTORY },
   };
 }

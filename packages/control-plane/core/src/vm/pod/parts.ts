@@ -55,14 +55,14 @@ export interface PartsRequest {
   readonly securityContext: SecurityContext;
 }
 
-export function inMi(amount: number): string {
+export function printMi(amount: number): string {
   return `${String(amount)}Mi`;
 }
 
 const STATE_VOLUME = "state";
-/** Size limit of the state volume. EFI variables need 0.5 MiB, a TPM's state less than 0.1 MiB. */
+/** Size limit of the state volume in MiB. EFI variables need 0.5 MiB, the state of a TPM less than 0.1 MiB. */
 const STATE_MIB = 16;
-/** Size of the state's claim, which includes file system overhead. Source: KubeVirt requests 10Mi. */
+/** Size of the claim for state, including overhead of the file system. Source: KubeVirt requests 10Mi. */
 const CLAIM_SIZE = "10Mi";
 
 export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
@@ -76,11 +76,11 @@ export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
       volumes: [{ name: STATE_VOLUME, persistentVolumeClaim: { claimName } }],
     };
   }
-  const emptyDir = { sizeLimit: inMi(STATE_MIB) };
+  const emptyDir = { sizeLimit: printMi(STATE_MIB) };
   return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
 }
 
-/** Builds the claim for firmware and TPM state. Its owner is the VM, or the VMI if it has no VM. */
+/** Builds the claim for firmware and TPM state. The VM owns the claim, or the VMI if it has no VM. */
 export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,
@@ -88,14 +88,20 @@ export function buildStateClaim(
   const name = buildStateClaimName(vmi);
   if (name === undefined) return undefined;
   const { apiVersion, kind, metadata } = vmi;
-  const own = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "", controller: true };
+  const ownReference = {
+    apiVersion,
+    kind,
+    name: metadata.name,
+    uid: metadata.uid ?? "",
+    controller: true,
+  };
   return {
     apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
     kind: PERSISTENT_VOLUME_CLAIMS.kind,
     metadata: {
       name,
       namespace: metadata.namespace ?? "",
-      ownerReferences: [{ ...(findController(vmi) ?? own), blockOwnerDeletion: false }],
+      ownerReferences: [{ ...(findController(vmi) ?? ownReference), blockOwnerDeletion: false }],
     },
     spec: {
       accessModes: ["ReadWriteOnce"],

@@ -22,7 +22,7 @@ import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../nics/nics.ts";
 
-/** Builds the interface's element with keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+/** Builds the interface's element. The keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
   iface: Iface,
   network: Network,
@@ -41,10 +41,10 @@ function toElement(
 function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
-  retained: readonly RetainedAddresses[] = [],
+  lastAddresses: readonly RetainedAddresses[] = [],
 ): NetworkSelection {
   const networkName = `${element.namespace ?? ""}/${element.name}`;
-  const ips = findPreferredIps(iface, networkName, retained);
+  const ips = findPreferredIps(iface, networkName, lastAddresses);
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
@@ -68,7 +68,7 @@ function toExtraElement(
   return {
     ...splitNetworkName(extraNetwork, names.namespace),
     interface: buildExtraInterfaceName(names.podInterfaceName),
-    // The plugin derives the pod NIC's name from this name.
+    // The plugin of the additional network derives the pod NIC's name from this name.
     "cni-args": { logicNetworkName: name },
   };
 }
@@ -76,91 +76,91 @@ function toExtraElement(
 export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
   readonly bindings: BindingRegistry;
-  /** Networks for which the node cannot create NICs. They are not added to the annotation. */
+  /** Networks for which the node cannot create NICs. The annotation omits them. */
   readonly absences?: UnavailableNetworks;
-  /** Previous addresses, at pod creation only. */
+  /** Previous addresses. Set only when the pod is created. */
   readonly retainedAddresses?: readonly RetainedAddresses[];
 }
 
-/** Lists the elements of all wanted interfaces. Omits invalid names, which would make the whole annotation unreadable. */
+/** Lists the elements of all wanted interfaces. Omits invalid names, because one invalid name invalidates the whole annotation. */
 function listWantedElements(
-  { vmi, bindings, retainedAddresses: retained }: NetworksOwner,
-  current: readonly NetworkSelection[],
+  { vmi, bindings, retainedAddresses: lastAddresses }: NetworksOwner,
+  currentElements: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
   const attachments = vmi.status?.attachments ?? [];
-  const known = { namespace, attachments, nics: toPodNics(current, namespace) };
+  const sources = { namespace, attachments, nics: toPodNics(currentElements, namespace) };
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
     const binding = resolveBinding(iface, network, bindings);
     if (binding.kind === "refused") return [];
-    const names = { podInterfaceName: choosePodNic(network, known), namespace };
+    const names = { podInterfaceName: choosePodNic(network, sources), namespace };
     const { extraNetwork } = binding;
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withPreferredAddresses(toElement(iface, network, names), iface, retained)]),
+        : [withPreferredAddresses(toElement(iface, network, names), iface, lastAddresses)]),
       ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
 }
 
-/** Returns NAMESPACE/NAME of the VMI's networks and of its bindings' additional networks, each once. */
+/** Returns the names of the VMI's networks and of its bindings' additional networks, each once, in the form NAMESPACE/NAME. */
 export function listNetworkNames(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
 ): readonly string[] {
   const namespace = vmi.metadata.namespace ?? "";
   const networks = networksOf(vmi.spec);
-  const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
-  const extra = ifacesOf(vmi.spec).flatMap((iface) => {
+  const networkNames = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
+  const extraNetworkNames = ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networks, iface.name);
     const binding = network && resolveBinding(iface, network, bindings);
     if (binding === undefined || binding.kind === "refused") return [];
     return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
   });
-  return [...new Set([...named, ...extra])];
+  return [...new Set([...networkNames, ...extraNetworkNames])];
 }
 
 type NicUse = "wanted" | "in-use" | "released" | "unknown";
 
-/** Returns how a pod NIC is used. A NIC that is not wanted and has no attachment is unknown. */
+/** Returns the use of a pod NIC. The use is unknown if the NIC is not wanted and has no attachment. */
 function findNicUse(
   vmi: VirtualMachineInstance,
-  wanted: readonly NetworkSelection[],
+  wantedElements: readonly NetworkSelection[],
   podInterfaceName: string,
 ): NicUse {
-  const attachment = vmi.status?.attachments?.find(({ podInterfaceName: own }) =>
-    [own, buildExtraInterfaceName(own)].includes(podInterfaceName),
+  const attachment = vmi.status?.attachments?.find(({ podInterfaceName: candidateName }) =>
+    [candidateName, buildExtraInterfaceName(candidateName)].includes(podInterfaceName),
   );
   if (attachment?.state === "Removing") return "released";
-  if (wanted.some((element) => element.interface === podInterfaceName)) return "wanted";
+  if (wantedElements.some((element) => element.interface === podInterfaceName)) return "wanted";
   return attachment === undefined ? "unknown" : "in-use";
 }
 
 /**
- * Plans the annotation. Retains elements until virt-handler has released their NICs, and elements of other components
- * always. Appends new elements in interface order, up to the annotation's limit. During a network swap an interface has two elements.
+ * Plans the annotation. Retains all elements of other components. Retains an element of Patchbay until virt-handler has
+ * released its NIC. An interface has two elements during a network swap.
  */
 export function planPodNetworks(
   owner: NetworksOwner,
-  current: readonly NetworkSelection[],
+  currentElements: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
-  const wanted = listWantedElements(owner, current);
+  const wantedElements = listWantedElements(owner, currentElements);
   const isRetained = (name: string): boolean => {
-    const use = findNicUse(owner.vmi, wanted, name);
-    return use === "wanted" || use === "in-use";
+    const nicUse = findNicUse(owner.vmi, wantedElements, name);
+    return nicUse === "wanted" || nicUse === "in-use";
   };
-  const retained = current.filter(
+  const retainedElements = currentElements.filter(
     ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),
   );
-  const added = wanted.filter(
+  const addedElements = wantedElements.filter(
     (element) =>
       owner.absences?.has(`${element.namespace ?? ""}/${element.name}`) !== true &&
-      !current.some(({ interface: name }) => name === element.interface) &&
+      !currentElements.some(({ interface: name }) => name === element.interface) &&
       isRetained(element.interface ?? ""),
   );
-  return [...retained, ...added].slice(0, NETWORKS_MAX);
+  return [...retainedElements, ...addedElements].slice(0, NETWORKS_MAX);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher pods in virt-controller's cache, which are trimmed to a quarter of their size.
+// Launcher pods in virt-controller's cache. Trimming reduces them to a quarter of their size.
 import { names } from "@patchbay/api";
 import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
 
@@ -10,7 +10,7 @@ const ANNOTATIONS: readonly string[] = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
+const RETAINED_CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
 
 function trimMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
@@ -58,7 +58,7 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
     ...(message !== undefined && { message }),
     ...(podIPs !== undefined && { podIPs }),
     ...(conditions !== undefined && {
-      conditions: conditions.filter(({ type }) => CONDITIONS.includes(type)),
+      conditions: conditions.filter(({ type }) => RETAINED_CONDITIONS.includes(type)),
     }),
     ...(initContainerStatuses !== undefined && {
       initContainerStatuses: initContainerStatuses.map(trimContainer),
@@ -69,7 +69,7 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
   };
 }
 
-/** Removes all fields of a launcher pod that virt-controller's plans and reports do not read. `containers` becomes empty. */
+/** Removes all fields of a launcher pod that virt-controller does not read. `containers` becomes empty. */
 export function trimLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,

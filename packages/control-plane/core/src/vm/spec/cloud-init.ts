@@ -6,7 +6,7 @@ import { buildHostname } from "./guest-names.ts";
 
 export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
 
-/** Builds the meta-data. cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
+/** Builds the meta-data. cloud-init uses `uuid` of a config drive as instance ID. Source: KubeVirt pkg/cloud-init. */
 export function buildMetaData(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
   const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
   const hostname = buildHostname(vmi);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of DataVolumes, used where Patchbay itself fills claims (standalone). Source: CDI cdi.kubevirt.io/v1beta1
-// DataVolumeSpec.
+// Parser of DataVolumes for standalone machines, where Patchbay fills claims. Source: CDI DataVolumeSpec v1beta1.
 import { isJsonObject } from "@patchbay/api/json";
 import type { Cause, VolumeMode } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
@@ -15,15 +14,15 @@ export interface FillOrder {
   readonly size: string;
   readonly accessModes: readonly string[];
   readonly volumeMode: VolumeMode;
-  /** Storage class of the claim. Unset: the default class. */
+  /** Storage class of the claim. If unset, the default class applies. */
   readonly storageClassName?: string;
 }
 
-/** Annotation of a claim: progress of filling it, as a pod phase. Source: CDI AnnPodPhase. */
+/** Claim annotation with the progress of the import, as a pod phase. Source: CDI AnnPodPhase. */
 export const FILL_PHASE_ANNOTATION = "cdi.kubevirt.io/storage.pod.phase";
-/** Annotation of a claim: `Error` if the last attempt failed. Source: CDI AnnRunningConditionReason. */
+/** Claim annotation whose value is `Error` if the last import failed. Source: CDI AnnRunningConditionReason. */
 export const FILL_STATE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.reason";
-/** Annotation of a claim: why the last attempt failed. Source: CDI AnnRunningConditionMessage. */
+/** Claim annotation that explains why the last import failed. Source: CDI AnnRunningConditionMessage. */
 export const FILL_MESSAGE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.message";
 export const FILLED = "Succeeded";
 
@@ -52,8 +51,8 @@ class Reader {
     return isJsonObject(value) ? value : {};
   }
 
-  refuseOthers(fields: Fields, path: string, known: readonly string[]): void {
-    for (const name of Object.keys(fields).filter((one) => !known.includes(one))) {
+  refuseOthers(fields: Fields, path: string, knownFields: readonly string[]): void {
+    for (const name of Object.keys(fields).filter((field) => !knownFields.includes(field))) {
       this.refuse(`${path}.${name}`, `is not supported on a standalone machine; remove it`);
     }
   }
@@ -113,8 +112,8 @@ function readClaim(
 
 function readSource(reader: Reader, spec: Fields, namespace: string): FillSource | undefined {
   const value = reader.fields(spec["source"]);
-  const [name, ...others] = Object.keys(value);
-  if (name === undefined || others.length > 0) {
+  const [name, ...otherNames] = Object.keys(value);
+  if (name === undefined || otherNames.length > 0) {
     reader.require("spec.source", `must have exactly one of ${SOURCE_KINDS.join(", ")}`);
     return undefined;
   }
@@ -123,10 +122,10 @@ function readSource(reader: Reader, spec: Fields, namespace: string): FillSource
   if (name === "registry") return readRegistry(reader, fields, path);
   if (name === "http") return readHttp(reader, fields, path);
   if (name === "pvc") return readClaim(reader, fields, { path, namespace });
-  const instead = name === "blank" ? "; a new PersistentVolumeClaim is an empty disk" : "";
+  const advice = name === "blank" ? "; a new PersistentVolumeClaim is an empty disk" : "";
   reader.refuse(
     path,
-    `is not supported on a standalone machine: use one of ${SOURCE_KINDS.join(", ")}${instead}`,
+    `is not supported on a standalone machine: use one of ${SOURCE_KINDS.join(", ")}${advice}`,
   );
   return undefined;
 }
@@ -165,8 +164,8 @@ function readAccessModes(reader: Reader, target: Fields, path: string): readonly
 const TARGET_FIELDS = ["accessModes", "resources", "storageClassName", "volumeMode"];
 
 function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | undefined {
-  const [name, ...others] = ["pvc", "storage"].filter((one) => spec[one] !== undefined);
-  if (name === undefined || others.length > 0) {
+  const [name, ...otherFields] = ["pvc", "storage"].filter((field) => spec[field] !== undefined);
+  if (name === undefined || otherFields.length > 0) {
     reader.require("spec", "must have exactly one of storage, pvc, which describe the claim");
     return undefined;
   }
@@ -178,8 +177,8 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
   const accessModes = readAccessModes(reader, target, path);
   const { storageClassName } = target;
   if (size === undefined) return undefined;
-  const named = typeof storageClassName === "string" ? { storageClassName } : {};
-  return { size, volumeMode, accessModes, ...named };
+  const classField = typeof storageClassName === "string" ? { storageClassName } : {};
+  return { size, volumeMode, accessModes, ...classField };
 }
 
 const IGNORED_FIELDS = ["preallocation", "priorityClassName"];

@@ -6,34 +6,33 @@ import { parseQuantity } from "@patchbay/api/values";
 import { isSmallDisk, findClaimName, listDisks, type GuestDisk } from "./disks.ts";
 import { buildStateClaimName } from "./guest-devices.ts";
 
-/** Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
 
-/** A file that the domain opens. The format is fixed here and never detected from the image. */
+/** File that the domain opens. The format is set explicitly and never detected from the image. */
 export interface DiskFile {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** Name of the disk's file in a claim with volumeMode Filesystem. Source: KubeVirt. */
+/** File name of the disk in a claim with volumeMode Filesystem. Source: KubeVirt. */
 const CLAIM_FILE = "disk.img";
 
-export function volumeDirOf(volume: string): string {
+export function findVolumeDirectory(volume: string): string {
   return `${names.VOLUMES_DIR}/${volume}`;
 }
 
-export function volumeDeviceOf(volume: string): string {
+export function findVolumeDevice(volume: string): string {
   return `${names.BLOCK_VOLUMES_DIR}/${volume}`;
 }
 
 export function buildClaimFile(volume: string, mode: VolumeMode): DiskFile {
   return mode === "Block"
-    ? { kind: "block", path: volumeDeviceOf(volume), format: "raw" }
-    : { kind: "file", path: `${volumeDirOf(volume)}/${CLAIM_FILE}`, format: "raw" };
+    ? { kind: "block", path: findVolumeDevice(volume), format: "raw" }
+    : { kind: "file", path: `${findVolumeDirectory(volume)}/${CLAIM_FILE}`, format: "raw" };
 }
 
-/** Returns the file of a disk. `mode` only applies to claims. */
+/** Returns the file of a disk. `mode` applies only to claims. */
 export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
   const { source } = disk;
   const { kind } = source;
@@ -41,7 +40,7 @@ export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
     return buildClaimFile(disk.name, mode);
   if (kind === "hostDisk") {
     const file = findHostPath(source.path)?.file ?? CLAIM_FILE;
-    return { kind: "file", path: `${volumeDirOf(disk.name)}/${file}`, format: "raw" };
+    return { kind: "file", path: `${findVolumeDirectory(disk.name)}/${file}`, format: "raw" };
   }
   const base = `${names.DISKS_DIR}/${disk.name}`;
   return isSmallDisk(disk)
@@ -49,8 +48,8 @@ export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
     : { kind: "file", path: `${base}.qcow2`, format: "qcow2" };
 }
 
-/** Returns the volume mode that virt-controller reported before it created the launcher. */
-export function volumeModeOf({ status }: VirtualMachineInstance, volume: string): VolumeMode {
+/** Returns the claim's volume mode from the status. */
+export function findVolumeMode({ status }: VirtualMachineInstance, volume: string): VolumeMode {
   const info = status?.volumeStatus?.find(({ name }) => name === volume)?.persistentVolumeClaimInfo;
   return info?.volumeMode === "Block" ? "Block" : "Filesystem";
 }
@@ -58,12 +57,12 @@ export function volumeModeOf({ status }: VirtualMachineInstance, volume: string)
 export const NVRAM_FILE = `${names.STATE_DIR}/nvram.fd`;
 
 interface HostPath {
-  /** Absolute path of the directory, without a trailing slash except for the root. */
+  /** Absolute path of the directory. Only the root ends with a slash. */
   readonly directory: string;
   readonly file: string;
 }
 
-/** Splits a path; undefined if it is not absolute, names no file, or contains `.`, `..` or empty parts. */
+/** Splits a path. Returns undefined if the path is not absolute, has no file name, or contains `.`, `..` or empty parts. */
 export function findHostPath(path: string): HostPath | undefined {
   const [root, ...parts] = path.split("/");
   const isPlain = parts.every((part) => part !== "" && part !== "." && part !== "..");
@@ -76,15 +75,15 @@ export function readClaimMode(claim: PersistentVolumeClaim | undefined): VolumeM
   return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
 }
 
-/** Returns the claim's capacity in bytes, or the requested size until it is bound. */
+/** Returns the claim's capacity in bytes, or the requested size if the claim is not bound. */
 export function readClaimBytes(claim: PersistentVolumeClaim | undefined): number | undefined {
   const capacity = claim?.status?.capacity?.["storage"];
   const bytes = parseQuantity(capacity ?? claim?.spec.resources?.requests?.["storage"]);
   return bytes === undefined ? undefined : Math.floor(bytes);
 }
 
-/** Lists the claims of the disks in order, then the claim of the firmware and TPM state, each once. */
+/** Lists the claims of disks in order, then the claim of the firmware and TPM state. Each claim appears once. */
 export function listClaimNames(vmi: VirtualMachineInstance): readonly string[] {
-  const ofDisks = listDisks(vmi.spec).flatMap(({ source }) => findClaimName(source) ?? []);
-  return [...new Set([...ofDisks, ...[buildStateClaimName(vmi) ?? []].flat()])];
+  const diskClaims = listDisks(vmi.spec).flatMap(({ source }) => findClaimName(source) ?? []);
+  return [...new Set([...diskClaims, ...[buildStateClaimName(vmi) ?? []].flat()])];
 }

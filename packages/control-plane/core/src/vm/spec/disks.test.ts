@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Disk, VirtualMachineInstance, Volume } from "@patchbay/api";
 import { findClaimName, listDisks, isSmallDisk, type DiskSource, type GuestDisk } from "./disks.ts";
-import { buildDiskFile, volumeModeOf, type DiskFile, type VolumeMode } from "./disk-files.ts";
+import { buildDiskFile, findVolumeMode, type DiskFile, type VolumeMode } from "./disk-files.ts";
 
 const CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
 
@@ -288,8 +288,8 @@ test("treats a claim as a file system unless virt-controller reported a block vo
       ],
     },
   });
-  expect(volumeModeOf(vmi("Block"), "a")).toBe("Block");
-  expect(volumeModeOf(vmi("Filesystem"), "a")).toBe("Filesystem");
-  expect(volumeModeOf(vmi("Block"), "b")).toBe("Filesystem");
-  expect(volumeModeOf(vmi(), "a")).toBe("Filesystem");
+  expect(findVolumeMode(vmi("Block"), "a")).toBe("Block");
+  expect(findVolumeMode(vmi("Filesystem"), "a")).toBe("Filesystem");
+  expect(findVolumeMode(vmi("Block"), "b")).toBe("Filesystem");
+  expect(findVolumeMode(vmi(), "a")).toBe("Filesystem");
 });

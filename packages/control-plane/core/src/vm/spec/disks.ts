@@ -23,7 +23,7 @@ export type DiskSource =
   | {
       readonly kind: "containerDisk";
       readonly image: string;
-      /** Path in the image. Undefined: the first file below `/disk`. */
+      /** Path in the image. If undefined, the first file below `/disk` is used. */
       readonly path: string | undefined;
       readonly pullPolicy: string | undefined;
       readonly pullSecret: string | undefined;
@@ -39,7 +39,7 @@ export type DiskSource =
   | {
       readonly kind: "hostDisk";
       readonly path: string;
-      /** Whether the file is created if it is missing. */
+      /** Whether `prepare-disks` creates a missing file. */
       readonly isCreated: boolean;
       readonly bytes: number | undefined;
       readonly shared: boolean;
@@ -52,7 +52,7 @@ export type DiskSource =
 
 export type DiskSourceKind = DiskSource["kind"];
 
-function nonEmpty(text: string | undefined): string | undefined {
+function omitEmptyText(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 
@@ -63,13 +63,13 @@ function toTextSource(
   base64: string | undefined,
   secret: { readonly name?: string } | undefined,
 ): TextSource | undefined {
-  const name = nonEmpty(secret?.name);
+  const name = omitEmptyText(secret?.name);
   if (name !== undefined) return { kind: "secret", name };
-  if (nonEmpty(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
-  return nonEmpty(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
+  if (omitEmptyText(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
+  return omitEmptyText(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
 }
 
-/** Reads cloud-init data. If data has several forms, which admission refuses, prefers the Secret, then base64. */
+/** Reads cloud-init data. If a volume has data in several forms, the order of preference is Secret, base64, text. */
 function readCloudInit(volume: CloudInitVolume): CloudInitData {
   return {
     userData: toTextSource(volume.userData, volume.userDataBase64, volume.secretRef),
@@ -81,7 +81,7 @@ function readCloudInit(volume: CloudInitVolume): CloudInitData {
   };
 }
 
-const READERS: {
+const SOURCE_READERS: {
   readonly [K in DiskSourceKind]: (
     member: NonNullable<Volume[K]>,
   ) => Extract<DiskSource, { readonly kind: K }> | undefined;
@@ -89,9 +89,9 @@ const READERS: {
   containerDisk: ({ image, path, imagePullPolicy, imagePullSecret }) => ({
     kind: "containerDisk",
     image,
-    path: nonEmpty(path),
-    pullPolicy: nonEmpty(imagePullPolicy),
-    pullSecret: nonEmpty(imagePullSecret),
+    path: omitEmptyText(path),
+    pullPolicy: omitEmptyText(imagePullPolicy),
+    pullSecret: omitEmptyText(imagePullSecret),
   }),
   persistentVolumeClaim: ({ claimName, readOnly }) => ({
     kind: "persistentVolumeClaim",
@@ -103,7 +103,7 @@ const READERS: {
     claim === undefined
       ? undefined
       : { kind: "ephemeral", claimName: claim.claimName, readOnly: claim.readOnly === true },
-  // An unreadable capacity becomes 0, and the VM is not started.
+  // An invalid capacity becomes 0, and validation prevents the start of the VM.
   emptyDisk: ({ capacity }) => ({ kind: "emptyDisk", bytes: parseQuantity(capacity) ?? 0 }),
   hostDisk: ({ path, type, capacity, shared }) => ({
     kind: "hostDisk",
@@ -118,32 +118,32 @@ const READERS: {
     kind: "configMap",
     name,
     optional: optional === true,
-    label: nonEmpty(volumeLabel),
+    label: omitEmptyText(volumeLabel),
   }),
   secret: ({ secretName = "", optional, volumeLabel }) => ({
     kind: "secret",
     name: secretName,
     optional: optional === true,
-    label: nonEmpty(volumeLabel),
+    label: omitEmptyText(volumeLabel),
   }),
   downwardAPI: ({ fields = [], volumeLabel }) => ({
     kind: "downwardAPI",
     files: fields,
-    label: nonEmpty(volumeLabel),
+    label: omitEmptyText(volumeLabel),
   }),
 };
 
-const KINDS = Object.keys(READERS) as readonly DiskSourceKind[];
+const SOURCE_KIND_NAMES = Object.keys(SOURCE_READERS) as readonly DiskSourceKind[];
 
 function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
-  // The compiler cannot see that a reader and its member share one key.
-  const read = READERS[kind] as (member: unknown) => DiskSource | undefined;
+  // The type assertion is safe, because a reader and its member have the same key.
+  const read = SOURCE_READERS[kind] as (member: unknown) => DiskSource | undefined;
   const member = volume[kind];
   return member === undefined ? undefined : read(member);
 }
 
 function readSource(volume: Volume): DiskSource | undefined {
-  for (const kind of KINDS) {
+  for (const kind of SOURCE_KIND_NAMES) {
     const source = readAs(kind, volume);
     if (source !== undefined) return source;
   }
@@ -157,23 +157,20 @@ export function findClaimName(source: DiskSource): string | undefined {
 const BUSES = ["virtio", "sata", "scsi"] as const;
 type DiskBus = (typeof BUSES)[number];
 const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
-/** Host page cache mode. Source: KubeVirt DriverCache. */
 type DiskCache = (typeof CACHES)[number];
 const IO_MODES = ["native", "threads", "default"] as const;
-/** I/O engine of QEMU. Source: KubeVirt DriverIO. */
 type DiskIo = (typeof IO_MODES)[number];
 const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
-/** What happens to the guest when its disk fails. Source: KubeVirt DiskErrorPolicy. */
+/** Effect of a disk error on the guest. Source: KubeVirt DiskErrorPolicy. */
 type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
 
-/** Default bus, for which most guests have a driver. Source: KubeVirt defaults of amd64. */
+/** Default bus. Most guests have a driver for it. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
-/** Default cache mode, which bypasses the host's page cache. Source: KubeVirt, if the file system supports it. */
+/** Default cache mode, which bypasses the host's page cache. KubeVirt uses it if the file system supports O_DIRECT. */
 const DEFAULT_CACHE: DiskCache = "none";
-/** Default reaction to a disk error. Source: KubeVirt. */
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Block sizes in bytes. Unset: 512 or the device's own size. */
+/** Block sizes in bytes. If unset, the size is 512 bytes or the device's own size. */
 interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
@@ -182,31 +179,31 @@ interface DiskBlockSize {
 
 export interface GuestDisk {
   readonly name: string;
-  /** Index in the list of disks, which is followed by disks for volumes without one. */
+  /** Index in the list of disks. The list ends with disks for volumes without a disk. */
   readonly index: number;
   readonly volumeIndex: number;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: DiskBus;
   readonly readOnly: boolean;
-  /** Boot order among disks and NICs, 1 or more. */
+  /** Position in the boot order of disks and NICs, from 1. */
   readonly bootOrder: number | undefined;
   readonly serial: string | undefined;
   readonly cache: DiskCache;
-  /** I/O engine. Undefined: native on a block device without a cache, threads otherwise. */
+  /** I/O engine. If undefined, the engine is native for a block device without a cache, and threads for any other disk. */
   readonly io: DiskIo | undefined;
-  /** Whether blocks that the guest discards are freed on the host. They are not for small disks. */
+  /** Whether the host frees blocks that the guest discards. False for small disks. */
   readonly discard: boolean;
   readonly blockSize: DiskBlockSize | undefined;
   readonly errorPolicy: DiskErrorPolicy;
   readonly tray: "open" | "closed";
   readonly hasOwnIoThread: boolean;
   readonly shareable: boolean;
-  /** Requested address, for example 0000:02:00.0. Undefined: assigned automatically. */
+  /** Requested PCI address, for example 0000:02:00.0. If undefined, Patchbay assigns an address. */
   readonly pciAddress: string | undefined;
 }
 
-/** Sources whose disks are built from a few small files at each start. */
+/** Sources of disks that are rebuilt from a few small files at each start. */
 const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "cloudInitNoCloud",
   "cloudInitConfigDrive",
@@ -215,7 +212,6 @@ const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "downwardAPI",
 ]);
 
-/** Whether the disk is an ISO 9660 image of a few small files. */
 export function isSmallDisk({ source }: GuestDisk): boolean {
   return SMALL_SOURCES.has(source.kind);
 }
@@ -233,32 +229,32 @@ interface Device {
   readonly pciAddress: string | undefined;
 }
 
-/** Reads the disk's device, which is a hard disk by default. Source: KubeVirt SetDefaults_DiskDevice. */
+/** Reads the device type of the disk. The default is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
 function readDevice({ disk, cdrom, lun }: Disk): Device {
-  const plain = { tray: "closed", pciAddress: undefined } as const;
+  const defaults = { tray: "closed", pciAddress: undefined } as const;
   const findBus = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
   if (cdrom !== undefined) {
     const tray = cdrom.tray === "open" ? "open" : "closed";
     const readOnly = cdrom.readonly !== false;
-    return { ...plain, device: "cdrom", bus: findBus(cdrom.bus), readOnly, tray };
+    return { ...defaults, device: "cdrom", bus: findBus(cdrom.bus), readOnly, tray };
   }
   if (lun !== undefined) {
-    return { ...plain, device: "lun", bus: findBus(lun.bus), readOnly: lun.readonly === true };
+    return { ...defaults, device: "lun", bus: findBus(lun.bus), readOnly: lun.readonly === true };
   }
-  const pciAddress = nonEmpty(disk?.pciAddress);
+  const pciAddress = omitEmptyText(disk?.pciAddress);
   const readOnly = disk?.readonly === true;
-  return { ...plain, device: "disk", bus: findBus(disk?.bus), readOnly, pciAddress };
+  return { ...defaults, device: "disk", bus: findBus(disk?.bus), readOnly, pciAddress };
 }
 
 function readBlockSize({ blockSize }: Disk): DiskBlockSize | undefined {
-  const custom = blockSize?.custom;
-  if (custom === undefined) return undefined;
-  const { logical, physical, discardGranularity } = custom;
+  const customSizes = blockSize?.custom;
+  if (customSizes === undefined) return undefined;
+  const { logical, physical, discardGranularity } = customSizes;
   return { logical, physical, discardGranularity };
 }
 
 function isReadOnlySource(source: DiskSource): boolean {
-  // The guest writes to an overlay, so a read-only claim does not matter.
+  // A read-only claim does not make an ephemeral disk read-only, because the guest writes to an overlay.
   return source.kind !== "ephemeral" && "readOnly" in source && source.readOnly;
 }
 
@@ -276,7 +272,7 @@ function toGuestDisks(disk: Disk, index: number, volumes: readonly Volume[]): re
       source,
       readOnly: device.readOnly || isReadOnlySource(source),
       bootOrder: disk.bootOrder,
-      serial: nonEmpty(disk.serial),
+      serial: omitEmptyText(disk.serial),
       cache: findOneOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
       io: findOneOf(IO_MODES, disk.io),
       discard: !SMALL_SOURCES.has(source.kind),
@@ -288,19 +284,19 @@ function toGuestDisks(disk: Disk, index: number, volumes: readonly Volume[]): re
   ];
 }
 
-/** Adds a disk for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Adds a disk for each volume that no disk references. Source: KubeVirt SetDefaultVolumeDisk. */
 export function withDisksOfVolumes(
   disks: readonly Disk[],
   volumes: readonly Volume[],
 ): readonly Disk[] {
-  const named = new Set(disks.map(({ name }) => name));
+  const diskNames = new Set(disks.map(({ name }) => name));
   return [
     ...disks,
-    ...volumes.filter(({ name }) => !named.has(name)).map(({ name }) => ({ name })),
+    ...volumes.filter(({ name }) => !diskNames.has(name)).map(({ name }) => ({ name })),
   ];
 }
 
-/** Lists the disks in spec order. Unknown values become the default, and disks without a volume are omitted, but such a VM is not started. */
+/** Lists the disks in spec order. Replaces unknown values with the default and omits disks without a volume. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices other than disks and NICs, with KubeVirt's defaults filled in.
+// Devices other than disks and NICs, with KubeVirt's defaults applied.
 import type { VmiSpec, VirtualMachineInstance } from "@patchbay/api";
 
 export function findOneOf<T extends string>(
   values: readonly T[],
   value: string | undefined,
 ): T | undefined {
-  return values.find((each) => each === value);
+  return values.find((candidate) => candidate === value);
 }
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-/** A tablet, which reports absolute pointer positions. */
+/** Tablet, which reports absolute pointer positions. */
 interface GuestInput {
   readonly bus: "usb" | "virtio";
 }
 
-/** Parses the bus, which is USB by default. Source: KubeVirt SetDefaults_Input. */
+/** Parses the bus. The default is USB. Source: KubeVirt SetDefaults_Input. */
 function parseInputBus(bus: string | undefined): GuestInput["bus"] {
   return bus === "virtio" ? "virtio" : "usb";
 }
@@ -27,7 +27,6 @@ export function listInputs({ domain }: VmiSpec): readonly GuestInput[] {
   return inputs.map(({ bus }) => ({ bus: parseInputBus(bus) }));
 }
 
-/** Whether the guest has a display. `byDefault` applies if the spec does not set it. */
 export function hasDisplay({ domain }: VmiSpec, byDefault: boolean): boolean {
   return domain.devices?.autoattachGraphicsDevice ?? byDefault;
 }
@@ -49,10 +48,7 @@ export function hasState(spec: VmiSpec): boolean {
   return hasEfi(spec) || findTpm(spec) !== undefined;
 }
 
-/**
- * Returns the claim that persists firmware and TPM state; undefined if the state ends with the VMI. KubeVirt uses the
- * VM's name, which is also the VMI's. Source: KubeVirt persistent-state-for-.
- */
+/** Returns the name of the claim that persists firmware and TPM state. Source: KubeVirt persistent-state-for-. */
 export function buildStateClaimName({
   metadata,
   spec,

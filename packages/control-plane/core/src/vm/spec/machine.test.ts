@@ -7,7 +7,7 @@ import {
   isOnRootComplex,
   buildMachine,
   countVcpus,
-  memoryMiBOf,
+  computeMemoryMiB,
   toLauncherPath,
   listKernelFiles,
 } from "./machine.ts";
@@ -56,7 +56,7 @@ describe("a guest has", () => {
       want: 256,
     },
   ])("$name", ({ domain, want }) => {
-    expect(memoryMiBOf(domain)).toBe(want);
+    expect(computeMemoryMiB(domain)).toBe(want);
   });
 });
 

@@ -16,17 +16,17 @@ export interface CpuTopology {
   readonly threads: number;
 }
 
-/** Returns the number of CPUs in the spec's limits or requests, rounded up. */
-function requestedCpus({ resources }: VmiSpec["domain"]): number {
-  const requested = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
-  return Math.max(1, Math.ceil(requested === undefined ? 1 : (parseQuantity(requested) ?? 1)));
+/** Returns the number of CPUs in the limits or, without a limit, in the requests. Rounds up. */
+function countRequestedCpus({ resources }: VmiSpec["domain"]): number {
+  const quantity = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
+  return Math.max(1, Math.ceil(quantity === undefined ? 1 : (parseQuantity(quantity) ?? 1)));
 }
 
-/** Builds the topology. Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology. */
+/** Builds the CPU topology. By default, each requested CPU is a socket. Source: KubeVirt SetDefaultGuestCPUTopology. */
 export function buildCpuTopology(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
   if (cores === undefined && sockets === undefined && threads === undefined)
-    return { sockets: requestedCpus(domain), cores: 1, threads: 1 };
+    return { sockets: countRequestedCpus(domain), cores: 1, threads: 1 };
   return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }
 
@@ -35,28 +35,28 @@ export function countVcpus(domain: VmiSpec["domain"]): number {
   return sockets * cores * threads;
 }
 
-/** Whether PCI devices are on the root complex, where nothing can be hotplugged. */
+/** Checks whether PCI devices are on the root complex, which does not support hot-plug. */
 export function isOnRootComplex(vmi: VirtualMachineInstance): boolean {
   return vmi.metadata.annotations?.[names.ROOT_COMPLEX_ANNOTATION] === "true";
 }
 
-/** Default memory of a guest. KubeVirt has none. Debian's cloud kernel needs about 100 MiB to boot. */
+/** Default memory of a guest. KubeVirt has no default. Debian's cloud kernel needs about 100 MiB to boot. */
 const DEFAULT_MEMORY_MIB = 256;
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Converts a quantity to MiB, rounded down. An unreadable quantity is 0. */
+/** Converts a quantity to MiB, rounded down. Returns 0 for an invalid quantity. */
 export function toMib(quantity: string | number): number {
   return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the guest's memory in MiB, rounded down. A guest with unreadable memory has 0 and is not started. Source: KubeVirt, where a limit is also a request. */
-export function memoryMiBOf({ memory, resources }: VmiSpec["domain"]): number {
+/** Returns the guest's memory in MiB, rounded down, or 0 for an invalid quantity. Validation rejects a VM with 0. */
+export function computeMemoryMiB({ memory, resources }: VmiSpec["domain"]): number {
   const { requests, limits } = resources ?? {};
   const quantity = memory?.guest ?? requests?.["memory"] ?? limits?.["memory"];
   return quantity === undefined ? DEFAULT_MEMORY_MIB : toMib(quantity);
 }
 
-/** Default path of the kernel in its image. KubeVirt has none. Source: KubeVirt KernelBootContainer. */
+/** Default path of the kernel in its image. KubeVirt has no default. */
 const DEFAULT_KERNEL = "vmlinuz";
 
 interface KernelFiles {
@@ -65,7 +65,7 @@ interface KernelFiles {
   readonly initrd: string | undefined;
 }
 
-/** Resolves a path against the image's root. `..` never leaves the root. */
+/** Resolves a path against the image's root. The result is always below the root. */
 export function resolveFromRoot(path: string): string {
   const parts: string[] = [];
   for (const part of path.split("/")) {

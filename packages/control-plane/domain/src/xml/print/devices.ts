@@ -14,16 +14,22 @@ import {
   type DomainDefinition,
 } from "../../definition.ts";
 import { findMachineFamily } from "../../pci/addresses.ts";
-import { addressElement, withoutUndefined, virtioModel, type Element, yesNo } from "./element.ts";
+import {
+  buildAddressElement,
+  omitUndefinedMembers,
+  chooseVirtioModel,
+  type Element,
+  toYesNo,
+} from "./element.ts";
 import { findNicModel } from "../../pci/interrupts.ts";
 
-function sourceElement({ kind, path }: DiskSource): Element {
+function buildSourceElement({ kind, path }: DiskSource): Element {
   return kind === "block" ? { "@dev": path } : { "@file": path };
 }
 
-function driverElement(disk: DiskDefinition): Element {
+function buildDriverElement(disk: DiskDefinition): Element {
   const { source } = disk;
-  return withoutUndefined({
+  return omitUndefinedMembers({
     "@name": "qemu",
     "@type": source.format,
     "@cache": disk.cache,
@@ -35,19 +41,19 @@ function driverElement(disk: DiskDefinition): Element {
   });
 }
 
-function targetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
+function buildTargetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
   return { "@dev": target, "@bus": bus, ...(isTrayOpen === true ? { "@tray": "open" } : {}) };
 }
 
-function blockElement({ logical, physical }: BlockSizes): Element {
-  return withoutUndefined({
+function buildBlockElement({ logical, physical }: BlockSizes): Element {
+  return omitUndefinedMembers({
     "@logical_block_size": logical,
     "@physical_block_size": physical,
   });
 }
 
-function diskAddressElement(place: DiskAddress): Element {
-  if (place.kind === "pci") return addressElement(place.address);
+function buildDiskAddressElement(place: DiskAddress): Element {
+  if (place.kind === "pci") return buildAddressElement(place.address);
   return {
     "@type": "drive",
     "@controller": String(place.controller),
@@ -57,22 +63,23 @@ function diskAddressElement(place: DiskAddress): Element {
   };
 }
 
-export function diskElement(disk: DiskDefinition): Element {
-  const model = disk.address.kind === "pci" ? { "@model": virtioModel(disk.address.address) } : {};
-  return withoutUndefined({
+export function buildDiskElement(disk: DiskDefinition): Element {
+  const model =
+    disk.address.kind === "pci" ? { "@model": chooseVirtioModel(disk.address.address) } : {};
+  return omitUndefinedMembers({
     "@type": disk.source.kind,
     "@device": disk.device,
     ...model,
-    driver: driverElement(disk),
-    source: sourceElement(disk.source),
-    target: targetElement(disk),
-    blockio: disk.blockSize === undefined ? undefined : blockElement(disk.blockSize),
+    driver: buildDriverElement(disk),
+    source: buildSourceElement(disk.source),
+    target: buildTargetElement(disk),
+    blockio: disk.blockSize === undefined ? undefined : buildBlockElement(disk.blockSize),
     readonly: disk.readOnly ? "" : undefined,
     shareable: disk.isShareable === true ? "" : undefined,
     serial: disk.serial,
     boot: disk.bootOrder === undefined ? undefined : { "@order": String(disk.bootOrder) },
     alias: { "@name": disk.alias },
-    address: diskAddressElement(disk.address),
+    address: buildDiskAddressElement(disk.address),
   });
 }
 
@@ -84,20 +91,21 @@ const CONTROLLER_MODELS = {
   Record<ControllerDefinition["type"], (address: ControllerDefinition["pciAddress"]) => unknown>
 >;
 
-export function controllerElement(controller: ControllerDefinition): Element {
+export function buildControllerElement(controller: ControllerDefinition): Element {
   const { type, index, pciAddress, ioThread } = controller;
-  return withoutUndefined({
+  return omitUndefinedMembers({
     "@type": type,
     "@index": String(index),
     "@model": CONTROLLER_MODELS[type](pciAddress),
     driver: ioThread === undefined ? undefined : { "@iothread": String(ioThread) },
-    address: addressElement(pciAddress),
+    address: buildAddressElement(pciAddress),
   });
 }
 
 /**
- * Descriptors per ring of a vhost-user NIC. It is the maximum, because a polling dataplane is not notified of a full
- * ring. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
+ * Descriptors per ring of a vhost-user NIC. QEMU's maximum is used, because a polling dataplane receives no
+ * notification of a full ring. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE,
+ * VIRTIO_NET_TX_QUEUE_MAX_SIZE
  */
 const RING_SIZE = "1024";
 
@@ -111,25 +119,20 @@ function isMultiQueueNic({ queues, model }: NicDefinition): boolean {
   return queues > 1 && findNicModel(model)?.isMultiQueue === true;
 }
 
-/**
- * Builds the elements of a tap NIC. An unprivileged libvirt cannot create a tap, so virt-handler does (`managed='no'`).
- */
-function tapElements(nic: NicDefinition & TapSource): SourceElements {
+/** Builds the elements of a tap NIC. virt-handler creates the tap (`managed='no'`), because an unprivileged libvirt cannot. */
+function buildTapElements(nic: NicDefinition & TapSource): SourceElements {
   return {
     type: "ethernet",
     source: { target: { "@dev": nic.tapName, "@managed": "no" } },
-    // One queue pair is the default, and libvirt rejects the attribute for a tap with a single queue.
+    // libvirt rejects the attribute `queues` for a tap with a single queue.
     driver: isMultiQueueNic(nic)
       ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } }
       : {},
   };
 }
 
-/**
- * Builds the elements of a vhost-user NIC. `reconnect` is unset, because it would pause the guest while the dataplane
- * is away.
- */
-function socketElements(nic: NicDefinition & SocketSource): SourceElements {
+/** Builds the elements of a vhost-user NIC. `reconnect` is unset, because it would pause the guest until the dataplane runs again. */
+function buildSocketElements(nic: NicDefinition & SocketSource): SourceElements {
   const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
   return {
     type: "vhostuser",
@@ -140,25 +143,26 @@ function socketElements(nic: NicDefinition & SocketSource): SourceElements {
   };
 }
 
-export function nicElement(nic: NicDefinition): Element {
-  const { type, source, driver } = "tapName" in nic ? tapElements(nic) : socketElements(nic);
+export function buildNicElement(nic: NicDefinition): Element {
+  const { type, source, driver } =
+    "tapName" in nic ? buildTapElements(nic) : buildSocketElements(nic);
   return {
     "@type": type,
     mac: { "@address": nic.mac },
     ...source,
-    model: { "@type": nic.model === "virtio" ? virtioModel(nic.pciAddress) : nic.model },
+    model: { "@type": nic.model === "virtio" ? chooseVirtioModel(nic.pciAddress) : nic.model },
     ...driver,
     ...(nic.mtu > 0 && { mtu: { "@size": String(nic.mtu) } }),
     ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
-    rom: { "@enabled": yesNo(nic.hasBootRom === true) },
+    rom: { "@enabled": toYesNo(nic.hasBootRom === true) },
     ...(nic.bootOrder === undefined ? {} : { boot: { "@order": String(nic.bootOrder) } }),
     ...(nic.acpiIndex === undefined ? {} : { acpi: { "@index": String(nic.acpiIndex) } }),
     alias: { "@name": nic.alias },
-    address: addressElement(nic.pciAddress),
+    address: buildAddressElement(nic.pciAddress),
   };
 }
 
-export function pciControllers(definition: DomainDefinition): readonly Element[] {
+export function buildPciControllers(definition: DomainDefinition): readonly Element[] {
   const family = findMachineFamily(definition.machine);
   const root = family === "pc" ? "pci-root" : "pcie-root";
   return [
@@ -167,29 +171,29 @@ export function pciControllers(definition: DomainDefinition): readonly Element[]
       "@type": "pci",
       "@index": String(port.index),
       "@model": "pcie-root-port",
-      address: addressElement(port.address, port.multifunction),
+      address: buildAddressElement(port.address, port.multifunction),
     })),
     ...definition.bridges.map(({ index, address }) => ({
       "@type": "pci",
       "@index": String(index),
       "@model": "pcie-to-pci-bridge",
-      address: addressElement(address),
+      address: buildAddressElement(address),
     })),
   ];
 }
 
-export function agentControllers({ agent }: DomainDefinition): readonly Element[] {
+export function buildAgentControllers({ agent }: DomainDefinition): readonly Element[] {
   if (agent === undefined) return [];
   const controller = {
     "@type": "virtio-serial",
     "@index": "0",
-    "@model": virtioModel(agent.pciAddress),
-    address: addressElement(agent.pciAddress),
+    "@model": chooseVirtioModel(agent.pciAddress),
+    address: buildAddressElement(agent.pciAddress),
   };
   return [controller];
 }
 
-export function agentElements({ agent }: DomainDefinition): Element {
+export function buildAgentElements({ agent }: DomainDefinition): Element {
   if (agent === undefined) return {};
   const channel = {
     "@type": "unix",
@@ -199,7 +203,7 @@ export function agentElements({ agent }: DomainDefinition): Element {
   return { channel };
 }
 
-export function consoleElements({ console }: DomainDefinition): Element {
+export function buildConsoleElements({ console }: DomainDefinition): Element {
   if (console === undefined) return {};
   const serial = {
     "@type": "unix",
@@ -210,73 +214,73 @@ export function consoleElements({ console }: DomainDefinition): Element {
   return { serial };
 }
 
-function displayElements({ display }: DomainDefinition): Element {
+function buildDisplayElements({ display }: DomainDefinition): Element {
   if (display === undefined) return {};
   const { socketPath, model, memoryKiB, pciAddress } = display;
   return {
     graphics: { "@type": "vnc", "@socket": socketPath },
     video: {
-      model: withoutUndefined({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
-      address: addressElement(pciAddress),
+      model: omitUndefinedMembers({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
+      address: buildAddressElement(pciAddress),
     },
   };
 }
 
-/** Builds the random number generator, which reads the launcher's /dev/urandom because that never blocks. */
-function rngElements({ rng }: DomainDefinition): Element {
+/** Builds the random number generator. Its source is the launcher's /dev/urandom, which never blocks. */
+function buildRngElements({ rng }: DomainDefinition): Element {
   if (rng === undefined) return {};
   const { pciAddress } = rng;
   const element = {
-    "@model": virtioModel(pciAddress),
+    "@model": chooseVirtioModel(pciAddress),
     backend: { "@model": "random", "#text": "/dev/urandom" },
-    address: addressElement(pciAddress),
+    address: buildAddressElement(pciAddress),
   };
   return { rng: element };
 }
 
-function watchdogElements({ watchdog }: DomainDefinition): Element {
+function buildWatchdogElements({ watchdog }: DomainDefinition): Element {
   if (watchdog === undefined) return {};
   const { alias, action, pciAddress } = watchdog;
   const element = {
     "@model": "i6300esb",
     "@action": action,
     alias: { "@name": alias },
-    address: addressElement(pciAddress),
+    address: buildAddressElement(pciAddress),
   };
   return { watchdog: element };
 }
 
-function tpmElements({ tpm }: DomainDefinition): Element {
+function buildTpmElements({ tpm }: DomainDefinition): Element {
   if (tpm === undefined) return {};
   const backend = {
     "@type": "emulator",
     "@version": "2.0",
-    "@persistent_state": yesNo(tpm.isPersistent),
+    "@persistent_state": toYesNo(tpm.isPersistent),
   };
   return { tpm: { "@model": tpm.model, backend } };
 }
 
-function inputElement(input: InputDefinition): Element {
+function buildInputElement(input: InputDefinition): Element {
   const alias = { "@name": input.alias };
   if (input.bus === "usb") {
     const address = { "@type": "usb", "@bus": "0", "@port": String(input.port) };
     return { "@type": input.type, "@bus": "usb", alias, address };
   }
-  // Input devices have no transitional model, so the attribute is unset.
+  // libvirt has no transitional model for input devices, so the attribute `model` is unset.
   return {
     "@type": input.type,
     "@bus": "virtio",
     alias,
-    address: addressElement(input.pciAddress),
+    address: buildAddressElement(input.pciAddress),
   };
 }
 
-export function optionalDevices(definition: DomainDefinition): Element {
+export function buildOptionalDevices(definition: DomainDefinition): Element {
   return {
-    ...displayElements(definition),
-    input: definition.inputs.map(inputElement),
-    ...rngElements(definition),
-    ...watchdogElements(definition),
-    ...tpmElements(definition),
+    ...buildDisplayElements(definition),
+    input: definition.inputs.map(buildInputElement),
+    ...buildRngElements(definition),
+    ...buildWatchdogElements(definition),
+    ...buildTpmElements(definition),
   };
 }

@@ -10,29 +10,29 @@ import type {
   TimerDefinition,
   NicDefinition,
 } from "../../definition.ts";
-import { withoutUndefined, onOff, yesNo, type Element } from "./element.ts";
+import { omitUndefinedMembers, toOnOff, toYesNo, type Element } from "./element.ts";
 import Builder from "fast-xml-builder";
 import {
-  agentControllers,
-  agentElements,
-  consoleElements,
-  optionalDevices,
-  pciControllers,
-  controllerElement,
-  diskElement,
-  nicElement,
+  buildAgentControllers,
+  buildAgentElements,
+  buildConsoleElements,
+  buildOptionalDevices,
+  buildPciControllers,
+  buildControllerElement,
+  buildDiskElement,
+  buildNicElement,
 } from "./devices.ts";
 
-function kernelElements({ path, initrdPath, args }: KernelDefinition): Element {
-  return withoutUndefined({ kernel: path, initrd: initrdPath, cmdline: args });
+function buildKernelElements({ path, initrdPath, args }: KernelDefinition): Element {
+  return omitUndefinedMembers({ kernel: path, initrd: initrdPath, cmdline: args });
 }
 
-function firmwareElements(firmware: FirmwareDefinition): Element {
+function buildFirmwareElements(firmware: FirmwareDefinition): Element {
   if (firmware.kind === "bios") return firmware.usesSerial ? { bios: { "@useserial": "yes" } } : {};
   return {
     loader: {
       "@readonly": "yes",
-      "@secure": yesNo(firmware.secureBoot),
+      "@secure": toYesNo(firmware.secureBoot),
       "@type": "pflash",
       "#text": firmware.codePath,
     },
@@ -44,36 +44,36 @@ function hasIdentity({ serial, chassis }: IdentityDefinition): boolean {
   return serial !== undefined || chassis !== undefined;
 }
 
-function osElement({ machine, kernel, firmware, identity }: DomainDefinition): Element {
+function buildOsElement({ machine, kernel, firmware, identity }: DomainDefinition): Element {
   return {
     type: { "@arch": "x86_64", "@machine": machine, "#text": "hvm" },
-    ...firmwareElements(firmware),
-    ...(kernel === undefined ? {} : kernelElements(kernel)),
+    ...buildFirmwareElements(firmware),
+    ...(kernel === undefined ? {} : buildKernelElements(kernel)),
     ...(hasIdentity(identity) ? { smbios: { "@mode": "sysinfo" } } : {}),
   };
 }
 
-function sysinfoEntries(values: Readonly<Record<string, string | undefined>>): Element {
+function buildSysinfoEntries(values: Readonly<Record<string, string | undefined>>): Element {
   const present = Object.entries(values).filter(([, value]) => value !== undefined);
   return { entry: present.map(([name, value]) => ({ "@name": name, "#text": value })) };
 }
 
-function identityElements({ identity, uuid }: DomainDefinition): Element {
+function buildIdentityElements({ identity, uuid }: DomainDefinition): Element {
   if (!hasIdentity(identity)) return {};
   const { serial, chassis } = identity;
   return {
     sysinfo: {
       "@type": "smbios",
-      system: sysinfoEntries({ uuid, serial }),
-      ...(chassis === undefined ? {} : { chassis: sysinfoEntries(chassis) }),
+      system: buildSysinfoEntries({ uuid, serial }),
+      ...(chassis === undefined ? {} : { chassis: buildSysinfoEntries(chassis) }),
     },
   };
 }
 
-function modelElements(model: CpuDefinition["model"]): Element {
+function buildModelElements(model: CpuDefinition["model"]): Element {
   if (model === undefined) return {};
   if (model.mode !== "custom") return { "@mode": model.mode };
-  // `forbid` prevents that libvirt substitutes another model.
+  // `forbid` prevents libvirt from using another CPU model instead.
   return {
     "@mode": "custom",
     "@match": "exact",
@@ -81,11 +81,11 @@ function modelElements(model: CpuDefinition["model"]): Element {
   };
 }
 
-function cpuElements({ model, topology, features }: CpuDefinition): Element {
+function buildCpuElements({ model, topology, features }: CpuDefinition): Element {
   if (model === undefined && topology === undefined && features.length === 0) return {};
   return {
-    cpu: withoutUndefined({
-      ...modelElements(model),
+    cpu: omitUndefinedMembers({
+      ...buildModelElements(model),
       topology:
         topology === undefined
           ? undefined
@@ -99,50 +99,47 @@ function cpuElements({ model, topology, features }: CpuDefinition): Element {
   };
 }
 
-/**
- * Limit of QEMU's cache of translated code, in MiB. Without a limit the cache grows to 1 GiB over several reboots, and
- * the launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
- */
+/** Limit of QEMU's cache of translated code, in MiB. Without it, the cache grows to 1 GiB over several reboots (measured). */
 const TRANSLATION_CACHE_MIB = 96;
 
 /** Limits the translation cache of emulated guests. Source: libvirt formatdomain, "Hypervisor features". */
-function translationCacheElement({ accelerator }: DomainDefinition): Element {
+function buildTranslationCacheElement({ accelerator }: DomainDefinition): Element {
   if (accelerator === "kvm") return {};
   return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_CACHE_MIB) } } };
 }
 
-function featuresElement(definition: DomainDefinition): Element {
+function buildFeaturesElement(definition: DomainDefinition): Element {
   const { acpi, apic, apicEndOfInterrupt, smm, kvmHidden, pvspinlock } = definition.features;
   const endOfInterrupt =
-    apicEndOfInterrupt === undefined ? "" : { "@eoi": onOff(apicEndOfInterrupt) };
-  return withoutUndefined({
+    apicEndOfInterrupt === undefined ? "" : { "@eoi": toOnOff(apicEndOfInterrupt) };
+  return omitUndefinedMembers({
     acpi: acpi ? "" : undefined,
     apic: apic ? endOfInterrupt : undefined,
-    kvm: kvmHidden === undefined ? undefined : { hidden: { "@state": onOff(kvmHidden) } },
-    pvspinlock: pvspinlock === undefined ? undefined : { "@state": onOff(pvspinlock) },
-    smm: smm === undefined ? undefined : { "@state": onOff(smm) },
-    ...translationCacheElement(definition),
+    kvm: kvmHidden === undefined ? undefined : { hidden: { "@state": toOnOff(kvmHidden) } },
+    pvspinlock: pvspinlock === undefined ? undefined : { "@state": toOnOff(pvspinlock) },
+    smm: smm === undefined ? undefined : { "@state": toOnOff(smm) },
+    ...buildTranslationCacheElement(definition),
   });
 }
 
-function timerElement({ name, isPresent, tickPolicy, track }: TimerDefinition): Element {
-  return withoutUndefined({
+function buildTimerElement({ name, isPresent, tickPolicy, track }: TimerDefinition): Element {
+  return omitUndefinedMembers({
     "@name": name,
-    "@present": yesNo(isPresent),
+    "@present": toYesNo(isPresent),
     "@tickpolicy": tickPolicy,
     "@track": track,
   });
 }
 
-function offsetElement(offset: ClockDefinition["offset"]): Element {
+function buildOffsetElement(offset: ClockDefinition["offset"]): Element {
   if (offset.kind === "utc") return { "@offset": "utc" };
   return offset.kind === "seconds"
     ? { "@offset": "variable", "@adjustment": String(offset.seconds), "@basis": "utc" }
     : { "@offset": "timezone", "@timezone": offset.timezone };
 }
 
-function clockElement({ offset, timers }: ClockDefinition): Element {
-  return { ...offsetElement(offset), timer: timers.map(timerElement) };
+function buildClockElement({ offset, timers }: ClockDefinition): Element {
+  return { ...buildOffsetElement(offset), timer: timers.map(buildTimerElement) };
 }
 
 const builder = new Builder({
@@ -155,30 +152,30 @@ const builder = new Builder({
 /** XML namespace of QEMU's extensions. Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
 
-function memoryBacking(definition: DomainDefinition): Element {
-  const shared = { source: { "@type": "memfd" }, access: { "@mode": "shared" } };
-  return definition.sharesMemory ? { memoryBacking: shared } : {};
+function buildMemoryBacking(definition: DomainDefinition): Element {
+  const sharedMemory = { source: { "@type": "memfd" }, access: { "@mode": "shared" } };
+  return definition.sharesMemory ? { memoryBacking: sharedMemory } : {};
 }
 
 /** Disables the USB controller that libvirt adds by default, unless the definition has one. */
-function usbControllers({ controllers }: DomainDefinition): readonly Element[] {
+function buildUsbControllers({ controllers }: DomainDefinition): readonly Element[] {
   const hasUsb = controllers.some(({ type }) => type === "usb");
   return hasUsb ? [] : [{ "@type": "usb", "@index": "0", "@model": "none" }];
 }
 
-function devicesElement(definition: DomainDefinition): Element {
+function buildDevicesElement(definition: DomainDefinition): Element {
   return {
     controller: [
-      ...usbControllers(definition),
-      ...pciControllers(definition),
-      ...agentControllers(definition),
-      ...definition.controllers.map(controllerElement),
+      ...buildUsbControllers(definition),
+      ...buildPciControllers(definition),
+      ...buildAgentControllers(definition),
+      ...definition.controllers.map(buildControllerElement),
     ],
-    disk: definition.disks.map(diskElement),
-    interface: definition.nics.map(nicElement),
-    ...consoleElements(definition),
-    ...agentElements(definition),
-    ...optionalDevices(definition),
+    disk: definition.disks.map(buildDiskElement),
+    interface: definition.nics.map(buildNicElement),
+    ...buildConsoleElements(definition),
+    ...buildAgentElements(definition),
+    ...buildOptionalDevices(definition),
     memballoon: { "@model": "none" },
   };
 }
@@ -187,17 +184,11 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
-/**
- * QEMU arguments that also apply to NICs plugged later. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of
- * virtio-net-pci-base.
- */
+/** QEMU arguments that also apply to hotplugged NICs. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors`. */
 const NO_VECTORS_ARGUMENTS = ["-global", "virtio-net-pci-base.vectors=0"];
 
-/**
- * Sets QEMU properties that libvirt's XML lacks. Source: libvirt drvqemu, "Overriding properties of QEMU devices"; QEMU
- * hw/block/block.c.
- */
-function overrideElements({ disks }: DomainDefinition): Element {
+/** Sets QEMU properties that have no libvirt element. Source: libvirt drvqemu; QEMU hw/block/block.c. */
+function buildOverrideElements({ disks }: DomainDefinition): Element {
   const devices = disks.flatMap(({ alias, blockSize }) => {
     const value = blockSize?.discardGranularity;
     if (value === undefined) return [];
@@ -207,14 +198,14 @@ function overrideElements({ disks }: DomainDefinition): Element {
   return devices.length === 0 ? {} : { "qemu:override": { "qemu:device": devices } };
 }
 
-function commandLine({ hasNoNicVectors }: DomainDefinition): Element {
+function buildCommandLine({ hasNoNicVectors }: DomainDefinition): Element {
   const args = hasNoNicVectors === true ? NO_VECTORS_ARGUMENTS : [];
   if (args.length === 0) return {};
   return { "qemu:commandline": { "qemu:arg": args.map((arg) => ({ "@value": arg })) } };
 }
 
-function qemuElements(definition: DomainDefinition): Element {
-  const elements = { ...commandLine(definition), ...overrideElements(definition) };
+function buildQemuElements(definition: DomainDefinition): Element {
+  const elements = { ...buildCommandLine(definition), ...buildOverrideElements(definition) };
   const isEmpty = Object.keys(elements).length === 0;
   return isEmpty ? {} : { "@xmlns:qemu": QEMU_NAMESPACE, ...elements };
 }
@@ -227,24 +218,24 @@ export function printDomain(definition: DomainDefinition): string {
       name: definition.name,
       uuid: definition.uuid,
       memory: { "@unit": "MiB", "#text": String(definition.memoryMiB) },
-      ...memoryBacking(definition),
+      ...buildMemoryBacking(definition),
       vcpu: String(definition.vcpus),
       ...ioThreads(definition),
-      ...identityElements(definition),
-      os: osElement(definition),
-      features: featuresElement(definition),
-      ...cpuElements(definition.cpu),
-      clock: clockElement(definition.clock),
+      ...buildIdentityElements(definition),
+      os: buildOsElement(definition),
+      features: buildFeaturesElement(definition),
+      ...buildCpuElements(definition.cpu),
+      clock: buildClockElement(definition.clock),
       on_poweroff: "destroy",
       on_reboot: "restart",
       on_crash: "destroy",
-      devices: devicesElement(definition),
-      ...qemuElements(definition),
+      devices: buildDevicesElement(definition),
+      ...buildQemuElements(definition),
     },
   });
 }
 
 /** Prints the XML for `virDomainAttachDeviceFlags`. Source: libvirt formatdomain, "Network interfaces". */
 export function printNic(nic: NicDefinition): string {
-  return builder.build({ interface: nicElement(nic) });
+  return builder.build({ interface: buildNicElement(nic) });
 }

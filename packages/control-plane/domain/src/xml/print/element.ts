@@ -2,13 +2,11 @@
 // Builders for XML elements.
 import type { PciAddress } from "../../pci/addresses.ts";
 
-/**
- * Element as the XML builder expects it. Keys with `@` are attributes, `#text` is text, and all others are children.
- */
+/** Element for the XML builder. A key with `@` is an attribute, `#text` is text, and any other key is a child element. */
 export type Element = Readonly<Record<string, unknown>>;
 
 /** Builds a PCI address. Source: libvirt formatdomain, "Device addresses". */
-export function addressElement(address: PciAddress, multifunction = false): Element {
+export function buildAddressElement(address: PciAddress, multifunction = false): Element {
   return {
     "@type": "pci",
     "@domain": "0x0000",
@@ -19,19 +17,19 @@ export function addressElement(address: PciAddress, multifunction = false): Elem
   };
 }
 
-/** Returns the virtio model for an address. Transitional devices need an I/O window, which most ports do not have. */
-export function virtioModel(address: PciAddress): string {
+/** Returns the virtio model for an address. A transitional device needs an I/O window, which most ports lack. */
+export function chooseVirtioModel(address: PciAddress): string {
   return address.bus > 0 ? "virtio-non-transitional" : "virtio";
 }
 
-export function yesNo(value: boolean): "yes" | "no" {
+export function toYesNo(value: boolean): "yes" | "no" {
   return value ? "yes" : "no";
 }
 
-export function onOff(value: boolean): "on" | "off" {
+export function toOnOff(value: boolean): "on" | "off" {
   return value ? "on" : "off";
 }
 
-export function withoutUndefined(members: Element): Element {
+export function omitUndefinedMembers(members: Element): Element {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -280,7 +280,7 @@ async function deleteVmi(vm: VirtualMachine, uid: string, deps: Deps): Promise<v
 async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise<void> {
   const { vm, vmi } = facts;
   switch (action.kind) {
-    case "keepParts":
+    case "storeRevisions":
       await storeParts(vm, action.plan, deps);
       return;
     case "setMacAddresses":
