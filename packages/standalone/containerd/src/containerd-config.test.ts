@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { buildLayout } from "./layout.ts";
-import { baseSpecText, PIDS_MAX, configText } from "./containerd-config.ts";
+import { buildBaseSpecText, PIDS_MAX, printConfig } from "./containerd-config.ts";
 
 const places = { directory: "/d/c", runDirectory: "/d/run", cniConfDirectory: "/d/net.d" };
 
@@ -23,7 +23,7 @@ describe("the layout", () => {
 });
 
 describe("the configuration", () => {
-  const text = configText(buildLayout(places), {
+  const text = printConfig(buildLayout(places), {
     snapshotter: "native",
     sandboxImage: 'localhost/"pause":dev',
   });
@@ -89,7 +89,7 @@ describe("the base specification", () => {
   });
 
   test("has a limit of processes beside what was there, and none of open files", () => {
-    expect(JSON.parse(baseSpecText(printed))).toEqual({
+    expect(JSON.parse(buildBaseSpecText(printed))).toEqual({
       process: { cwd: "/" },
       linux: {
         resources: { devices: [{ allow: false }], pids: { limit: PIDS_MAX } },
@@ -99,6 +99,6 @@ describe("the base specification", () => {
   });
 
   test.each(["", "[]", "{}"])("is refused when it is %j", (text) => {
-    expect(() => baseSpecText(text)).toThrow("not an OCI specification");
+    expect(() => buildBaseSpecText(text)).toThrow("not an OCI specification");
   });
 });
