@@ -12,7 +12,7 @@ import { expect, test } from "vitest";
 import {
   ensureComponentCertificates,
   ensureServerCertificates,
-  newestValidityStartMs,
+  readNewestValidityStartMs,
 } from "./certificates.ts";
 import { buildPaths } from "./paths.ts";
 
@@ -29,13 +29,13 @@ test("a certificate is made anew 60 days before its end, and is the newest then"
   const first = await ensureServerCertificates(deps);
   await clock.advance(300 * DAY_MS);
   expect((await ensureServerCertificates(deps)).apiServer).toEqual(first.apiServer);
-  const before = await newestValidityStartMs(deps);
+  const before = await readNewestValidityStartMs(deps);
   await clock.advance(10 * DAY_MS);
   const { apiServer, ca } = await ensureServerCertificates(deps);
   expect(readCertificateEnd(apiServer.certPem) - clock.now()).toBeGreaterThan(364 * DAY_MS);
   expect(ca.certPem).toBe(first.ca.certPem);
-  expect(await newestValidityStartMs(deps)).toBe(readCertificateStart(apiServer.certPem));
-  expect(await newestValidityStartMs(deps)).toBeGreaterThan(before);
+  expect(await readNewestValidityStartMs(deps)).toBe(readCertificateStart(apiServer.certPem));
+  expect(await readNewestValidityStartMs(deps)).toBeGreaterThan(before);
 });
 
 test("an authority goes on before its end: who trusts the one before trusts what this one signs, and the reverse", async () => {
