@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test, afterEach, beforeEach } from "vitest";
-import { selectStaleLogs, nextCheckMs, planRotation, rotateLogs } from "./log-rotation.ts";
+import { selectStaleLogs, computeNextCheckMs, planRotation, rotateLogs } from "./log-rotation.ts";
 import {
   appendFile,
   mkdir,
@@ -22,25 +22,30 @@ import { createRuns, type Runs } from "./testing/runs.ts";
 const OLD = ["0.log", "0.log.1", "0.log.2", "0.log.3", "1.log", "1.log.9", "0.log.tmp"];
 
 test.each([
-  { name: "the first one", names: ["0.log"], time: "5", want: { to: "0.log.5", remove: [] } },
+  {
+    name: "the first one",
+    names: ["0.log"],
+    time: "5",
+    want: { newName: "0.log.5", staleNames: [] },
+  },
   {
     name: "the oldest go",
     names: OLD,
     time: "5",
-    want: { to: "0.log.5", remove: ["0.log.1", "0.log.2"] },
+    want: { newName: "0.log.5", staleNames: ["0.log.1", "0.log.2"] },
   },
   {
     name: "a clock that went back",
     names: OLD,
     time: "2",
-    want: { to: "0.log.30", remove: ["0.log.1", "0.log.2"] },
+    want: { newName: "0.log.30", staleNames: ["0.log.1", "0.log.2"] },
   },
 ])("a rotation: $name", ({ names, time, want }) => {
   expect(planRotation(names, "0.log", { time, filesMax: 3 })).toEqual(want);
 });
 
 test("two files are the least: the one that is written and the one before", () => {
-  expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).remove).toEqual([
+  expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).staleNames).toEqual([
     "0.log.1",
     "0.log.2",
     "0.log.3",
@@ -63,7 +68,7 @@ test.each([
   { name: "it is a flood", growth: { bytes: 100, tookMs: 1, remainingBytes: 20 }, want: 20 },
   { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, remainingBytes: 20 }, want: 500 },
 ])("the next look, where $name, is in $want ms", ({ growth, want }) => {
-  expect(nextCheckMs(growth)).toBe(want);
+  expect(computeNextCheckMs(growth)).toBe(want);
 });
 
 const WITHIN = { withinMs: 8000 };

@@ -311,13 +311,13 @@ test("an image that is mounted is waited for, and told of", async () => {
 
 test("what a volume lacks is told, and the pod goes on when it is there", async () => {
   const world = new PodWorld();
-  world.volumeProblem = "ConfigMap x is not there";
+  world.findVolumeProblem = "ConfigMap x is not there";
   await world.put(aPod());
   await world.run();
   const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
   expect(waiting?.message).toContain("ConfigMap x is not there");
   expect(world.notes.map(({ reason }) => reason)).toEqual(["FailedMount"]);
-  world.volumeProblem = undefined;
+  world.findVolumeProblem = undefined;
   await world.clock.advance(60_000);
   await world.run();
   expect(await world.remains()).toContain("compute 0 RUNNING");

@@ -7,7 +7,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { placePod, type ClusterState, volumeProblem } from "./placement.ts";
+import { placePod, type ClusterState, findVolumeProblem } from "./placement.ts";
 
 type Spec = Partial<Pod["spec"]>;
 
@@ -24,7 +24,7 @@ const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } 
 /** Two nodes, with the pods that are said, unless it is said otherwise. */
 function placed(pod: Pod, cluster: Partial<ClusterState> = {}) {
   const nodes = cluster.nodes ?? [A, B];
-  return placePod(pod, { nodes, placed: [], volumeProblem: () => undefined, ...cluster });
+  return placePod(pod, { nodes, placedPods: [], findVolumeProblem: () => undefined, ...cluster });
 }
 
 const on = (node: KubeNode, pod: Pod) => ({ pod, node });
@@ -90,7 +90,7 @@ describe("of nodes that can have it, a pod gets", () => {
   });
   test.each([
     { name: "the first by name", cluster: { nodes: [B, A] }, want: "a" },
-    { name: "the one with fewer pods", cluster: { placed: [on(A, aPod())] }, want: "b" },
+    { name: "the one with fewer pods", cluster: { placedPods: [on(A, aPod())] }, want: "b" },
     {
       name: "the one that it prefers",
       spec: preferring(preference(1, "north"), preference(2, "south")),
@@ -99,7 +99,7 @@ describe("of nodes that can have it, a pod gets", () => {
     {
       name: "the one without whom it had better not meet",
       spec: antiAffinityTerms(5),
-      cluster: { placed: [on(A, labelled("web"))] },
+      cluster: { placedPods: [on(A, labelled("web"))] },
       want: "b",
     },
     {
@@ -163,7 +163,7 @@ describe("neighbours", () => {
       want: "b",
     },
   ])("decide: $name", ({ pod, there, cluster = {}, want }) => {
-    expect(placed(pod, { placed: there, ...cluster })).toEqual({ nodeName: want });
+    expect(placed(pod, { placedPods: there, ...cluster })).toEqual({ nodeName: want });
   });
 
   test("of namespaces that labels select, nothing is guessed", () => {
@@ -199,7 +199,7 @@ describe("a pod that no node can have is told why", () => {
     },
     {
       name: "no place left",
-      cluster: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
+      cluster: { nodes, placedPods: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
       want: "0/1 nodes are available: 1 Too many pods.",
     },
     {
@@ -215,14 +215,14 @@ describe("a pod that no node can have is told why", () => {
     },
     {
       name: "volumes",
-      cluster: { volumeProblem: () => "node(s) had volume node affinity conflict" },
+      cluster: { findVolumeProblem: () => "node(s) had volume node affinity conflict" },
       want: "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
     },
     {
       name: "neighbours that avoid it, and that it avoids",
       spec: { affinity: { podAntiAffinity: required(near("web")) } },
       cluster: {
-        placed: [
+        placedPods: [
           on(A, labelled("web")),
           on(B, labelled("db", { affinity: { podAntiAffinity: required(near("a")) } })),
         ],
@@ -291,7 +291,7 @@ test.each([
   };
   const at = { claimNode: "a", lookup };
   const usable = ["a", "b"].filter(
-    (name) => volumeProblem(aPod(spec), node(name), at) === undefined,
+    (name) => findVolumeProblem(aPod(spec), node(name), at) === undefined,
   );
   expect(usable).toEqual(want);
 });

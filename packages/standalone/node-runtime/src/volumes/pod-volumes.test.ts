@@ -249,10 +249,10 @@ describe("a directory of the node", () => {
 });
 
 test("an image's files are shown, and a volume of another kind is refused", async () => {
-  const { deps, views } = createVolumeBench();
+  const { deps, imageMounts } = createVolumeBench();
   const path = `${VOLUMES}/kubernetes.io~image/v`;
   await prepareVolumes(deps, aPodWith([{ name: "v", image: { reference: "guest" } }]));
-  expect([...views]).toEqual([[path, "guest"]]);
+  expect([...imageMounts]).toEqual([[path, "guest"]]);
   await expect(prepareVolumes(deps, aPodWith([{ name: "v" }]))).rejects.toMatchObject({
     details: { reason: "volumes of its kind are not supported" },
   });
@@ -275,7 +275,7 @@ test("a pod that asks for sockets has a directory of them until it goes", async 
 
 test("removal gives back images, watches, tokens and mounts, and the directory; again without complaint", async () => {
   const bench = createVolumeBench();
-  const { deps, disk, files, views, watches } = bench;
+  const { deps, disk, files, imageMounts, watches } = bench;
   bench.put(aSecret("s", { key: "2" }));
   const pod = aPodWith([
     { name: "v", emptyDir: {} },
@@ -286,7 +286,7 @@ test("removal gives back images, watches, tokens and mounts, and the directory; 
   await prepareVolumes(deps, pod);
   await files.ensureDirectory(`/pods/${UID}`);
   for (let turn = 0; turn < 2; turn += 1) await removeVolumes(deps, UID);
-  expect(views.size).toBe(0);
+  expect(imageMounts.size).toBe(0);
   expect([...watches.values()].map(({ isOpen }) => isOpen)).toEqual([false]);
   expect(deps.tokens.dueMs(UID)).toBeUndefined();
   expect(disk.mounts.size).toBe(0);
