@@ -127,7 +127,7 @@ export class TenantNode {
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
       mutex: new KeyedMutex(),
-      images: { show: noToken, release: () => Promise.resolve() },
+      images: { mount: noToken, unmount: () => Promise.resolve() },
       claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,
       findHostDisks: () => Promise.resolve(undefined),

@@ -2,7 +2,7 @@
 // Ambiguous objects that two components could read differently.
 import type { Pod } from "@patchbay/api/kubernetes";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { podProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
+import { findPodProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
@@ -79,7 +79,7 @@ describe.each([
   });
 
   test("attack 82: the node rejects it even if the API server accepted it", () => {
-    expect(podProblems(pod).map(({ message }) => message)).toEqual([
+    expect(findPodProblems(pod).map(({ message }) => message)).toEqual([
       expect.stringMatching(/^must be one of \w+, \w+$/),
     ]);
   });

@@ -36,15 +36,15 @@ beforeAll(async () => {
   await importImage(deps, { archive, id: "it" }, "docker.io/library/guest:latest");
 });
 afterAll(async () => {
-  await makeViews().release(path);
+  await makeViews().unmount(path);
   await bench.close();
   await rm(work, { recursive: true });
 });
 
 test("shows an image's files read-only, also repeatedly", async () => {
   const views = makeViews();
-  await views.show("guest", path);
-  await views.show("guest", path);
+  await views.mount("guest", path);
+  await views.mount("guest", path);
   expect(await kernel()).toBe("kernel");
   await expect(writeFile(join(path, "vmlinuz"), "other")).rejects.toMatchObject({ code: "EROFS" });
   const mounts = (await files.readText("/proc/self/mountinfo")) ?? "";
@@ -55,35 +55,35 @@ test("a view survives containerd's death for longer than a day, and the next pro
   await bench.end("SIGKILL");
   expect(await kernel()).toBe("kernel");
   await bench.start();
-  await makeViews().show("guest", path);
+  await makeViews().mount("guest", path);
   expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
 });
 
 test("remounts a view that a reboot unmounted", async () => {
   await runner.run({ argv: ["umount", path], timeoutMs: 60_000 });
-  await makeViews().show("guest", path);
+  await makeViews().mount("guest", path);
   expect(await kernel()).toBe("kernel");
 });
 
 test("remounts a view whose snapshot another process removed", async () => {
   await bench.ctr("snapshots", "rm", path);
   await bench.ctr("leases", "rm", path);
-  await makeViews().show("guest", path);
+  await makeViews().mount("guest", path);
   expect(await kernel()).toBe("kernel");
   expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
 });
 
 test("releasing a view frees its resources; a missing view is a success", async () => {
   const views = makeViews();
-  await views.release(path);
-  await views.release(path);
+  await views.unmount(path);
+  await views.unmount(path);
   expect(await files.list(path)).toEqual([]);
   expect(await bench.ctr("snapshots", "ls")).not.toContain(path);
   expect(await bench.ctr("leases", "ls", "--quiet")).toBe("");
 });
 
 test("reports a missing image", async () => {
-  await expect(makeViews().show("none", path)).rejects.toMatchObject({
+  await expect(makeViews().mount("none", path)).rejects.toMatchObject({
     code: "RUNTIME_IMAGE_MISSING",
   });
 });

@@ -22,7 +22,7 @@ import {
   type ContainerdLayout,
 } from "@patchbay/containerd";
 import { createFiles, createProcessRunner, readBootId } from "@patchbay/os";
-import { directoriesOf, pathsOf } from "@patchbay/supervisor/testing";
+import { listDirectories, buildPaths } from "@patchbay/supervisor/testing";
 import { startContainerdBench, type BenchOptions, type ContainerdBench } from "./bench.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -106,8 +106,8 @@ async function copyStore(layout: ContainerdLayout): Promise<void> {
 
 /** Adds the images to a new standalone machine, so that its first `up` imports none. */
 export async function linkLauncherImages(dataDir: string): Promise<void> {
-  const paths = pathsOf(dataDir);
-  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  const paths = buildPaths(dataDir);
+  for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
   const layout = buildLayout({
     directory: paths.containerd,
     runDirectory: join(paths.run, "containerd"),

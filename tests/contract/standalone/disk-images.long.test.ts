@@ -42,7 +42,7 @@ async function filesOfImage() {
   await mkdir(root, { recursive: true });
   return withContainerd(dataDir, async (access) => {
     const views = createImageMounts(access);
-    await views.show("disk", root);
+    await views.mount("disk", root);
     try {
       const names = await readdir(root, { recursive: true, withFileTypes: true });
       const files = names.filter((each) => each.isFile());
@@ -55,7 +55,7 @@ async function filesOfImage() {
         }),
       );
     } finally {
-      await views.release(root);
+      await views.unmount(root);
     }
   });
 }

@@ -24,7 +24,7 @@ import {
   buildHealthSocketPath,
   buildPaths,
 } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
-import { newestValidityStartMs } from "../../../packages/standalone/supervisor/src/data-dir/certificates.ts";
+import { readNewestValidityStartMs } from "../../../packages/standalone/supervisor/src/data-dir/certificates.ts";
 import { removeServiceRules } from "../../../packages/standalone/supervisor/src/host/rules.ts";
 import { ensureKinds, ensureRights } from "../../../packages/standalone/supervisor/src/objects.ts";
 import { prepare } from "../../../packages/standalone/supervisor/src/prepare.ts";
@@ -167,8 +167,8 @@ test(
       renew: async () => {
         await prepare(now, {});
       },
-      newestMs: () => newestValidityStartMs(now),
-      services: () => [server, controller],
+      readNewestMs: () => readNewestValidityStartMs(now),
+      listServices: () => [server, controller],
     });
     await renewal.renewAndRestart(AbortSignal.timeout(TIMEOUT_MS));
     const { endMs } = await shownAt(settings.apiPort, certificates.ca.certPem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { buildLayout } from "./layout.ts";
-import { baseSpecText, PIDS_MAX, configText } from "./containerd-config.ts";
+import { buildBaseSpecText, PIDS_MAX, printConfig } from "./containerd-config.ts";
 
 const places = { directory: "/d/c", runDirectory: "/d/run", cniConfDirectory: "/d/net.d" };
 
@@ -23,7 +23,7 @@ describe("the layout", () => {
 });
 
 describe("the configuration", () => {
-  const text = configText(buildLayout(places), {
+  const text = printConfig(buildLayout(places), {
     snapshotter: "native",
     sandboxImage: 'localhost/"pause":dev',
   });
@@ -88,8 +88,8 @@ describe("the base specification", () => {
     linux: { resources: { devices: [{ allow: false }] }, namespaces: [{ type: "pid" }] },
   });
 
-  test("adds a process limit to the existing ones, and no limit of open files", () => {
-    expect(JSON.parse(baseSpecText(printed))).toEqual({
+  test("has a limit of processes beside what was there, and none of open files", () => {
+    expect(JSON.parse(buildBaseSpecText(printed))).toEqual({
       process: { cwd: "/" },
       linux: {
         resources: { devices: [{ allow: false }], pids: { limit: PIDS_MAX } },
@@ -98,7 +98,7 @@ describe("the base specification", () => {
     });
   });
 
-  test.each(["", "[]", "{}"])("is rejected when it is %j", (text) => {
-    expect(() => baseSpecText(text)).toThrow("not an OCI specification");
+  test.each(["", "[]", "{}"])("is refused when it is %j", (text) => {
+    expect(() => buildBaseSpecText(text)).toThrow("not an OCI specification");
   });
 });

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
+// Builds containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** Maximum number of processes. QEMU and libvirt need fewer than 200; a fork bomb leaves the machine usable. */
+/** Maximum number of processes per container, so that a fork bomb cannot block the host. QEMU and libvirt need fewer than 200. */
 export const PIDS_MAX = 1024;
 
-function objectAt(object: JsonObject, name: string): JsonObject {
+function readObject(object: JsonObject, name: string): JsonObject {
   const value = object[name];
   return isJsonObject(value) ? value : {};
 }
 
 /**
- * Adds the process limit, for which CRI has no field, and removes ctr's limit of 1024 open files.
+ * Adds the process limit, which CRI cannot set, and removes ctr's limit of 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
-export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
+export function buildBaseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
   const spec = parseJson(printed);
   if (!isJsonObject(spec) || !isJsonObject(spec["process"])) {
     throw new AppError("CONTAINERD_FAILED", {
@@ -27,12 +27,12 @@ export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): strin
   const process = Object.fromEntries(
     Object.entries(spec["process"]).filter(([name]) => name !== "rlimits"),
   );
-  const linux = objectAt(spec, "linux");
-  const resources = { ...objectAt(linux, "resources"), pids: { limit: pidsMax } };
+  const linux = readObject(spec, "linux");
+  const resources = { ...readObject(linux, "resources"), pids: { limit: pidsMax } };
   return `${JSON.stringify({ ...spec, process, linux: { ...linux, resources } }, undefined, 2)}\n`;
 }
 
-/** Provider of layers: `native` copies all files of a layer; `overlayfs` shares them by mounts. */
+/** Snapshotter of containerd: `native` copies all files of a layer, `overlayfs` mounts layers. */
 export type Snapshotter = "overlayfs" | "native";
 
 interface ContainerdSettings {
@@ -40,10 +40,10 @@ interface ContainerdSettings {
   readonly sandboxImage: string;
 }
 
-/** Directory of the CNI plugins. Source: Debian, containernetworking-plugins. */
+/** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
 const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Plugins that log errors at each start; NRI's socket would be shared with the machine's containerd. */
+/** Plugins that would log errors at each start, and NRI, whose socket would conflict with the host's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -58,21 +58,21 @@ type Section = readonly [path: readonly string[], values: Readonly<Record<string
 const CRI_PATH = ["plugins", "io.containerd.grpc.v1.cri"];
 const RUNC_PATH = [...CRI_PATH, "containerd", "runtimes", "runc"];
 
-function topValues({ root, state }: ContainerdLayout): Readonly<Record<string, Value>> {
+function buildTopValues({ root, state }: ContainerdLayout): Readonly<Record<string, Value>> {
   return { version: 2, root, state, oom_score: 0, disabled_plugins: DISABLED_PLUGINS };
 }
 
-function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
+function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
   return {
     sandbox_image: sandboxImage,
-    // Without this option, no sandbox starts where CAP_SYS_RESOURCE is missing.
+    // Without this option, no sandbox starts if CAP_SYS_RESOURCE is missing.
     restrict_oom_score_adj: true,
     // Without this option, devices belong to root, and the launchers' user cannot open them.
     device_ownership_from_security_context: true,
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // The default is 4 h, but clients of exec and port-forward may send only pings.
+    // Disables the default timeout of 4 h, because clients of exec and port-forward may send only pings.
     stream_idle_timeout: "0s",
   };
 }
@@ -83,12 +83,12 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [["grpc"], { address: layout.socket }],
     [["debug"], { level: "info", format: "json" }],
     [["plugins", "io.containerd.internal.v1.opt"], { path: layout.opt }],
-    [CRI_PATH, criValues(settings)],
+    [CRI_PATH, buildCriValues(settings)],
     [[...CRI_PATH, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Labels each unpacked layer with its image, to find the pull that fills the disk.
+      // The annotations contain the image of each unpacked layer, which identifies the pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     [RUNC_PATH, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
@@ -108,11 +108,11 @@ function printValues(values: Readonly<Record<string, Value>>): readonly string[]
   return Object.entries(values).map(([name, value]) => `${name} = ${printValue(value)}`);
 }
 
-export function configText(layout: ContainerdLayout, settings: ContainerdSettings): string {
+export function printConfig(layout: ContainerdLayout, settings: ContainerdSettings): string {
   const sections = buildSections(layout, settings).flatMap(([path, values]) => [
     "",
     `[${path.map(printKey).join(".")}]`,
     ...printValues(values),
   ]);
-  return [...printValues(topValues(layout)), ...sections, ""].join("\n");
+  return [...printValues(buildTopValues(layout)), ...sections, ""].join("\n");
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// containerd's command-line tool, bound to one socket and the namespace of CRI.
+// Runs ctr, the command-line tool of containerd, with one socket and in the namespace of CRI.
 import { AppError, type Clock } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** Namespace of CRI. Source: containerd, CRI plugin. */
+/** Namespace of CRI in containerd. Source: containerd, CRI plugin. */
 const NAMESPACE = "k8s.io";
 const TIMEOUT_MS = 60_000;
 const REASON_MAX_LENGTH = 500;
@@ -15,14 +15,14 @@ export interface CtrDeps {
 }
 
 export interface CtrOptions {
-  /** Time limit; a minute by default. */
+  /** Time limit in milliseconds. Defaults to one minute. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Receives standard output, which is then not returned. */
+  /** Receives the standard output, which the call then does not return. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** Returns the reason from the last line of the error output, which starts with `ctr: `. */
+/** Returns the last line of the error output without its prefix `ctr: `. */
 export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   return (lines.at(-1) ?? "it reported no reason")
@@ -46,19 +46,19 @@ export async function ctr(
   throw new AppError("CONTAINERD_FAILED", { call, reason: parseErrorText(stderr) });
 }
 
-/** Delay between attempts. A socket file exists shortly before containerd accepts connections. */
+/** Delay between two attempts. A socket file exists shortly before containerd accepts connections. */
 const SERVING_RETRY_INTERVAL_MS = 50;
 
 export interface WaitDeps extends CtrDeps {
   readonly clock: Clock;
 }
 
-async function queryVersion(
+async function findConnectionProblem(
   { runner, layout }: CtrDeps,
   remainingMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  // ctr itself waits this long for the socket.
+  // ctr waits this number of seconds for the socket.
   const seconds = `${String(Math.ceil(remainingMs / 1000))}s`;
   const args = ["--address", layout.socket, "--connect-timeout", seconds, "version"];
   const { exitCode, stderr } = await runner.run({
@@ -82,7 +82,7 @@ export async function waitUntilServing(
   const endMs = clock.monotonicMs() + timeoutMs;
   for (;;) {
     const remainingMs = Math.max(1, endMs - clock.monotonicMs());
-    const reason = await queryVersion(deps, remainingMs, signal);
+    const reason = await findConnectionProblem(deps, remainingMs, signal);
     if (reason === undefined) return;
     if (clock.monotonicMs() >= endMs) {
       throw new AppError("CONTAINERD_FAILED", { call: "start", reason });

@@ -16,11 +16,7 @@ export {
   type ImageDeps,
 } from "./images/images.ts";
 export { runSourceProgram } from "./images/run-on-source.ts";
-export {
-  fullReference,
-  parseRepository as repositoryOf,
-  shortReference,
-} from "./images/reference.ts";
+export { fullReference, parseRepository, shortReference } from "./images/reference.ts";
 export { buildLayout, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a dedicated containerd. All are below two directories, and none is shared with the machine's containerd.
+// Paths of Patchbay's own containerd, all below two directories. The host's containerd uses none of these paths.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 
-/** Maximum length in bytes, without the terminating zero. Source: linux/un.h UNIX_PATH_MAX. */
+/** Maximum length of a socket path in bytes, without the terminating zero byte. Source: linux/un.h UNIX_PATH_MAX. */
 const SOCKET_PATH_MAX_BYTES = 107;
-/** Suffix of containerd's second socket. Source: containerd, config `ttrpc.address`. */
+/** Suffix of containerd's ttrpc socket. Source: containerd, config `ttrpc.address`. */
 const TTRPC_SUFFIX = ".ttrpc";
 
 /** Directories that determine the layout. All paths are absolute. */
@@ -24,20 +24,20 @@ export interface ContainerdLayout {
   readonly config: string;
   readonly baseSpec: string;
   readonly root: string;
-  /** Directory of the state of this boot of the host. */
+  /** Directory of containerd's state, which is valid only for one boot of the host. */
   readonly state: string;
-  /** File with the boot that `state` belongs to. */
+  /** File with the id of the boot for which `state` is valid. */
   readonly stateBoot: string;
-  /** File with the containers whose shims had sockets since the host booted. */
+  /** File with the ids of the containers whose shims had sockets during this boot. */
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
-  /** Directory with `HOST/hosts.toml` for some registries. Source: containerd, configuration of registry hosts. */
+  /** Directory with a file `HOST/hosts.toml` for each configured registry. Source: containerd, configuration of registry hosts. */
   readonly registryHosts: string;
   readonly socket: string;
 }
 
-/** Builds the layout. Throws an AppError CONTAINERD_PATH_TOO_LONG if the socket's path would be too long. */
+/** @throws AppError with CONTAINERD_PATH_TOO_LONG when the socket's path would be too long */
 export function buildLayout(directories: ContainerdDirectories): ContainerdLayout {
   const { directory, runDirectory } = directories;
   const socket = join(runDirectory, "containerd.sock");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preparation of a containerd's files before its start. Idempotent.
+// Prepares containerd's files before its start. Idempotent.
 import { join, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { type Snapshotter, baseSpecText, configText } from "./containerd-config.ts";
+import { type Snapshotter, buildBaseSpecText, printConfig } from "./containerd-config.ts";
 import { AppError } from "@patchbay/base";
 import { parseErrorText } from "./ctr.ts";
 import type { ContainerdLayout } from "./layout.ts";
 
 const MOUNT_TIMEOUT_MS = 10_000;
 
-/** Tries to mount an overlay, because support depends on both the kernel and the file system. */
+/** Selects the snapshotter. Tries to mount an overlay, because support depends on the kernel and the file system. */
 async function findSnapshotter(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   directory: string,
@@ -17,7 +17,7 @@ async function findSnapshotter(
   const trialDirectory = join(directory, "overlay-trial");
   const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) =>
     join(trialDirectory, name),
-  ) as [string, string, string, string]; // one path for each name
+  ) as [string, string, string, string]; // the cast is safe, because map returns one path per name
   for (const path of [lower, upper, work, merged]) await files.ensureDirectory(path);
   const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
   try {
@@ -32,7 +32,7 @@ async function findSnapshotter(
 }
 
 const PRIVATE_MODE = 0o700;
-/** Mode with which users of pods can reach their root file systems. */
+/** Mode of directories that users of pods must traverse to reach their root file systems. */
 const TRAVERSABLE_MODE = 0o711;
 const TIMEOUT_MS = 20_000;
 
@@ -44,7 +44,7 @@ interface PrepareDeps {
 
 interface PrepareOptions {
   readonly sandboxImage: string;
-  /** Id of this boot. State of another boot is removed. */
+  /** Id of the current boot. State of another boot is removed. */
   readonly bootId: string;
 }
 
@@ -58,7 +58,7 @@ async function createDirectories({ files, layout }: PrepareDeps): Promise<void> 
   }
 }
 
-/** Removes the state of an earlier boot, whose pids belong to other processes by now. */
+/** Removes the state of an earlier boot, because its pids are invalid. */
 async function removeOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);
@@ -69,7 +69,7 @@ async function removeOldState({ files, layout }: PrepareDeps, bootId: string): P
 async function readBaseSpec({ runner }: PrepareDeps): Promise<string> {
   const argv = ["ctr", "oci", "spec"] as const;
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
-  if (exitCode === 0) return baseSpecText(stdout);
+  if (exitCode === 0) return buildBaseSpecText(stdout);
   throw new AppError("CONTAINERD_FAILED", { call: "oci spec", reason: parseErrorText(stderr) });
 }
 
@@ -78,7 +78,7 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
 }
 
 /**
- * Prepares the files. Idempotent. Start containerd with {@link containerdCommand} afterwards.
+ * Prepares containerd's files and returns the selected snapshotter. Idempotent.
  * @throws AppError with OS_PROGRAM_MISSING, CONTAINERD_FAILED
  */
 export async function prepareContainerd(
@@ -90,7 +90,7 @@ export async function prepareContainerd(
   await removeOldState(deps, bootId);
   const snapshotter = await findSnapshotter(deps, layout.directory);
   await writeIfChanged(files, layout.baseSpec, await readBaseSpec(deps));
-  await writeIfChanged(files, layout.config, configText(layout, { snapshotter, sandboxImage }));
+  await writeIfChanged(files, layout.config, printConfig(layout, { snapshotter, sandboxImage }));
   return snapshotter;
 }
 
@@ -98,7 +98,7 @@ export function containerdCommand({ config }: ContainerdLayout): readonly [strin
   return ["containerd", "--config", config];
 }
 
-/** Removes the socket. Call this before each start, so that clients wait for the new socket. */
+/** Removes the socket of an ended containerd, so that clients wait for the next containerd's socket. */
 export async function removeDeadSocket(files: Files, { socket }: ContainerdLayout): Promise<void> {
   await files.remove(socket);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects the adapters and starts the loops. No decisions.
+// Connects the adapters and starts the loops. Contains no decisions.
 import { join, resolve, dirname } from "node:path";
 import { createBridgeRecorder, parseNetworkConfig } from "@patchbay/cni";
 import {
@@ -21,8 +21,8 @@ import type {
   ExecPrograms,
 } from "@patchbay/core/interfaces";
 import { type Logger, messageOf } from "@patchbay/base";
-import { type Flags, architecture } from "./config.ts";
-import { type PodDeps, BY_UID } from "./pods/deps.ts";
+import { type Flags, readArchitecture } from "./config.ts";
+import { type PodDeps, UID_INDEX } from "./pods/deps.ts";
 import { serveKubeletApi, type KubeletApiDeps } from "./kubelet-api/serve.ts";
 
 import {
@@ -116,7 +116,7 @@ async function composeBridgeRecorder(
     recorder.observe(await readNetworkConfigs(files, directory), makeSandbox);
 }
 
-/** Serves the kubelet API. Returns its port, or 0 if the flags name no certificates and nothing is served. */
+/** Serves the kubelet API and returns its port. Serves nothing and returns 0 if the flags contain no certificates. */
 async function listenToApiServer(
   deps: KubeletApiDeps & { readonly signal: AbortSignal; readonly hostIp: string },
   flags: Flags,
@@ -133,14 +133,17 @@ async function listenToApiServer(
   return server.port;
 }
 
-/** Limits all pods together, so that a memory shortage kills pods, not host processes. Only warns on failure. */
+/** Limits all pods together, so that a memory shortage kills pods, not host processes. Logs a failure as a warning. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
   const { memoryKiB, processes } = computePodQuota(await readMachine(sources));
   try {
-    const missing = await limitControlGroup(group, { memoryBytes: memoryKiB * 1024, processes });
-    if (missing.length === 0) return;
+    const missingControllers = await limitControlGroup(group, {
+      memoryBytes: memoryKiB * 1024,
+      processes,
+    });
+    if (missingControllers.length === 0) return;
     log.warn("limits of the pods' control group not set", {
-      reason: `missing cgroup controllers: ${missing.join(", ")}`,
+      reason: `missing cgroup controllers: ${missingControllers.join(", ")}`,
     });
   } catch (error) {
     log.warn("limits of the pods' control group not set", { reason: messageOf(error) });
@@ -155,14 +158,14 @@ interface Machine extends VolumeMachine {
   readonly programs: ExecPrograms;
   readonly runtimeName: string;
   readonly identity: MachineIdentity;
-  readonly memory: ImageDeps;
+  readonly imageDeps: ImageDeps;
 }
 
 function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? "";
 }
 
-/** Waits until the runtime answers, because both may start at the same time. */
+/** Waits until the runtime responds, because the runtime and this process may start at the same time. */
 async function waitForRuntime(
   runtime: ContainerRuntime,
   { clock, log, signal }: DaemonContext,
@@ -177,19 +180,19 @@ async function waitForRuntime(
   }
 }
 
-function parseAddress(address: string | undefined): Pick<NodeFacts, "apiServer"> {
+function parsePodApiServer(address: string | undefined): Pick<NodeFacts, "apiServer"> {
   const [host = "", port = ""] = address?.split(/:(?=\d+$)/) ?? [];
   return host === "" || port === "" ? {} : { apiServer: { host, port } };
 }
 
-function criEndpoints({ criEndpoint }: Flags): readonly string[] {
+function listCriEndpoints({ criEndpoint }: Flags): readonly string[] {
   return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
 }
 
-/** Returns the layout of the node's own containerd. Its tool uses the socket on which containerd serves CRI. */
+/** Returns the layout of the node's own containerd. Returns nothing when another program manages containerd. */
 function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const { containerdDir, cniConfDir } = flags;
-  const socket = criEndpoints(flags)[0]?.replace(/^unix:\/\//, "");
+  const socket = listCriEndpoints(flags)[0]?.replace(/^unix:\/\//, "");
   if (containerdDir === undefined || socket === undefined) return {};
   const directory = resolve(containerdDir);
   const options = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
@@ -219,7 +222,7 @@ function findDnsFacts({
 async function findMachine(context: DaemonContext, flags: Flags): Promise<Machine> {
   const files = createFiles();
   const runner = createProcessRunner();
-  const connection = { endpoints: criEndpoints(flags), clock: context.clock };
+  const connection = { endpoints: listCriEndpoints(flags), clock: context.clock };
   const runtime = createContainerRuntime(connection);
   const programs = createExecPrograms(connection);
   context.signal.addEventListener("abort", () => {
@@ -227,7 +230,10 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     programs.close();
   });
   const { name, version } = await waitForRuntime(runtime, context);
-  const identitySources = { architecture: architecture(), runtimeVersion: `${name}://${version}` };
+  const identitySources = {
+    architecture: readArchitecture(),
+    runtimeVersion: `${name}://${version}`,
+  };
   const identity = await readIdentity({ files, runner }, identitySources);
   const facts: NodeFacts = {
     name: flags.nodeName,
@@ -237,7 +243,7 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     cgroupParent: flags.cgroupParent,
     memoryBytes: await readMemory(files),
     ...findDnsFacts(flags),
-    ...parseAddress(flags.podApiServer),
+    ...parsePodApiServer(flags.podApiServer),
   };
   const claims = findClaimMachine({ files, runner }, flags);
   await files.ensureDirectory(facts.podsDir);
@@ -245,9 +251,18 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   const stateDir = resolve(flags.stateDir);
   await files.ensureDirectory(stateDir, 0o700);
   const { dataplaneGroup } = flags;
-  const own = { files, runner, dataplaneGroup, ...findContainerd(flags) };
-  const memory = createImageDeps(own, join(stateDir, "image-grants"), context.log);
-  return { ...own, runtime, programs, runtimeName: name, identity, facts, memory, ...claims };
+  const machineParts = { files, runner, dataplaneGroup, ...findContainerd(flags) };
+  const imageDeps = createImageDeps(machineParts, join(stateDir, "image-grants"), context.log);
+  return {
+    ...machineParts,
+    runtime,
+    programs,
+    runtimeName: name,
+    identity,
+    facts,
+    imageDeps,
+    ...claims,
+  };
 }
 
 function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
@@ -259,7 +274,7 @@ function startNodes({ client, log, signal }: DaemonContext, nodeName: string): C
 
 function startPods({ client, log, signal }: DaemonContext, nodeName: string): Cache<Pod> {
   const pods = createCache(client.reflect(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }), {
-    indexes: { [BY_UID]: (pod) => [uidOf(pod)] },
+    indexes: { [UID_INDEX]: (pod) => [uidOf(pod)] },
     logger: log,
   });
   pods.start(signal);
@@ -273,9 +288,9 @@ function machineSources({ files, runtime, facts }: Machine, { cniConfDir }: Flag
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
   machine: Machine,
-  at: { readonly flags: Flags; readonly port: number; readonly nodes: Cache<KubeNode> },
+  nodeOptions: { readonly flags: Flags; readonly port: number; readonly nodes: Cache<KubeNode> },
 ): Promise<NodeDeps> {
-  const { nodeName } = at.flags;
+  const { nodeName } = nodeOptions.flags;
   const { identity } = machine;
   const node: NodeDeps = {
     store: client.store,
@@ -283,11 +298,11 @@ async function startNode(
     log,
     nodeName,
     identity,
-    port: at.port,
-    ...machineSources(machine, at.flags),
+    port: nodeOptions.port,
+    ...machineSources(machine, nodeOptions.flags),
   };
-  await waitForCaches([at.nodes], signal);
-  if (!signal.aborted) await sendHeartbeat(node, at.nodes.find({ name: nodeName }));
+  await waitForCaches([nodeOptions.nodes], signal);
+  if (!signal.aborted) await sendHeartbeat(node, nodeOptions.nodes.find({ name: nodeName }));
   return node;
 }
 
@@ -314,16 +329,16 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
 function composePods(
   context: DaemonContext,
   machine: Machine,
-  at: {
+  options: {
     readonly queue: Queue;
     readonly volumes: VolumeDeps;
     readonly nodes: Cache<KubeNode>;
     readonly observeNetworks: PodDeps["observeNetworks"];
   },
 ): PodDeps {
-  const { queue, volumes, nodes, observeNetworks } = at;
+  const { queue, volumes, nodes, observeNetworks } = options;
   const { client, clock, log, signal } = context;
-  const { files, runtime, runtimeName, facts, memory } = machine;
+  const { files, runtime, runtimeName, facts, imageDeps } = machine;
   const wake = (uid: string, afterMs = 0): void => {
     if (afterMs > 0) queue.addAfter(uid, afterMs);
     else queue.add(uid);
@@ -354,7 +369,7 @@ function composePods(
       log,
       wake,
       guard: choosePullGuard(context, machine),
-      access: createImageAccess(memory),
+      access: createImageAccess(imageDeps),
     }),
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: createSweep(machine, log), clock, log }, signal),
@@ -363,7 +378,7 @@ function composePods(
   };
 }
 
-/** Runs the node's loops until the signal is aborted. Pods keep running afterwards. */
+/** Runs the node's loops until the signal is aborted. The pods continue to run afterwards. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, health, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);
@@ -400,7 +415,10 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
     runReconciler(pods, signal),
     runHeartbeat({ ...node, watch: health.watchLoop("node") }, nodes, signal),
     runVolumes(context, volumes, { ...machine, pods: deps.pods }),
-    runImageGarbageCollection({ ...deps, ...machine.memory, podsDir: deps.node.podsDir }, signal),
+    runImageGarbageCollection(
+      { ...deps, ...machine.imageDeps, podsDir: deps.node.podsDir },
+      signal,
+    ),
     controlNode(context, machine, flags),
   ]);
 }

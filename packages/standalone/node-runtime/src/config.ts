@@ -13,12 +13,12 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly cgroupParent: string;
   readonly containerdDir?: string;
   readonly claimsDir?: string;
-  /** Unset when pods use the node's own resolvers. */
+  /** IP address of the pods' DNS server; unset when pods use the node's resolvers. */
   readonly clusterDns?: string;
   readonly clusterDomain: string;
-  /** GID of the vhost-user dataplane; 0 when it runs as root. */
+  /** GID of the vhost-user dataplane; 0 for root. */
   readonly dataplaneGroup: number;
-  /** Address of the API server for pods, as HOST:PORT. Unset when pods get none. */
+  /** Address at which pods reach the API server, as HOST:PORT; unset when pods receive no address. */
   readonly podApiServer?: string;
   readonly binderKubeconfig?: string;
   readonly listenAddress?: string;
@@ -29,8 +29,8 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly clientName: readonly string[];
 }
 
-/** Returns the CPU architecture as Node.js names it: `x64` is Kubernetes' `amd64`. */
-export function architecture(): string {
+/** Returns the CPU architecture in the notation of Node.js, for example `x64` instead of `amd64`. */
+export function readArchitecture(): string {
   return arch();
 }
 
@@ -65,7 +65,7 @@ function addApiFlags(command: Command): Command {
     );
 }
 
-/** Exits with 2 on unknown arguments. */
+/** Parses the flags. Exits with status 2 if an argument is invalid. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
     .description("Runs the pods of one node on a CRI container runtime.")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test, afterEach, beforeEach } from "vitest";
-import { selectStaleLogs, nextCheckMs, planRotation, rotateLogs } from "./log-rotation.ts";
+import { selectStaleLogs, computeNextCheckMs, planRotation, rotateLogs } from "./log-rotation.ts";
 import {
   appendFile,
   mkdir,
@@ -23,6 +23,12 @@ const OLD = ["0.log", "0.log.1", "0.log.2", "0.log.3", "1.log", "1.log.9", "0.lo
 
 test.each([
   {
+    name: "the first one",
+    names: ["0.log"],
+    time: "5",
+    want: { newName: "0.log.5", staleNames: [] },
+  },
+  {
     name: "renames the first log",
     names: ["0.log"],
     time: "5",
@@ -32,20 +38,20 @@ test.each([
     name: "removes the oldest logs",
     names: OLD,
     time: "5",
-    want: { to: "0.log.5", remove: ["0.log.1", "0.log.2"] },
+    want: { newName: "0.log.5", staleNames: ["0.log.1", "0.log.2"] },
   },
   {
     name: "handles a clock that jumped back",
     names: OLD,
     time: "2",
-    want: { to: "0.log.30", remove: ["0.log.1", "0.log.2"] },
+    want: { newName: "0.log.30", staleNames: ["0.log.1", "0.log.2"] },
   },
 ])("a rotation: $name", ({ names, time, want }) => {
   expect(planRotation(names, "0.log", { time, filesMax: 3 })).toEqual(want);
 });
 
-test("retains at least two files, the current and the previous log", () => {
-  expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).remove).toEqual([
+test("two files are the least: the one that is written and the one before", () => {
+  expect(planRotation(OLD, "0.log", { time: "5", filesMax: 2 }).staleNames).toEqual([
     "0.log.1",
     "0.log.2",
     "0.log.3",
@@ -79,8 +85,8 @@ test.each([
     want: 20,
   },
   { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, remainingBytes: 20 }, want: 500 },
-])("the next check, where $name, is in $want ms", ({ growth, want }) => {
-  expect(nextCheckMs(growth)).toBe(want);
+])("the next look, where $name, is in $want ms", ({ growth, want }) => {
+  expect(computeNextCheckMs(growth)).toBe(want);
 });
 
 const WITHIN = { withinMs: 8000 };

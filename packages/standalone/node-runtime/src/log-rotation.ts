@@ -9,24 +9,24 @@ import { findPodUid } from "./translate/labels.ts";
 interface LogBounds {
   /** Size above which a file is rotated. Source: containerLogMaxSize of the kubelet. */
   readonly bytesMax: number;
-  /** Maximum files per container run, including the current one; at least 2. Source: containerLogMaxFiles of the kubelet. */
+  /** Maximum number of log files per container run, at least 2. Source: containerLogMaxFiles of the kubelet. */
   readonly filesMax: number;
 }
 
 /** Defaults of Kubernetes: 50 MiB in total for each run of a container. */
 const LOG_BOUNDS: LogBounds = { bytesMax: 10 * 1024 * 1024, filesMax: 5 };
 
-/** Returns whether the name belongs to a rotated file. It ends with the digits of a time, so that names sort by age. */
+/** Returns whether the file was rotated. Rotated names end with the digits of a time and therefore sort by age. */
 function isRotated(name: string, base: string): boolean {
   return name.startsWith(`${base}.`) && /^\d+$/.test(name.slice(base.length + 1));
 }
 
 interface Rotation {
-  readonly to: string;
-  readonly remove: readonly string[];
+  readonly newName: string;
+  readonly staleNames: readonly string[];
 }
 
-/** Returns the new name of the current file and the files to remove. `time` is the current time, RFC 3339. */
+/** Returns the new name of the current file and the files to remove. `time` is the current time in RFC 3339 format. */
 export function planRotation(
   names: readonly string[],
   base: string,
@@ -39,17 +39,17 @@ export function planRotation(
   const newName = preferredName > newest ? preferredName : `${newest}0`;
   const retainedCount = Math.max(filesMax - 2, 0);
   return {
-    to: newName,
-    remove: rotatedNames.slice(0, Math.max(0, rotatedNames.length - retainedCount)),
+    newName,
+    staleNames: rotatedNames.slice(0, Math.max(0, rotatedNames.length - retainedCount)),
   };
 }
 
 export function selectStaleLogs(
   names: readonly string[],
-  bases: readonly string[],
+  baseNames: readonly string[],
 ): readonly string[] {
   const isListed = (name: string): boolean =>
-    bases.some((base) => name === base || isRotated(name, base));
+    baseNames.some((base) => name === base || isRotated(name, base));
   return names.filter((name) => /^\d+\.log(\.\d+)?$/.test(name) && !isListed(name));
 }
 
@@ -61,8 +61,8 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** Returns the delay of the next check, which comes before the log reaches its limit at the current rate. */
-export function nextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
+/** Returns the delay of the next check, at most the time until the log reaches its limit at the current rate. */
+export function computeNextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;
   return Math.min(Math.max(untilFullMs, CHECK_INTERVAL_MS.min), CHECK_INTERVAL_MS.max);
@@ -78,15 +78,15 @@ interface LogRotationDeps {
 
 const ROTATION_RETRY_INTERVAL_MS = 10_000;
 
-interface Run {
+interface ContainerRun {
   readonly id: string;
   readonly path: string;
-  /** Set while the container runs. */
+  /** Stops the rotation. Set while the container runs. */
   stop: AbortController | undefined;
   readonly previousGrowth: { bytes: number; atMs: number };
 }
 
-/** Waits until the file changes. Resolves at once if the file no longer has this size. */
+/** Waits until the file changes. Resolves immediately if the file's size is not `size`. */
 async function waitForChange(
   path: string,
   size: number | undefined,
@@ -109,7 +109,7 @@ class LogRotator {
   readonly #deps: LogRotationDeps;
   readonly #bounds: LogBounds;
   readonly #signal: AbortSignal;
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, ContainerRun>();
   #isObserving = false;
   #isObservationDue = false;
 
@@ -131,7 +131,7 @@ class LogRotator {
       try {
         await this.#observeOnce();
       } catch (error) {
-        // The runtime reports a change when it answers again.
+        // The runtime reports a change when it is available again, which triggers the next observation.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
           this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }
@@ -143,20 +143,20 @@ class LogRotator {
   async #observeOnce(): Promise<void> {
     const isFirst = this.#runs.size === 0;
     const ids = await this.#startRotation();
-    const removed = [...this.#runs.values()].filter(({ id }) => !ids.has(id));
-    for (const { id, stop } of removed) {
+    const removedRuns = [...this.#runs.values()].filter(({ id }) => !ids.has(id));
+    for (const { id, stop } of removedRuns) {
       stop?.abort();
       this.#runs.delete(id);
     }
-    const affectedRuns = isFirst ? [...this.#runs.values()] : removed;
+    const affectedRuns = isFirst ? [...this.#runs.values()] : removedRuns;
     for (const directory of new Set(affectedRuns.map(({ path }) => dirname(path)))) {
       await this.#removeStaleLogs(directory);
     }
   }
 
   async #startRotation(): Promise<ReadonlySet<string>> {
-    const all = await this.#deps.runtime.listContainers();
-    const ownContainers = all.filter(({ labels }) => findPodUid(labels) !== undefined);
+    const containers = await this.#deps.runtime.listContainers();
+    const ownContainers = containers.filter(({ labels }) => findPodUid(labels) !== undefined);
     for (const container of ownContainers) await this.#startOrStop(container);
     return new Set(ownContainers.map(({ id }) => id));
   }
@@ -182,7 +182,7 @@ class LogRotator {
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
     const fileNames = await files.list(directory);
-    // A container that started meanwhile may already have a log.
+    // The listing may include the log of a container that was started meanwhile.
     await this.#startRotation();
     const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)
@@ -192,7 +192,7 @@ class LogRotator {
     }
   }
 
-  async #rotateWhileRunning(run: Run, signal: AbortSignal): Promise<void> {
+  async #rotateWhileRunning(run: ContainerRun, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#rotateIfFull(run, signal).catch((error: unknown) =>
         this.#waitAfterFailure(run, signal, error),
@@ -200,7 +200,7 @@ class LogRotator {
     }
   }
 
-  async #rotateIfFull(run: Run, signal: AbortSignal): Promise<void> {
+  async #rotateIfFull(run: ContainerRun, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     const { bytesMax } = this.#bounds;
     const size = await readFileSize(run.path);
@@ -215,38 +215,42 @@ class LogRotator {
     run.previousGrowth.bytes = isFull ? 0 : bytes;
     run.previousGrowth.atMs = clock.monotonicMs();
     await clock.sleep(
-      nextCheckMs({ ...growth, remainingBytes: bytesMax - run.previousGrowth.bytes }),
+      computeNextCheckMs({ ...growth, remainingBytes: bytesMax - run.previousGrowth.bytes }),
       signal,
     );
   }
 
-  async #waitAfterFailure({ path }: Run, signal: AbortSignal, error: unknown): Promise<void> {
+  async #waitAfterFailure(
+    { path }: ContainerRun,
+    signal: AbortSignal,
+    error: unknown,
+  ): Promise<void> {
     if (signal.aborted) return;
     const { clock, log } = this.#deps;
     log.warn("container log cannot be rotated", { path, err: error });
     await clock.sleep(ROTATION_RETRY_INTERVAL_MS, signal).catch(() => undefined);
   }
 
-  async #rotate({ id, path }: Run): Promise<void> {
+  async #rotate({ id, path }: ContainerRun): Promise<void> {
     const { clock, files, runtime } = this.#deps;
     const directory = dirname(path);
     const time = printTime(clock.now());
     const names = await files.list(directory);
     const plan = planRotation(names, basename(path), { time, filesMax: this.#bounds.filesMax });
-    const rotatedPath = join(directory, plan.to);
+    const rotatedPath = join(directory, plan.newName);
     await renameFile(path, rotatedPath);
     try {
       await runtime.reopenLog(id);
     } catch (error) {
-      // The runtime still writes to the moved file unless it has created a new one.
+      // The runtime still writes to the moved file if it has not created a new file.
       if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }
-    for (const name of plan.remove) await files.remove(join(directory, name));
+    for (const name of plan.staleNames) await files.remove(join(directory, name));
   }
 }
 
-/** Rotates container logs until the signal is aborted. The faster a log grows, the sooner it is checked again. */
+/** Rotates container logs until the signal is aborted. Checks fast-growing logs more often. */
 export function rotateLogs(deps: LogRotationDeps, signal: AbortSignal): void {
   const rotator = new LogRotator(deps, signal);
   deps.runtime.watch(rotator.observe, signal);

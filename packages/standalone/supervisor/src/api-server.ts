@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server of a standalone machine, run in this process.
+// Runs the API server of a standalone machine in this process.
 import { startApiServer, type ServerExtensions } from "@patchbay/apiserver";
 import { serveHealth } from "@patchbay/daemon/health";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
 import { ensureAdminKubeconfig, ensureServerCertificates } from "./data-dir/certificates.ts";
-import { printResult, stopSignal } from "./config.ts";
+import { printResult, createStopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { readFields } from "./data-dir/json.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { readMetrics } from "./metrics.ts";
-import { apiServerOptions } from "./settings/api-server-options.ts";
+import { buildApiServerOptions } from "./settings/api-server-options.ts";
 
 export interface ApiServerRun {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** TCP port on the loopback address; 0 selects a free port. Defaults to the port in the machine's settings. */
+  /** TCP port on the loopback address; 0 selects a free port. Defaults to the port in the settings file. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
   readonly healthSocket?: string;
   /** Receives the line `ready URL`. Defaults to standard output. */
   readonly print?: Print;
-  /** Signal that stops the server. Aborted by SIGTERM and SIGINT by default. */
+  /** Signal that stops the server. Defaults to a signal that SIGTERM and SIGINT abort. */
   readonly signal?: AbortSignal;
-  /** Default: none. */
   readonly extensions?: ServerExtensions;
 }
 
@@ -51,10 +50,10 @@ function waitUntilAborted(signal: AbortSignal): Promise<void> {
 
 /**
  * Runs the API server until it is stopped. Writes the administrator's kubeconfig.
- * @throws what startApiServer throws
+ * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
-  const signal = run.signal ?? stopSignal();
+  const signal = run.signal ?? createStopSignal();
   const paths = buildPaths(run.dataDir);
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
@@ -69,7 +68,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
-    ...apiServerOptions(run.port, stored),
+    ...buildApiServerOptions(run.port, stored),
     ...(run.extensions !== undefined && { extensions: run.extensions }),
     tls: apiServer,
     clientCaPem: ca.certPem,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// This package's own process: arguments, output, signals and host facts.
+// Access to this process: arguments, output, signals and facts of the host.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Argv, WantedSettings } from "./settings/settings.ts";
 
-/** Whether this process runs from sources, in which case its children do too. */
+/** Whether this process and its children run from sources instead of compiled files. */
 const isSource = import.meta.url.endsWith(".ts");
-const main = fileURLToPath(
+const mainFile = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
 );
 
-/** Size in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
+/** Size of V8's young generation in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
 const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
 
 export type Role = "supervisor" | "apiserver";
@@ -22,20 +22,24 @@ export interface ProcessArguments extends WantedSettings {
 
 function ownCommand(): Argv {
   const options = isSource ? ["--conditions=@patchbay/source"] : [];
-  return [process.execPath, SEMI_SPACE_FLAG, ...options, main];
+  return [process.execPath, SEMI_SPACE_FLAG, ...options, mainFile];
 }
 
-export function commandFor(role: Role, dataDir: string, wanted: WantedSettings = {}): Argv {
-  return [...ownCommand(), JSON.stringify({ role, dataDir, ...wanted })];
+export function buildCommand(
+  role: Role,
+  dataDir: string,
+  requestedSettings: WantedSettings = {},
+): Argv {
+  return [...ownCommand(), JSON.stringify({ role, dataDir, ...requestedSettings })];
 }
 
-/** `command` runs in place of this program. Default: this program. */
-export function apiServerCommand(dataDir: string, command: Argv = ownCommand()): Argv {
+/** Returns the command of the API server, which runs this program by default. */
+export function buildApiServerCommand(dataDir: string, command: Argv = ownCommand()): Argv {
   return [...command, JSON.stringify({ role: "apiserver", dataDir })];
 }
 
 export function parseArguments(argv: readonly string[]): ProcessArguments {
-  // The cast is safe, because only commandFor writes the arguments.
+  // The cast is safe, because only buildCommand writes the arguments.
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 
@@ -43,7 +47,7 @@ export function printResult(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Prints to standard error, because standard output is for results. */
+/** Prints a line to standard error, because standard output is reserved for results. */
 export function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -56,27 +60,27 @@ export function isRoot(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** Returns the CPU architecture as Node.js names it: `x64` or `arm64`. */
-export function architecture(): string {
+/** Returns the CPU architecture in the notation of Node.js, `x64` or `arm64`. */
+export function readArchitecture(): string {
   return process.arch;
 }
 
-/** Returns the CPU architecture as Go and images name it: `amd64` or `arm64`. */
-export function goArchitecture(): string {
+/** Returns the CPU architecture in the notation of Go and images, `amd64` or `arm64`. */
+export function readGoArchitecture(): string {
   return process.arch === "x64" ? "amd64" : process.arch;
 }
 
-/** Returns the hostname in lower case, like all names in Kubernetes. */
+/** Returns the hostname in lower case, as Kubernetes requires for names. */
 export function readHostNodeName(): string {
   return hostname().toLowerCase();
 }
 
-export function stopSignal(): AbortSignal {
-  const stop = new AbortController();
+export function createStopSignal(): AbortSignal {
+  const stopController = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.on(name, () => {
-      stop.abort(new Error(`stopped by ${name}`));
+      stopController.abort(new Error(`stopped by ${name}`));
     });
   }
-  return stop.signal;
+  return stopController.signal;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The components of a machine, observed from outside.
+// Observes the components of a machine from another process.
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
@@ -9,7 +9,7 @@ import { checkHealth } from "./supervisor/liveness.ts";
 import {
   findSupervisor,
   readState,
-  failureReason,
+  findFailureReason,
   type SupervisorPhase,
 } from "./supervisor/state.ts";
 
@@ -21,7 +21,7 @@ export interface MachineProcess {
 }
 
 export interface MachineProcesses {
-  /** Phase of the supervisor; `stopped` if none runs. */
+  /** Phase of the supervisor; `stopped` if no supervisor runs. */
   readonly phase: SupervisorPhase;
   readonly reason: string;
   readonly processes: readonly MachineProcess[];
@@ -60,11 +60,15 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
   const names = records
     .map((file) => file.slice(0, -RECORD_SUFFIX.length))
     .filter((name) => name !== SUPERVISOR);
-  const observed = await Promise.all(
+  const processLists = await Promise.all(
     names.toSorted().map((name) => observeProcess(files, paths, name)),
   );
-  const processes = observed.flat();
+  const processes = processLists.flat();
   if (supervisor !== undefined)
     return { phase: supervisor.phase, reason: supervisor.reason, processes };
-  return { phase: "stopped", reason: failureReason(await readState(files, paths), ""), processes };
+  return {
+    phase: "stopped",
+    reason: findFailureReason(await readState(files, paths), ""),
+    processes,
+  };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `patchbay down`: shuts down guests, stops all components and cleans the host. Preserves data unless it is purged.
+// `patchbay down`: shuts down guests, stops all components and cleans the host. Deletes data only with `--purge`.
 import { join } from "node:path";
 import { listProcesses, findShims } from "@patchbay/containerd";
 import type { Files } from "@patchbay/core/interfaces";
@@ -8,7 +8,7 @@ import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import {
   isRecordedRunning,
   findSupervisor,
-  failureReason,
+  findFailureReason,
   type Step,
   type SupervisorState,
 } from "./supervisor/state.ts";
@@ -19,14 +19,14 @@ import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { purge, rejectUnmarked } from "./data-dir/ownership.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
-import { holdMachine } from "./supervisor/hold-machine.ts";
+import { lockMachine } from "./supervisor/hold-machine.ts";
 
-/** Returns whether components, pods or shims remain, as after a crash or reboot. */
+/** Returns whether components, pods or shims remain, for example after a crash of the supervisor. */
 export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
-  const components = (await files.list(paths.run)).filter(
+  const recordFiles = (await files.list(paths.run)).filter(
     (name) => name.endsWith(".json") && !name.startsWith("supervisor"),
   );
-  for (const name of components) {
+  for (const name of recordFiles) {
     if (await isRecordedRunning(files, join(paths.run, name))) return true;
   }
   if ((await files.list(paths.pods)).length > 0) return true;
@@ -60,13 +60,13 @@ async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<
     ...deps,
     pid: supervisor.pid,
     startTime: supervisor.startTime,
-    during: "stopping",
+    activePhase: "stopping",
     endPhases: [],
     timeoutMs: DOWN_TIMEOUT_MS,
   });
   if (state?.phase === "stopped") return;
   throw new AppError("STANDALONE_STOP_FAILED", {
-    reason: failureReason(state, "it died while this command waited"),
+    reason: findFailureReason(state, "it died while this command waited"),
   });
 }
 
@@ -76,16 +76,16 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const printStep = ({ afterMs, text }: Step): void => {
     print(`${printSeconds(afterMs)}  ${text}`);
   };
-  const { lock, bootId, state } = await holdMachine({ files, clock, paths }, printStep);
+  const { lock, bootId, state } = await lockMachine({ files, clock, paths }, printStep);
   const log = createSilentLogger();
   const runner = createProcessRunner();
-  // Loaded here, because it is not needed when a supervisor runs.
+  // The module is loaded only here, because it is not needed when a supervisor runs.
   const { Supervisor } = await import("./supervisor/supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
-  await state.enter("stopping");
+  await state.enterPhase("stopping");
   await supervisor.startForStop();
   await supervisor.stop();
-  await state.enter("stopped");
+  await state.enterPhase("stopped");
   lock.release();
 }
 

@@ -39,7 +39,7 @@ export async function down(options: DownOptions): Promise<void> {
 }
 
 /**
- * Observes the machine's processes without changing anything.
+ * Observes the machine's processes.
  * @throws AppError with OS_FILE_FAILED for users who may not read the data directory
  */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
@@ -57,7 +57,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
 }
 
 /**
- * Replaces all objects with those of a backup. The machine's API server must not run.
+ * Replaces all objects with the objects of a backup. The machine's API server must not run.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
@@ -66,7 +66,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
 }
 
 /**
- * Adds an image, replacing an existing one of that name.
+ * Adds an image. Replaces an existing image of that name.
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
@@ -75,7 +75,7 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
 }
 
 /**
- * Lists images sorted by reference; empty if there is no machine.
+ * Lists images sorted by reference. Returns an empty list if there is no machine.
  * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
@@ -83,7 +83,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return module.listImages(dataDir);
 }
 
-/** Lists names of images that users added; empty if containerd does not run. */
+/** Lists names of images that users added. Returns an empty list if containerd does not run. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   const module = await import("./images/images.ts");
   return module.listRunningImages(dataDir);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of the supervisor or of the API server. Only `patchbay up` and the supervisor start it.
+// Runs the supervisor or the API server. `patchbay up` and the supervisor start this program.
 import { messageOf } from "@patchbay/base";
 import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
 import { buildHealthSocketPath, buildPaths } from "./data-dir/paths.ts";
 
-// Child processes inherit the umask. With 077, containerd would unpack images that launchers cannot read.
+// Child processes inherit the umask. With umask 077, launchers could not read the images that containerd unpacks.
 process.umask(0o022);
 
 const { role, ...wanted } = parseArguments(process.argv);
@@ -26,5 +26,5 @@ try {
   log.error("failed", { reason: messageOf(error), err: error });
   process.exitCode = 1;
 }
-// Without this call, the watches on adopted components would keep the process alive.
+// Without this call, the watches on adopted components would prevent the end of the process.
 process.exit();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of the machine's services, merged into one text.
+// Merges the metrics of the machine's services into one text.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { buildHealthSocketPath, type Paths } from "./data-dir/paths.ts";
@@ -17,13 +17,13 @@ interface Family {
 const COMMENT_PATTERN = /^# (HELP|TYPE) (\S+)/;
 const SAMPLE_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 
-/** Adds a label that distinguishes equal samples of two services. */
+/** Adds a label with the service, which distinguishes equal samples of two services. */
 function addServiceLabel(line: string, service: string): string {
   const [name = ""] = SAMPLE_NAME_PATTERN.exec(line) ?? [];
-  const rest = line.slice(name.length);
+  const remainder = line.slice(name.length);
   const label = `service="${service}"`;
-  if (!rest.startsWith("{")) return `${name}{${label}}${rest}`;
-  return `${name}{${label}${rest.startsWith("{}") ? "" : ","}${rest.slice(1)}`;
+  if (!remainder.startsWith("{")) return `${name}{${label}}${remainder}`;
+  return `${name}{${label}${remainder.startsWith("{}") ? "" : ","}${remainder.slice(1)}`;
 }
 
 function addText(families: Map<string, Family>, text: string, service: string): void {
@@ -35,17 +35,16 @@ function addText(families: Map<string, Family>, text: string, service: string): 
       families.set(name, family);
       if (!family.head.has(keyword)) family.head.set(keyword, line);
     } else if (SAMPLE_NAME_PATTERN.test(line)) {
-      // The head of a family precedes its samples.
       family?.samples.push(addServiceLabel(line, service));
     }
   }
 }
 
-function buildUpLines(all: readonly ServiceMetrics[]): readonly string[] {
+function buildUpLines(serviceMetrics: readonly ServiceMetrics[]): readonly string[] {
   return [
     "# HELP patchbay_service_up 1 if the service answered this request, else 0.",
     "# TYPE patchbay_service_up gauge",
-    ...all.map(
+    ...serviceMetrics.map(
       ({ service, text }) =>
         `patchbay_service_up{service="${service}"} ${text === undefined ? "0" : "1"}`,
     ),
@@ -53,14 +52,14 @@ function buildUpLines(all: readonly ServiceMetrics[]): readonly string[] {
 }
 
 /** Source: text format 0.0.4, Prometheus documentation "Exposition formats". */
-export function mergeMetrics(all: readonly ServiceMetrics[]): string {
+export function mergeMetrics(serviceMetrics: readonly ServiceMetrics[]): string {
   const families = new Map<string, Family>();
-  for (const { service, text = "" } of all) addText(families, text, service);
+  for (const { service, text = "" } of serviceMetrics) addText(families, text, service);
   const lines = [...families.values()].flatMap(({ head, samples }) => [
     ...head.values(),
     ...samples,
   ]);
-  return [...buildUpLines(all), ...lines, ""].join("\n");
+  return [...buildUpLines(serviceMetrics), ...lines, ""].join("\n");
 }
 
 const SERVICES = [
@@ -71,7 +70,7 @@ const SERVICES = [
   "virt-controller",
   "virt-handler",
 ] as const;
-/** Long, because virt-handler reads counters of each guest. */
+/** Time limit of a service's response. virt-handler reads counters of each guest. */
 const TIMEOUT_MS = 5_000;
 
 async function readSocket(socketPath: string): Promise<string | undefined> {
@@ -82,13 +81,13 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
     const text = (await response.setEncoding("utf8").toArray()).join("");
     return response.statusCode === 200 ? text : undefined;
   } catch {
-    return undefined; // patchbay_service_up reports the failure
+    return undefined; // the metric patchbay_service_up reports the failure
   }
 }
 
 export async function readMetrics(paths: Paths): Promise<string> {
-  const read = async (service: string): Promise<ServiceMetrics> => {
+  const readService = async (service: string): Promise<ServiceMetrics> => {
     return { service, text: await readSocket(buildHealthSocketPath(paths, service)) };
   };
-  return mergeMetrics(await Promise.all(SERVICES.map(read)));
+  return mergeMetrics(await Promise.all(SERVICES.map(readService)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that Patchbay maintains in the API server of a standalone machine.
+// Writes objects that Patchbay maintains in the API server of a standalone machine.
 import {
   apiVersionOf,
   CLUSTER_INSTANCETYPES,
@@ -64,7 +64,7 @@ function newObject(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
 }
 
-/** Writes the product's namespace, service accounts and roles. */
+/** Writes Patchbay's namespace, service accounts and roles. */
 export async function ensureRights(store: Store, files: Files, nodeName: string): Promise<void> {
   await applyManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
 }
@@ -74,7 +74,7 @@ export async function ensureKinds(store: Store): Promise<void> {
   await Promise.all(definitions.map((definition) => applyObject(store, CRDS, definition)));
 }
 
-/** Sets only the detected values of the KubeVirt object. Preserves settings of users. */
+/** Writes the detected values to the KubeVirt object. Preserves settings of users. */
 export async function ensureKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
   const configuration = { developerConfiguration: { useEmulation } };
   const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
@@ -96,26 +96,30 @@ interface Webhook {
   readonly resources: readonly string[];
   readonly isClusterScoped?: boolean;
   readonly isRequired: boolean;
-  /** Labels of the objects to send; unset for all objects. */
+  /** Labels of the objects for which the webhook is called; unset for all objects. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-const VM_RULE = { group: names.KUBEVIRT_GROUP, isRequired: true };
+const REQUIRED_VM_WEBHOOK = { group: names.KUBEVIRT_GROUP, isRequired: true };
 const VM_RESOURCES = ["virtualmachines", "virtualmachineinstances"];
-const WRITES = { ...VM_RULE, operations: ["CREATE", "UPDATE"], resources: VM_RESOURCES };
-const MUTATE: Webhook = { name: "mutate", path: "mutate", ...WRITES };
-const VALIDATE: Webhook = { name: "validate", path: "validate", ...WRITES };
-/** Webhook that restricts node agents to VMIs on their node. */
-const NODE_RESTRICTION: Webhook = {
-  ...VM_RULE,
+const VM_WRITES = {
+  ...REQUIRED_VM_WEBHOOK,
+  operations: ["CREATE", "UPDATE"],
+  resources: VM_RESOURCES,
+};
+const MUTATION_WEBHOOK: Webhook = { name: "mutate", path: "mutate", ...VM_WRITES };
+const VALIDATION_WEBHOOK: Webhook = { name: "validate", path: "validate", ...VM_WRITES };
+/** Webhook that rejects status writes of virt-handler to VMIs of other nodes. */
+const NODE_RESTRICTION_WEBHOOK: Webhook = {
+  ...REQUIRED_VM_WEBHOOK,
   name: "guard",
   path: "validate",
   operations: ["UPDATE"],
   resources: ["virtualmachineinstances/status"],
 };
 
-/** Webhook that only warns, so that writes of networks never fail. */
-const NETWORKS: Webhook = {
+/** Webhook that only returns warnings. A failure of the webhook does not reject the write. */
+const NETWORK_WEBHOOK: Webhook = {
   name: "networks",
   path: "validate",
   group: NETWORK_ATTACHMENT_DEFINITIONS.group,
@@ -124,8 +128,8 @@ const NETWORKS: Webhook = {
   isRequired: false,
 };
 
-/** Webhook that checks updates of launcher pods, whose networks only their own node may report. */
-const LAUNCHER: Webhook = {
+/** Webhook that checks updates of launcher pods, because only the pod's own node may report its networks. */
+const LAUNCHER_WEBHOOK: Webhook = {
   name: "launcher",
   path: "validate",
   operations: ["UPDATE"],
@@ -137,7 +141,7 @@ const LAUNCHER: Webhook = {
 
 const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
 
-const INSTANCETYPE_RULES: Webhook = {
+const INSTANCETYPE_WEBHOOK: Webhook = {
   ...VALIDATED_WRITES,
   name: "instancetypes",
   group: names.INSTANCETYPE_GROUP,
@@ -148,7 +152,7 @@ const INSTANCETYPE_RULES: Webhook = {
   isClusterScoped: true,
 };
 
-const DATA_VOLUME_SOURCES: Webhook = {
+const DATA_VOLUME_WEBHOOK: Webhook = {
   ...VALIDATED_WRITES,
   name: "data-volumes",
   group: DATA_VOLUMES.group,
@@ -156,7 +160,7 @@ const DATA_VOLUME_SOURCES: Webhook = {
   resources: [DATA_VOLUMES.resource],
 };
 
-const MIGRATION_RULES: readonly Webhook[] = [
+const MIGRATION_WEBHOOKS: readonly Webhook[] = [
   {
     ...VALIDATED_WRITES,
     name: "migrations",
@@ -173,7 +177,7 @@ const MIGRATION_RULES: readonly Webhook[] = [
   },
 ];
 
-const UNSUPPORTED_KINDS: readonly Webhook[] = [
+const UNSUPPORTED_KIND_WEBHOOKS: readonly Webhook[] = [
   {
     ...VALIDATED_WRITES,
     name: "refused",
@@ -225,7 +229,7 @@ function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
 /** API versions of the subresources, as in the cluster manifests. */
 const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
 
-/** Connects the API server to virt-api: aggregation by Service, admission by URL. */
+/** Connects the API server to virt-api, by a Service for aggregation and by URLs for admission. */
 export async function ensureVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
   const { port, caPem } = address;
   const ports = [{ name: "https", port: 443, targetPort: port, protocol: "TCP" }];
@@ -251,18 +255,18 @@ export async function ensureVirtApi(store: Store, address: VirtApiAddress): Prom
     await applyObject(store, API_SERVICES, apiService);
   }
   for (const [type, entries] of [
-    [MUTATING_WEBHOOKS, [MUTATE]],
+    [MUTATING_WEBHOOKS, [MUTATION_WEBHOOK]],
     [
       VALIDATING_WEBHOOKS,
       [
-        VALIDATE,
-        NODE_RESTRICTION,
-        NETWORKS,
-        LAUNCHER,
-        INSTANCETYPE_RULES,
-        DATA_VOLUME_SOURCES,
-        ...MIGRATION_RULES,
-        ...UNSUPPORTED_KINDS,
+        VALIDATION_WEBHOOK,
+        NODE_RESTRICTION_WEBHOOK,
+        NETWORK_WEBHOOK,
+        LAUNCHER_WEBHOOK,
+        INSTANCETYPE_WEBHOOK,
+        DATA_VOLUME_WEBHOOK,
+        ...MIGRATION_WEBHOOKS,
+        ...UNSUPPORTED_KIND_WEBHOOKS,
       ],
     ],
   ] as const) {

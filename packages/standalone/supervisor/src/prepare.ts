@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preparation of the data directory before any component runs. Idempotent.
+// Prepares the data directory before any component runs. Idempotent.
 import { createServer } from "node:net";
 import { claimServices } from "@patchbay/service-net/host";
 import type { Clock } from "@patchbay/base";
@@ -48,7 +48,7 @@ function isPortFree(port: number): Promise<boolean> {
   return promise;
 }
 
-export function machineFacts(runner: ProcessRunner): MachineFacts {
+export function createMachineFacts(runner: ProcessRunner): MachineFacts {
   return {
     hostname: readHostNodeName(),
     isPortFree,
@@ -63,7 +63,7 @@ export interface Prepared {
   readonly certificates: Certificates;
 }
 
-/** @throws AppError with STANDALONE_NOT_OURS when the directory contains other files */
+/** @throws AppError with STANDALONE_NOT_OURS when the data directory contains other files */
 export async function makeDirectories({
   files,
   paths,
@@ -72,9 +72,12 @@ export async function makeDirectories({
   for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
 }
 
-export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
+export async function prepare(
+  deps: PrepareDeps,
+  requestedSettings: WantedSettings,
+): Promise<Prepared> {
   const { files, runner, paths } = deps;
-  const settings = await storeSettings(deps, wanted, machineFacts(runner));
+  const settings = await storeSettings(deps, requestedSettings, createMachineFacts(runner));
   const server = buildServerUrl(settings.apiPort);
   const certificates = await ensureServerCertificates(deps);
   await ensureAdminKubeconfig(deps, certificates.ca, server);

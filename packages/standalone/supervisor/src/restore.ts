@@ -7,7 +7,7 @@ import { buildPaths } from "./data-dir/paths.ts";
 export interface RestoreOptions {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** Path of a backup, which the API server's path `/backup` returned. */
+  /** Path of a backup file, which was downloaded from `/backup` of the API server. */
   readonly file: string;
 }
 
@@ -19,7 +19,7 @@ export interface Restored {
 const PRIVATE_MODE = 0o700;
 
 /**
- * Replaces all objects with those of a backup. The API server must not run.
+ * Replaces all objects with the objects of a backup. The API server must not run.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a machine for tests that create a second node.
+// Exports for tests that create a second node.
 export { parseArguments } from "./config.ts";
 export { ensureComponentCertificates } from "./data-dir/certificates.ts";
 export {
   buildHealthSocketPath,
-  listDirectories as directoriesOf,
-  buildPaths as pathsOf,
+  listDirectories,
+  buildPaths,
   type Paths,
 } from "./data-dir/paths.ts";
 export { removeLeftovers } from "./host/leftovers.ts";
-export { buildServerUrl as serverUrlOf } from "./prepare.ts";
+export { buildServerUrl } from "./prepare.ts";
 export { prepareOwnContainerd } from "./runtime/own-containerd.ts";
 export { importOwnImages } from "./runtime/own-images.ts";
 export { readSettings, type Settings } from "./settings/settings.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { lastReason, planUp, selectSettings } from "./up-plan.ts";
+import { parseLastReason, planUp, selectSettings } from "./up-plan.ts";
 
 test.each([
   { phase: undefined, want: "start" },
@@ -28,7 +28,7 @@ test.each([
     want: "Segmentation fault",
   },
 ])("the last reason in $name is $want", ({ log, want }) => {
-  expect(lastReason(log)).toBe(want);
+  expect(parseLastReason(log)).toBe(want);
 });
 
 test("contains only settings that are set", () => {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions of `patchbay up`. Pure.
+// Decides what `patchbay up` does. Pure.
 import { omitUndefined } from "@patchbay/base";
 import { parseFields, readText } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";
 
-/** `follow` waits for a supervisor that is starting, `replace` for the end of a supervisor that is stopping. */
+/** `follow` waits until a starting supervisor is ready; `replace` waits until a stopping supervisor has ended. */
 export type UpPlan = "report" | "follow" | "replace" | "start";
 
-/** Decides what `patchbay up` does. `phase` is undefined if no supervisor runs. */
+/** Returns the plan. `phase` is undefined if no supervisor runs. */
 export function planUp(phase: SupervisorPhase | undefined): UpPlan {
   if (phase === undefined) return "start";
   if (phase === "ready") return "report";
@@ -29,8 +29,8 @@ export function selectSettings(options: WantedSettings): WantedSettings {
   });
 }
 
-/** Returns the reason in the last line of the supervisor's log, or the line itself. */
-export function lastReason(log: string | undefined): string {
-  const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
-  return readText(parseFields(last), "reason") || last;
+/** Returns the reason in the last line of the supervisor's log. Returns the whole line if no reason is found. */
+export function parseLastReason(log: string | undefined): string {
+  const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
+  return readText(parseFields(lastLine), "reason") || lastLine;
 }

@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
-import { commandFor, isRoot, printProgress } from "./config.ts";
+import { buildCommand, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
 import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
-import { machineFacts, makeDirectories } from "./prepare.ts";
+import { createMachineFacts, makeDirectories } from "./prepare.ts";
 import { installService } from "./host/service-unit.ts";
-import { ignoredFlags } from "./settings/problems.ts";
+import { describeIgnoredFlags } from "./settings/problems.ts";
 import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
-import { findSupervisor, failureReason, type SupervisorState } from "./supervisor/state.ts";
-import { lastReason, planUp, selectSettings } from "./up-plan.ts";
+import { findSupervisor, findFailureReason, type SupervisorState } from "./supervisor/state.ts";
+import { parseLastReason, planUp, selectSettings } from "./up-plan.ts";
 
 const UP_TIMEOUT_MS = 180_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -35,7 +35,7 @@ interface Deps {
 
 async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
   return startDetached({
-    argv: commandFor("supervisor", options.dataDir, selectSettings(options)),
+    argv: buildCommand("supervisor", options.dataDir, selectSettings(options)),
     env: { PATH },
     outFile: join(paths.run, "supervisor.out"),
     logFile: join(paths.logs, "supervisor.log"),
@@ -47,7 +47,7 @@ async function writeService(
   files: Files,
   action: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
-  const command = commandFor("supervisor", options.dataDir, selectSettings(options));
+  const command = buildCommand("supervisor", options.dataDir, selectSettings(options));
   const outcome = await installService({ files, runner: createProcessRunner() }, command, action);
   const texts = {
     enabled: "is enabled: it starts at the next boot",
@@ -96,66 +96,72 @@ function buildTimeoutError(): AppError {
   return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
 }
 
-async function followUp(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+async function followUp(processName: ProcessName, options: Options, deps: Deps): Promise<void> {
   const { files, paths } = deps;
   const { ended, state } = await follow({
     ...deps,
-    ...name,
+    ...processName,
     print: options.print,
-    during: "starting",
+    activePhase: "starting",
     endPhases: ["ready", "failed"],
     timeoutMs: UP_TIMEOUT_MS,
   });
   if (state?.phase === "ready") return;
   const log = ended ? await files.readText(join(paths.logs, "supervisor.log")) : "";
-  const reason = failureReason(state, lastReason(log));
+  const reason = findFailureReason(state, parseLastReason(log));
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
 async function startChecked(options: Options, deps: Deps): Promise<ProcessName> {
-  await checkSettings(deps, selectSettings(options), machineFacts(createProcessRunner()));
+  await checkSettings(deps, selectSettings(options), createMachineFacts(createProcessRunner()));
   await makeDirectories(deps);
   return launch(options, deps.files, deps.paths);
 }
 
-async function waitForDown(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+async function waitForDown(processName: ProcessName, options: Options, deps: Deps): Promise<void> {
   options.print("the machine is stopping; waiting until it has stopped");
   await follow({
     ...deps,
-    ...name,
+    ...processName,
     print: options.print,
-    during: "stopping",
+    activePhase: "stopping",
     endPhases: [],
     timeoutMs: UP_TIMEOUT_MS,
   });
 }
 
-/** Returns the starting supervisor, if any. Waits for the end of a stopping supervisor. */
+/** Returns the starting supervisor, if any. Waits until a stopping supervisor has ended. */
 async function findStarting(
-  running: SupervisorState | undefined,
+  runningSupervisor: SupervisorState | undefined,
   options: Options,
   deps: Deps,
 ): Promise<ProcessName | undefined> {
-  if (running === undefined || planUp(running.phase) === "follow") return running;
-  await waitForDown(running, options, deps);
+  if (runningSupervisor === undefined || planUp(runningSupervisor.phase) === "follow")
+    return runningSupervisor;
+  await waitForDown(runningSupervisor, options, deps);
   return undefined;
 }
 
-async function followUpOrCompeting(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+async function followUpOrCompeting(
+  processName: ProcessName,
+  options: Options,
+  deps: Deps,
+): Promise<void> {
   try {
-    await followUp(name, options, deps);
+    await followUp(processName, options, deps);
   } catch (error) {
-    // Another process may have started a supervisor first.
-    const other = await findSupervisor(deps.files, deps.paths);
-    if (other === undefined || other.pid === name.pid) throw error;
-    await followUp(other, options, deps);
+    // Another process may have started its supervisor first.
+    const competingSupervisor = await findSupervisor(deps.files, deps.paths);
+    if (competingSupervisor === undefined || competingSupervisor.pid === processName.pid)
+      throw error;
+    await followUp(competingSupervisor, options, deps);
   }
 }
 
-/** Reports the flags that are ignored because the machine is up, and enables the service if requested. */
+/** Reports flags that the running machine ignores, and enables the service if requested. */
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
-  const ignored = ignoredFlags(selectSettings(options), await readSettings(deps));
-  for (const line of ignored) options.print(line);
+  const messages = describeIgnoredFlags(selectSettings(options), await readSettings(deps));
+  for (const message of messages) options.print(message);
   if (options.installService !== true) return;
   await writeService(options, deps.files, "enable");
 }
@@ -164,21 +170,25 @@ async function reportRunning(options: Options, deps: Deps): Promise<void> {
  * Starts the machine unless it is up.
  * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
  */
-export async function up(input: UpOptions): Promise<void> {
-  const options: Options = { print: printProgress, ...input };
+export async function up(upOptions: UpOptions): Promise<void> {
+  const options: Options = { print: printProgress, ...upOptions };
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const files = createFiles();
   const paths = buildPaths(options.dataDir);
   const deps = { files, paths };
-  buildContainerdLayout(paths); // rejects a long path before anything is created
-  const running = await findSupervisor(files, paths);
-  const plan = planUp(running?.phase);
+  buildContainerdLayout(paths); // rejects a path that is too long before files are created
+  const runningSupervisor = await findSupervisor(files, paths);
+  const plan = planUp(runningSupervisor?.phase);
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);
   if (plan === "report") {
     options.print(`patchbay is already up in ${options.dataDir}`);
     return;
   }
-  const starting = await findStarting(running, options, deps);
-  await followUpOrCompeting(starting ?? (await startChecked(options, deps)), options, deps);
+  const startingSupervisor = await findStarting(runningSupervisor, options, deps);
+  await followUpOrCompeting(
+    startingSupervisor ?? (await startChecked(options, deps)),
+    options,
+    deps,
+  );
   options.print(`patchbay is up; kubeconfig: ${paths.kubeconfig}`);
 }

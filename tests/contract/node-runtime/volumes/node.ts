@@ -80,7 +80,7 @@ export class VolumeNode {
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(createTokenRequester(client), { clock, log: QUIET }),
       mutex: new KeyedMutex(),
-      images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
+      images: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
       claims: createClaimUses({
         files,
         store: client.store,

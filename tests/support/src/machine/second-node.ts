@@ -7,15 +7,15 @@ import { dirname, join } from "node:path";
 import { addImage } from "@patchbay/supervisor";
 import {
   Component,
-  directoriesOf,
+  listDirectories,
   ensureComponentCertificates,
   importOwnImages,
-  pathsOf,
+  buildPaths,
   prepareOwnContainerd,
   buildPrograms,
   readSettings,
   removeLeftovers,
-  serverUrlOf,
+  buildServerUrl,
   type ComponentProgram,
   type Paths,
   type Settings,
@@ -51,8 +51,8 @@ type Deps = typeof OWN & { readonly paths: Paths; readonly bootId: string };
  * bridges, and claims, for volumes that both nodes share. Other volumes have a node affinity to the machine.
  */
 async function depsOf(machine: Machine): Promise<Deps> {
-  const { cniConf, claims } = pathsOf(machine.dataDir);
-  const own = pathsOf(join(dirname(machine.dataDir), DIRECTORY));
+  const { cniConf, claims } = buildPaths(machine.dataDir);
+  const own = buildPaths(join(dirname(machine.dataDir), DIRECTORY));
   return { ...OWN, paths: { ...own, cniConf, claims }, bootId: await readBootId(OWN.files) };
 }
 
@@ -71,19 +71,19 @@ function partsOf(deps: Deps, settings: Settings): readonly Component[] {
 }
 
 async function settingsOf(machine: Machine, nodeName: string): Promise<Settings> {
-  const paths = pathsOf(machine.dataDir);
+  const paths = buildPaths(machine.dataDir);
   const settings = await readSettings({ files: OWN.files, paths });
   // The machine is up, so all of them exist; the port is free.
   return { ...(settings as Settings), nodeName, virtHandlerPort: 0 };
 }
 
 async function keepIdentity(deps: Deps, machine: Machine, settings: Settings): Promise<void> {
-  const { pki } = pathsOf(machine.dataDir);
+  const { pki } = buildPaths(machine.dataDir);
   const [certPem = "", keyPem = ""] = ["ca.crt", "ca.key"].map((file) =>
     readFileSync(join(pki, file), "utf8"),
   );
   await deps.files.writeAtomic(join(deps.paths.pki, "ca.crt"), certPem);
-  const server = serverUrlOf(settings.apiPort);
+  const server = buildServerUrl(settings.apiPort);
   const { nodeName } = settings;
   const ca = loadAuthority({ certPem, keyPem }, deps.clock);
   await ensureComponentCertificates(deps, ca, { server, nodeName });
@@ -126,7 +126,7 @@ export class SecondNode {
     const settings = await settingsOf(machine, name);
     const node = new SecondNode(machine, deps, settings);
     try {
-      for (const [path, mode] of directoriesOf(deps.paths)) {
+      for (const [path, mode] of listDirectories(deps.paths)) {
         await deps.files.ensureDirectory(path, mode);
       }
       await keepIdentity(deps, machine, settings);
@@ -182,7 +182,7 @@ export class SecondNode {
   async #remove(): Promise<void> {
     for (const part of this.#parts.toReversed()) await part.stop();
     // CNI results of the pod network are also the machine's: they were deleted with the pods.
-    await removeLeftovers({ ...this.#deps, paths: pathsOf(this.dataDir) });
+    await removeLeftovers({ ...this.#deps, paths: buildPaths(this.dataDir) });
     rmSync(this.dataDir, { recursive: true, force: true });
   }
 

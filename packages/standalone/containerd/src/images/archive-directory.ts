@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reproducible OCI images with one layer. Source: OCI image specification 1.0.
+// Builds reproducible OCI images with one layer. Source: OCI image specification 1.0.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
@@ -15,7 +15,7 @@ type LayoutFiles = Readonly<Record<string, string>>;
 
 const MEDIA_TYPE_PREFIX = "application/vnd.oci.image";
 
-function blobPath(digest: string): string {
+function buildBlobPath(digest: string): string {
   return `blobs/${digest.replace(":", "/")}`;
 }
 
@@ -23,7 +23,7 @@ function toDescriptor(kind: string, { digest, bytes }: Blob): object {
   return { mediaType: `${MEDIA_TYPE_PREFIX}.${kind}`, digest, size: bytes };
 }
 
-/** Builds the files of a layout. Excludes the layer, which the caller stores at {@link blobPath}. */
+/** Builds the files of an OCI layout, except for the layer, which the caller stores at {@link buildBlobPath}. */
 export function buildLayoutFiles(
   layer: Blob,
   architecture: string,
@@ -49,19 +49,19 @@ export function buildLayoutFiles(
   return {
     "oci-layout": JSON.stringify({ imageLayoutVersion: "1.0.0" }),
     "index.json": JSON.stringify({ schemaVersion: 2, manifests }),
-    [blobPath(computeDigest(config))]: config,
-    [blobPath(computeDigest(manifest))]: manifest,
+    [buildBlobPath(computeDigest(config))]: config,
+    [buildBlobPath(computeDigest(manifest))]: manifest,
   };
 }
 
 const TEXT_MODE = 0o644;
 
-/** Flags for tar, with which only names, contents and the executable bit count. */
+/** Flags of tar with which the archive depends only on names, contents and executable bits. */
 const REPRODUCIBLE_FLAGS = [
   "--sort=name",
   "--mtime=@0",
   "--numeric-owner",
-  // Users of pods may read the files; set-uid bits are removed.
+  // All users may read the files. Set-uid and set-gid bits are removed.
   "--mode=a+rX,go-w,ug-s",
   "--format=posix",
   "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f",
@@ -70,11 +70,11 @@ const REPRODUCIBLE_FLAGS = [
 interface DirectoryImage {
   /** Absolute path of the directory whose content becomes the root of the image. */
   readonly source: string;
-  /** Absolute path of a directory that must not exist yet. The caller removes it. */
+  /** Absolute path of a directory that does not exist. The caller removes the directory afterwards. */
   readonly workDirectory: string;
   /** Architecture in Go's notation, for example `amd64`. */
   readonly architecture: string;
-  /** User and group id of the files; 0 by default. */
+  /** UID and GID of the files. Defaults to 0. */
   readonly owner?: number;
 }
 
@@ -118,13 +118,17 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   await deps.files.ensureDirectory(join(layout, "blobs/sha256"));
   const layerFile = join(workDirectory, "layer.tar");
   const layer = await createLayer(deps, image, layerFile);
-  await runSourceProgram(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
+  await runSourceProgram(deps, source, [
+    "mv",
+    layerFile,
+    join(layout, buildBlobPath(layer.digest)),
+  ]);
   for (const [path, text] of Object.entries(buildLayoutFiles(layer, architecture, computeDigest))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // The files are moved, because a disk image may need most of the free space.
+  // tar deletes the files that it has archived, because a disk image may need most of the free space.
   const moveFlags = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
   await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moveFlags]);
   return archive;

@@ -3,7 +3,7 @@
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createImageMounts, type ImageViews } from "./image-views.ts";
+import { createImageMounts, type ImageMounts } from "./image-views.ts";
 
 const NAME = "docker.io/library/guest:latest";
 const MISSING = { exitCode: 1, stderr: "ctr: snapshot /p: not found" };
@@ -14,7 +14,7 @@ const SHOWN = [
 ];
 const FORGOTTEN = ["snapshots --snapshotter overlayfs rm /p", "leases rm /p"];
 
-let views: ImageViews;
+let views: ImageMounts;
 let calls: string[];
 let isMounted: boolean;
 /** Answers to the next calls of that beginning. */
@@ -51,45 +51,45 @@ beforeEach(() => {
   views = createImageMounts(deps);
 });
 
-test("mounts an image once, removes unsafe files and retains the view", async () => {
-  await views.show("guest", "/p");
+test("an image is mounted, made harmless and kept, once", async () => {
+  await views.mount("guest", "/p");
   expect(calls).toEqual(SHOWN);
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual(SHOWN);
 });
 
 test("completes a view that another process created", async () => {
   isMounted = true;
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual(SHOWN.slice(1));
 });
 
-test("mounts a view again that is unmounted meanwhile", async () => {
-  await views.show("guest", "/p");
+test("a view that is unmounted meanwhile is mounted again", async () => {
+  await views.mount("guest", "/p");
   isMounted = false;
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual([...SHOWN, ...SHOWN]);
 });
 
 test("replaces a view from before a reboot", async () => {
   answers.push(["images mount", { exitCode: 1, stderr: "ctr: already exists" }]);
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual([SHOWN[0], "images ls", ...FORGOTTEN, ...SHOWN]);
 });
 
 test("reports a missing image", async () => {
   answers.push(["images mount", MISSING]);
-  await expect(views.show("other", "/p")).rejects.toMatchObject({ code: "RUNTIME_IMAGE_MISSING" });
+  await expect(views.mount("other", "/p")).rejects.toMatchObject({ code: "RUNTIME_IMAGE_MISSING" });
 });
 
-test("rejects an invalid name", async () => {
-  await expect(views.show("A B", "/p")).rejects.toMatchObject({ code: "IMAGE_NAME_INVALID" });
+test("what is no name is no image", async () => {
+  await expect(views.mount("A B", "/p")).rejects.toMatchObject({ code: "IMAGE_NAME_INVALID" });
 });
 
 test("creates a view without a snapshot again", async () => {
   isMounted = true;
   answers.push(["snapshots --snapshotter overlayfs label", MISSING]);
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual([...SHOWN.slice(1), "umount --lazy /p", ...FORGOTTEN, ...SHOWN]);
 });
 
@@ -98,29 +98,29 @@ test.each([
   { start: "snapshots", result: { exitCode: 1, stderr: "denied" }, code: "CONTAINERD_FAILED" },
 ])("deletes a view that cannot be completed: $start", async ({ start, result, code }) => {
   answers.push([start, result]);
-  await expect(views.show("guest", "/p")).rejects.toMatchObject({ code });
+  await expect(views.mount("guest", "/p")).rejects.toMatchObject({ code });
   const before = calls.length;
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls.slice(before)).toEqual(SHOWN.slice(1));
 });
 
-test("unmounts and deletes on release, and accepts a missing view", async () => {
-  await views.show("guest", "/p");
+test("a release unmounts and forgets; what is missing is released", async () => {
+  await views.mount("guest", "/p");
   calls = [];
-  await views.release("/p");
+  await views.unmount("/p");
   expect(calls).toEqual(["umount --lazy /p", ...FORGOTTEN]);
   answers.push(["snapshots", MISSING], ["leases", MISSING]);
-  await views.release("/p");
+  await views.unmount("/p");
   expect(calls.slice(3)).toEqual(FORGOTTEN);
   answers.push(["leases", { exitCode: 1, stderr: "denied" }]);
-  await expect(views.release("/p")).rejects.toThrow("denied");
+  await expect(views.unmount("/p")).rejects.toThrow("denied");
 });
 
-test("creates a released view again", async () => {
-  await views.show("guest", "/p");
-  await views.release("/p");
+test("a view that was released is made anew", async () => {
+  await views.mount("guest", "/p");
+  await views.unmount("/p");
   isMounted = true;
   calls = [];
-  await views.show("guest", "/p");
+  await views.mount("guest", "/p");
   expect(calls).toEqual(SHOWN.slice(1));
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read-only mounts of images' files. Each mount uses its own snapshot, which is named by the mount's path.
+// Mounts images read-only. Each mount has its own snapshot, whose name is the mount's path.
 import { AppError, isAppError } from "@patchbay/base";
 import { ctr } from "../ctr.ts";
 import { isMountPoint } from "../leftovers/mounts.ts";
@@ -7,39 +7,39 @@ import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";
 import { fullReference } from "./reference.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Mount options. Source: KEP-4639. */
+/** Options of a mounted image. Source: KEP-4639. */
 const MOUNT_OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
-/** Label that protects a snapshot beyond ctr's lease of one day. Source: containerd, garbage collection. */
+/** Label that protects a snapshot after the end of ctr's lease of one day. Source: containerd, garbage collection. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";
 
-export interface ImageViews {
+export interface ImageMounts {
   /**
    * Mounts an image at `path`, which must exist. Idempotent.
    * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_NAME_INVALID, CONTAINERD_FAILED
    */
-  show(reference: string, path: string): Promise<void>;
-  /** Reverts `show`. Idempotent. */
-  release(path: string): Promise<void>;
+  mount(reference: string, path: string): Promise<void>;
+  /** Unmounts the image and removes its snapshot. Idempotent. */
+  unmount(path: string): Promise<void>;
 }
 
-export function createImageMounts(deps: ImageDeps): ImageViews {
-  return new Views(deps);
+export function createImageMounts(deps: ImageDeps): ImageMounts {
+  return new SnapshotMounts(deps);
 }
 
 function isMissing(error: unknown): boolean {
   return isAppError(error, "CONTAINERD_FAILED") && error.message.includes("not found");
 }
 
-class Views implements ImageViews {
+class SnapshotMounts implements ImageMounts {
   readonly #deps: ImageDeps;
-  /** Paths of mounts that this process has completed. An earlier process may have left mounts half done. */
+  /** Paths of mounts that this process has completed. A mount of an earlier process may be incomplete. */
   readonly #completed = new Set<string>();
 
   constructor(deps: ImageDeps) {
     this.#deps = deps;
   }
 
-  async show(reference: string, path: string): Promise<void> {
+  async mount(reference: string, path: string): Promise<void> {
     const isMounted = await this.#isMounted(path);
     if (isMounted && this.#completed.has(path)) return;
     const name = fullReference(reference);
@@ -48,15 +48,15 @@ class Views implements ImageViews {
       await this.#finish(path);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // Two calls raced, and the second removed the snapshot of the first one's mount.
-      await this.release(path);
+      // A concurrent call has removed the snapshot of this mount.
+      await this.unmount(path);
       await this.#mount(name, path);
       await this.#finish(path);
     }
     this.#completed.add(path);
   }
 
-  async release(path: string): Promise<void> {
+  async unmount(path: string): Promise<void> {
     this.#completed.delete(path);
     if (await this.#isMounted(path)) {
       const argv = ["umount", "--lazy", path] as const;
@@ -70,7 +70,7 @@ class Views implements ImageViews {
     return isMountPoint(mountinfo, path);
   }
 
-  /** Mounts the image before it checks anything, because each check runs a program while a pod waits. */
+  /** Mounts the image. Checks the image only after a failure, because each check delays the start of a pod. */
   async #mount(name: string, path: string): Promise<void> {
     const mount = async (): Promise<string> =>
       ctr(this.#deps, ["images", "mount", ...(await this.#snapshotterFlags()), name, path]);

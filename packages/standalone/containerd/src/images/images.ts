@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in containerd: list, import, pull and remove, by full reference.
+// Lists, imports, pulls and removes images of containerd, by full reference.
 import { parseRepository } from "./reference.ts";
 import { ctr, type CtrDeps } from "../ctr.ts";
 import { AppError } from "@patchbay/base";
@@ -13,38 +13,38 @@ interface ImageRecord {
   readonly digest: string;
 }
 
-const RECORD_LINE = /^(\S+)\s+\S+\s+(sha256:[0-9a-f]{64})\s/;
-/** Matches names that are an image's id. Source: containerd, CRI plugin. */
-const IMAGE_ID = /^sha256:[0-9a-f]{64}$/;
+const RECORD_LINE_PATTERN = /^(\S+)\s+\S+\s+(sha256:[0-9a-f]{64})\s/;
+/** Pattern of names that are image ids. Source: containerd, CRI plugin. */
+const IMAGE_ID_PATTERN = /^sha256:[0-9a-f]{64}$/;
 
 export function parseRecords(listing: string): readonly ImageRecord[] {
   return listing.split("\n").flatMap((line) => {
-    const [, name, digest] = RECORD_LINE.exec(line) ?? [];
+    const [, name, digest] = RECORD_LINE_PATTERN.exec(line) ?? [];
     return name === undefined || digest === undefined ? [] : [{ name, digest }];
   });
 }
 
 function isId({ name }: ImageRecord): boolean {
-  return IMAGE_ID.test(name);
+  return IMAGE_ID_PATTERN.test(name);
 }
 
-function pinnedName({ name }: ImageRecord): string | undefined {
+function parsePinnedName({ name }: ImageRecord): string | undefined {
   const [head, digest] = name.split("@");
   return digest === undefined ? undefined : head;
 }
 
-/** Omits ids, and names with a digest if the image has another name. */
-export function namedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
+/** Omits ids. Omits names with a digest if the image also has a name without a digest. */
+export function selectNamedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
   const taggedDigests = new Set(
-    names.filter((record) => pinnedName(record) === undefined).map(({ digest }) => digest),
+    names.filter((record) => parsePinnedName(record) === undefined).map(({ digest }) => digest),
   );
   return names.filter(
-    (record) => pinnedName(record) === undefined || !taggedDigests.has(record.digest),
+    (record) => parsePinnedName(record) === undefined || !taggedDigests.has(record.digest),
   );
 }
 
-/** Returns ids of images without a name, which only retain unused layers. */
+/** Returns the ids of images without a name. Their records only prevent the removal of unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),
@@ -54,8 +54,11 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns the names to remove, because a pull by tag also adds the name by digest. */
-export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
+/** Returns the names to remove: the name itself, and the name with a digest that a pull by tag has added. */
+export function listNamesToRemove(
+  records: readonly ImageRecord[],
+  name: string,
+): readonly string[] {
   const digest = records.find((record) => record.name === name)?.digest;
   if (digest === undefined) return [];
   const repository = parseRepository(name);
@@ -76,7 +79,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** Returns labeled names. A later pull of the name invalidates the label. */
+/** Parses the names that users added. Ignores a label of another digest, because the name was pulled again later. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);
@@ -84,14 +87,14 @@ export function parseMarkedNames(listing: string): readonly string[] {
   });
 }
 
-/** Lists names that users added on this machine; `name` must be a full reference. */
+/** Lists the names of images that users added to this machine. If set, `name` must be a full reference. */
 export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
   const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));
 }
 
-/** Matches the last line, `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
-const PROGRESS_LINE = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
+/** Pattern of ctr's last output line, `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
+const PROGRESS_LINE_PATTERN = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
 
 /** Prints one line per second from the output of `ctr images pull`, which redraws a table ten times a second. */
 export class PullProgress {
@@ -110,24 +113,24 @@ export class PullProgress {
   }
 
   #readLine(line: string): void {
-    const [, seconds, amount, unit = ""] = PROGRESS_LINE.exec(line) ?? [];
+    const [, seconds, amount, unit = ""] = PROGRESS_LINE_PATTERN.exec(line) ?? [];
     if (seconds === undefined || amount === undefined) return;
-    const second = Math.floor(Number(seconds));
-    if (second <= this.#lastSecond) return;
-    this.#lastSecond = second;
+    const currentSecond = Math.floor(Number(seconds));
+    if (currentSecond <= this.#lastSecond) return;
+    this.#lastSecond = currentSecond;
     this.#print(`${seconds.padStart(7)} s  ${amount} ${unit}B fetched`);
   }
 }
 
-/** Time limit for gigabytes on a slow disk or network. */
+/** Time limit of an import or a pull, which may transfer gigabytes. */
 const TRANSFER_TIMEOUT_MS = 3_600_000;
-/** Host in temporary names, which no registry serves. */
-const IMPORT_BASE = "import.invalid";
+/** Registry host in temporary names. No registry serves the domain `invalid`. */
+const IMPORT_HOST = "import.invalid";
 
 interface ImportSource {
   /** Absolute path of the archive. */
   readonly archive: string;
-  /** Unique part of temporary names, which distinguishes concurrent imports. */
+  /** Part of temporary names that distinguishes concurrent imports. */
   readonly id: string;
 }
 
@@ -143,17 +146,17 @@ async function removeUnnamed(deps: CtrDeps): Promise<void> {
   await removeRecords(deps, findUnnamedIds(await listRecords(deps)));
 }
 
-/** Returns the images with the names that users know, sorted. */
+/** Lists the images by name. Omits records that only containerd uses. */
 export async function listImages(deps: CtrDeps): Promise<readonly ImageRecord[]> {
-  return namedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return selectNamedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the image. `name` is a full reference. */
+/** Finds the image whose full reference is `name`. */
 export async function findImage(deps: CtrDeps, name: string): Promise<ImageRecord | undefined> {
   return (await listImages(deps)).find((image) => image.name === name);
 }
 
-/** Returns the snapshotter, which each call that unpacks layers must name. */
+/** Returns the configured snapshotter, which is an argument of each ctr call that unpacks layers. */
 export async function readSnapshotter(files: Files, layout: ImageDeps["layout"]): Promise<string> {
   const text = (await files.readText(layout.config)) ?? "";
   return /^snapshotter = "(\w+)"$/m.exec(text)?.[1] ?? "overlayfs";
@@ -168,9 +171,9 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/** Gives the image `name`, replacing an existing image, and marks it as added by a user. */
-async function rename(deps: CtrDeps, from: string, name: string): Promise<void> {
-  if (from !== name) await ctr(deps, ["images", "tag", "--force", from, name]);
+/** Assigns the name to the image, replacing another image of that name, and marks the image as added by a user. */
+async function nameAddedImage(deps: CtrDeps, currentName: string, name: string): Promise<void> {
+  if (currentName !== name) await ctr(deps, ["images", "tag", "--force", currentName, name]);
   const image = await findImage(deps, name);
   if (image !== undefined) await markAdded(deps, image);
 }
@@ -178,18 +181,20 @@ async function rename(deps: CtrDeps, from: string, name: string): Promise<void> 
 async function importRecords(deps: ImageDeps, base: string, archive: string): Promise<string> {
   const flags = ["--base-name", base, "--digests", ...(await snapshotterFlags(deps))];
   await ctr(deps, ["images", "import", ...flags, archive], { timeoutMs: TRANSFER_TIMEOUT_MS });
-  const imported = (await listRecords(deps)).filter(({ name }) => name.startsWith(`${base}@`));
-  const [first] = imported;
-  if (first !== undefined && imported.length === 1) return first.name;
+  const importedRecords = (await listRecords(deps)).filter(({ name }) =>
+    name.startsWith(`${base}@`),
+  );
+  const [firstRecord] = importedRecords;
+  if (firstRecord !== undefined && importedRecords.length === 1) return firstRecord.name;
   const reason =
-    first === undefined
+    firstRecord === undefined
       ? "it contains no image for this machine's architecture"
-      : `it contains ${String(imported.length)} images; it must contain exactly one`;
+      : `it contains ${String(importedRecords.length)} images; it must contain exactly one`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: archive, reason });
 }
 
 /**
- * Imports an archive as `name`. Replaces an existing image of that name, and ignores names in the archive.
+ * Imports an archive as `name`. Replaces an existing image of that name and ignores names in the archive.
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(
@@ -197,15 +202,15 @@ export async function importImage(
   { archive, id }: ImportSource,
   name: string,
 ): Promise<void> {
-  const base = `${IMPORT_BASE}/${id}`;
+  const base = `${IMPORT_HOST}/${id}`;
   try {
-    await rename(deps, await importRecords(deps, base, archive), name);
+    await nameAddedImage(deps, await importRecords(deps, base, archive), name);
   } finally {
     const records = await listRecords(deps);
-    const temporary = records.filter((record) => record.name.startsWith(base));
+    const temporaryRecords = records.filter((record) => record.name.startsWith(base));
     await removeRecords(
       deps,
-      temporary.map((record) => record.name),
+      temporaryRecords.map((record) => record.name),
     );
     await removeUnnamed(deps);
   }
@@ -217,7 +222,7 @@ interface PullOptions {
 }
 
 /**
- * Pulls `reference` as `name`. Both are full references.
+ * Pulls the image `reference` and names it `name`. Both are full references.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function pullImage(
@@ -225,17 +230,17 @@ export async function pullImage(
   { reference, name }: { readonly reference: string; readonly name: string },
   options: PullOptions,
 ): Promise<void> {
-  const hadRecord = (await findImage(deps, reference)) !== undefined;
+  const wasPresent = (await findImage(deps, reference)) !== undefined;
   const hosts = ["--hosts-dir", deps.layout.registryHosts];
   const args = ["images", "pull", ...hosts, ...(await snapshotterFlags(deps)), reference];
   await ctr(deps, args, { timeoutMs: TRANSFER_TIMEOUT_MS, ...options });
-  await rename(deps, reference, name);
-  if (!hadRecord && reference !== name) await removeRecords(deps, [reference]);
+  await nameAddedImage(deps, reference, name);
+  if (!wasPresent && reference !== name) await removeRecords(deps, [reference]);
   await removeUnnamed(deps);
 }
 
-/** Removes the name, and the image if it has no other name. Idempotent. Layers in use remain. */
+/** Removes the name, and the image if it has no other name. Preserves layers in use. Idempotent. */
 export async function removeImage(deps: CtrDeps, name: string): Promise<void> {
-  await removeRecords(deps, namesToRemove(await listRecords(deps), name));
+  await removeRecords(deps, listNamesToRemove(await listRecords(deps), name));
   await removeUnnamed(deps);
 }

@@ -2,12 +2,12 @@
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Facts of a manifest or index. Source: OCI image specification; docker schema 2 has the same members. */
+/** Parsed manifest or index. Source: OCI image specification, whose fields equal those of Docker's schema 2. */
 type ManifestFacts =
   | { readonly kind: "image"; readonly bytes: number }
   | { readonly kind: "index"; readonly manifestDigest: string | undefined };
 
-function objectsIn(value: unknown): readonly JsonObject[] {
+function filterObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
@@ -26,17 +26,17 @@ export function readManifest(text: string, architecture: string): ManifestFacts 
   const value = parseJson(text);
   const fields = isJsonObject(value) ? value : {};
   if (Array.isArray(fields["manifests"])) {
-    const digest = objectsIn(fields["manifests"]).find((each) =>
+    const digest = filterObjects(fields["manifests"]).find((each) =>
       isForArchitecture(each, architecture),
     )?.["digest"];
     return { kind: "index", manifestDigest: typeof digest === "string" ? digest : undefined };
   }
-  const blobs = [...objectsIn([fields["config"]]), ...objectsIn(fields["layers"])];
+  const blobs = [...filterObjects([fields["config"]]), ...filterObjects(fields["layers"])];
   return { kind: "image", bytes: blobs.reduce((sum, blob) => sum + readSize(blob), 0) };
 }
 
 /**
- * Returns the compressed size in bytes; undefined if the image has no variant for Go's `architecture`.
+ * Returns the compressed size in bytes; undefined if the image has no variant for `architecture` (Go's notation).
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function measureImage(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { fullReference, shortReference } from "./reference.ts";
-import { namedRecords, namesToRemove, findUnnamedIds, parseRecords } from "./images.ts";
+import { selectNamedRecords, listNamesToRemove, findUnnamedIds, parseRecords } from "./images.ts";
 
 const A = `sha256:${"a".repeat(64)}`;
 const B = `sha256:${"b".repeat(64)}`;
@@ -33,7 +33,7 @@ describe("names of an image", () => {
     { name: "a digest is a name if no tag exists", given: [pinned, id], want: [pinned] },
     { name: "an id is not a name", given: [id], want: [] },
   ])("$name", ({ given, want }) => {
-    expect(namedRecords(given)).toEqual(want);
+    expect(selectNamedRecords(given)).toEqual(want);
   });
 
   test.each([
@@ -57,11 +57,11 @@ describe("names of an image", () => {
     { name: "the digest stays with another tag", given: [tag, otherTag, pinned], want: [tag.name] },
     { name: "a missing tag is not removed", given: [otherTag], want: [] },
   ])("$name", ({ given, want }) => {
-    expect(namesToRemove(given, tag.name)).toEqual(want);
+    expect(listNamesToRemove(given, tag.name)).toEqual(want);
   });
 
-  test("removes a digest once", () => {
-    expect(namesToRemove([pinned, id], pinned.name)).toEqual([pinned.name]);
+  test("a digest that is removed goes once", () => {
+    expect(listNamesToRemove([pinned, id], pinned.name)).toEqual([pinned.name]);
   });
 });
 

@@ -2,10 +2,10 @@
 import { AppError } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Matches the lines that tar prints after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
-const FINAL_LINES =
+/** Pattern of the lines that tar prints after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
+const FINAL_LINE_PATTERN =
   /^tar: (Error is not recoverable: exiting now|Exiting with failure status due to previous errors)$/;
-/** Next steps by error text. Source: strerror(3); GNU tar "Wrote only N of M bytes", "file changed as we read it". */
+/** Next steps for users, by error text. Source: strerror(3), GNU tar. */
 const NEXT_STEPS: readonly (readonly [RegExp, string])[] = [
   [
     /No space left on device|Disk quota exceeded|Wrote only/,
@@ -23,21 +23,21 @@ const NEXT_STEPS: readonly (readonly [RegExp, string])[] = [
 
 export function describeFailure(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
-  const [first = "no reason was given", ...more] = lines.filter(
-    (line) => line !== "" && !FINAL_LINES.test(line),
+  const [firstLine = "no reason was given", ...otherLines] = lines.filter(
+    (line) => line !== "" && !FINAL_LINE_PATTERN.test(line),
   );
-  const step = NEXT_STEPS.find(([pattern]) => pattern.test(stderr))?.[1];
+  const nextStep = NEXT_STEPS.find(([pattern]) => pattern.test(stderr))?.[1];
   return [
-    more.length === 0 ? first : `${first}, and ${String(more.length)} more`,
-    ...(step === undefined ? [] : [step]),
+    otherLines.length === 0 ? firstLine : `${firstLine}, and ${String(otherLines.length)} more`,
+    ...(nextStep === undefined ? [] : [nextStep]),
   ].join("; ");
 }
 
-/** Time limit for gigabytes on a slow disk. */
+/** Time limit of a program, which may process gigabytes on a slow disk. */
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Runs a program. Its error names `source` as the user named it.
+ * Runs a program that reads `source`, which is the subject of the error.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function runSourceProgram(

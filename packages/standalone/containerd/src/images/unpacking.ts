@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that containerd is unpacking, with their image and unpacked bytes.
+// Lists layers that containerd is unpacking, with their image and unpacked bytes.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Label with the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
+/** Label that contains the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
 const IMAGE_LABEL = "containerd.io/snapshot/cri.image-ref";
-/** Matches keys such as `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
+/** Pattern of snapshot keys such as `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
 const KEY_PATTERN = /^(extract-\S+ \S+)/;
 
 export interface UnpackingLayer {
-  /** Key of the snapshot, which is unique for each attempt. */
+  /** Key of the snapshot, unique for each attempt to unpack the layer. */
   readonly key: string;
   /** Full reference of the image; undefined if the pull did not come from CRI. */
   readonly reference: string | undefined;
@@ -44,7 +44,7 @@ async function readLayer(
     const bytes = parseLayerBytes(await ctr(deps, [...snapshotsCommand, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // the layer is no longer being unpacked
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // the unpacking of the layer has ended
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes the parent group.
+// Removes control groups that a container runtime has not removed. A runtime creates groups in every hierarchy.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const TIMEOUT_MS = 10_000;
 
-/** Returns the mount points of all hierarchies. Source: proc(5) mountinfo. */
+/** Returns the mount points of all cgroup hierarchies. Source: proc(5) mountinfo. */
 export function parseHierarchies(mountinfo: string): readonly string[] {
   const points = mountinfo.split("\n").flatMap((line) => {
     const [mount = "", filesystem = ""] = line.split(" - ");
@@ -24,7 +24,7 @@ async function findGroupDirectories({ files }: Deps, group: string): Promise<rea
   return parseHierarchies(mountinfo).map((hierarchy) => join(hierarchy, group));
 }
 
-/** Returns the groups below `group`, and names of the kernel's files. */
+/** Returns the names of the groups below `group`. Includes the names of the kernel's control files. */
 export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const directory of await findGroupDirectories(deps, group)) {
@@ -33,12 +33,12 @@ export async function listGroups(deps: Deps, group: string): Promise<readonly st
   return [...names];
 }
 
-/** Removes `group` (for example `/patchbay`) and the groups below it, unless processes are in them. */
+/** Removes `group`, for example `/patchbay`, and the groups below it, except groups with processes. */
 export async function removeGroups(deps: Deps, group: string): Promise<void> {
   const { files, runner } = deps;
   for (const directory of await findGroupDirectories(deps, group)) {
     if (!(await files.exists(directory))) continue;
-    // Only rmdir removes a group; it fails for groups in use.
+    // A group can be removed only with rmdir, which fails if the group contains processes.
     const argv = ["find", directory, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"] as const;
     await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
+// Removes orphaned shims of a running containerd, and all remains of a containerd that has ended.
 import { join, basename, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { ctr } from "../ctr.ts";
@@ -15,23 +15,23 @@ import {
 } from "./shims.ts";
 import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
 
-/** Matches groups of containers. Source: containerd CRI plugin, identifiers of 32 bytes. */
-const CONTAINER_GROUP = /^[0-9a-f]{64}$/;
-/** Path of containers' bundles below the state. Source: containerd, runtime v2 and CRI's namespace. */
+/** Pattern of the control groups of containers. Source: containerd CRI plugin, identifiers of 32 bytes. */
+const CONTAINER_GROUP_PATTERN = /^[0-9a-f]{64}$/;
+/** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2 and CRI's namespace. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
 
 interface OrphanDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
-  /** Kills a process, and waits for its end. Idempotent. */
+  /** Kills a process and waits until the process has ended. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
   readonly cgroupParent: string;
 }
 
 /**
- * Ends shims whose container a crashed containerd has lost, and removes empty groups of such containers.
- * @returns the ids of the containers
+ * Kills the shims of containers that containerd lost in a crash, and removes these containers' control groups.
+ * @returns the ids of the containers whose shims were killed
  * @throws AppError with CONTAINERD_FAILED when containerd does not respond
  */
 export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]> {
@@ -39,10 +39,10 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
   const processes = await listProcesses(files);
   const shims = findShims(processes, layout.socket);
   const groups = (await listGroups(deps, cgroupParent)).filter((name) =>
-    CONTAINER_GROUP.test(name),
+    CONTAINER_GROUP_PATTERN.test(name),
   );
   if (shims.length + groups.length === 0) return [];
-  // Listed last, because containerd records a container, then starts its shim, then creates its group.
+  // The containers are listed last, because containerd records a container before it starts the shim and creates the group.
   const knownIds = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {
@@ -66,7 +66,7 @@ interface LeftoverDeps {
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
   readonly bootId: string;
-  /** Kills a process, and waits for its end. Idempotent. */
+  /** Kills a process and waits until the process has ended. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
 }
 
@@ -77,16 +77,16 @@ interface Leftovers {
 
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
-  // Other files belong to another containerd.
+  // Another containerd uses the directory if it contains other files.
   if ((await files.list(parent)).join() !== basename(SHIM_SOCKETS)) return;
   const argv = ["rmdir", "--ignore-fail-on-non-empty", SHIM_SOCKETS, parent] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });
 }
 
-/** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Images remain. */
+/** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Preserves images. */
 export async function removeContainerdLeftovers(deps: LeftoverDeps): Promise<Leftovers> {
   const { files, layout, kill } = deps;
-  // Children are killed before their shims, which have no containerd to report to.
+  // The reversed order kills the containers before their shims.
   const pids = listShimDescendants(await listProcesses(files), layout.socket).toReversed();
   for (const pid of pids) await kill(pid);
   const mounts = await unmountBelow(deps, layout.directory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of shims, in a directory that all containerds of a machine share. Their names are hashes of container ids, so
-// the ids are recorded in a file.
+// Removes sockets of shims from a directory that all containerds of a host share. The ids of the containers are
+// recorded in a file, because the sockets' names are hashes of these ids.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
@@ -8,11 +8,11 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** Directory of the sockets. Source: containerd, runtime v2 shim, SocketAddress. */
+/** Directory of the shims' sockets. Source: containerd, runtime v2 shim, SocketAddress. */
 export const SHIM_SOCKETS = "/run/containerd/s";
-/** Path of containers' bundles below the state. Source: containerd, runtime v2. */
+/** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
-/** Suffixes in the hashed names. containerd 2 has a second socket. */
+/** Suffixes of the hashed texts. Shims of containerd 2 have a second socket. */
 const SOCKET_SUFFIXES = ["", "/debug"];
 
 export interface ShimDeps {
@@ -28,7 +28,7 @@ export function shimSocketPaths({ socket }: ContainerdLayout, id: string): reado
   });
 }
 
-function bundlesDirectory({ state }: ContainerdLayout): string {
+function buildBundlesDirectory({ state }: ContainerdLayout): string {
   return join(state, BUNDLES_PATH);
 }
 
@@ -46,24 +46,24 @@ async function removeSockets({ files, layout }: ShimDeps, ids: readonly string[]
 export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   const { files, layout, bootId } = deps;
   const recordedIds = await readRecordedIds(deps);
-  const ids = await files.list(bundlesDirectory(layout));
+  const ids = await files.list(buildBundlesDirectory(layout));
   const endedIds = recordedIds.filter((id) => !ids.includes(id));
   if (endedIds.length === 0 && ids.length === recordedIds.length) return;
   await removeSockets(deps, endedIds);
   await files.writeAtomic(layout.shims, `${JSON.stringify({ bootId, ids })}\n`);
 }
 
-/** Removes the sockets of containers that no longer run. */
+/** Removes the sockets of all containers and the record of the containers' ids. */
 export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   const ids = [
     ...(await readRecordedIds(deps)),
-    ...(await deps.files.list(bundlesDirectory(deps.layout))),
+    ...(await deps.files.list(buildBundlesDirectory(deps.layout))),
   ];
   await removeSockets(deps, ids);
   await deps.files.remove(deps.layout.shims);
 }
 
-/** Removes sockets of ended containers until the signal is aborted. */
+/** Removes the sockets of ended containers whenever a container starts or ends, until the signal is aborted. */
 export function sweepShimSocketsOnChange(
   deps: ShimDeps & { readonly log: Logger },
   signal: AbortSignal,
@@ -77,6 +77,6 @@ export function sweepShimSocketsOnChange(
         log.warn("sockets of shims cannot be removed", { reason: messageOf(error), err: error });
       });
   };
-  files.watchDirectory(bundlesDirectory(layout), sweep, signal);
+  files.watchDirectory(buildBundlesDirectory(layout), sweep, signal);
   sweep();
 }

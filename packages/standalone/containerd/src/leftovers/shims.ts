@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that outlive containerd: its shims and their containers.
+// Finds processes that outlive containerd: its shims and their containers.
 import type { Files } from "@patchbay/core/interfaces";
 
 const SHIM_PATH = /(^|\/)containerd-shim-[^/]+$/;
 const PID_PATTERN = /^\d+$/;
-/** Matches container ids, which become part of a path. Source: containerd identifiers. */
-const CONTAINER_ID = /^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$/;
+/** Pattern of container ids, which become part of a path. Source: containerd identifiers. */
+const CONTAINER_ID_PATTERN = /^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$/;
 
 export interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
   readonly argv: readonly string[];
-  /** Whether the process is root in the host's pid namespace, as no process in a tenant's pod is. */
+  /** Whether the process runs as root in the host's pid namespace, which is never true for processes of tenants' pods. */
   readonly isHostRoot: boolean;
 }
 
-/** Match lines of `status`, in which newlines in the process name are escaped. Source: proc(5). */
-const PARENT_LINE = /^PPid:\t(\d+)$/m;
-const ROOT_USER_LINE = /^Uid:\t0\t0\t/m;
-const HOST_PID_NAMESPACE_LINE = /^NSpid:\t\d+$/m;
+/** Patterns of lines in `/proc/PID/status`, in which newlines in the process name are escaped. Source: proc(5). */
+const PARENT_LINE_PATTERN = /^PPid:\t(\d+)$/m;
+const ROOT_USER_LINE_PATTERN = /^Uid:\t0\t0\t/m;
+const HOST_PID_NAMESPACE_LINE_PATTERN = /^NSpid:\t\d+$/m;
 
 async function readProcess(files: Files, name: string): Promise<readonly ProcessFacts[]> {
   try {
     const status = (await files.readText(`/proc/${name}/status`)) ?? "";
     const cmdline = (await files.readText(`/proc/${name}/cmdline`)) ?? "";
-    const parent = Number(PARENT_LINE.exec(status)?.[1]);
-    const isHostRoot = ROOT_USER_LINE.test(status) && HOST_PID_NAMESPACE_LINE.test(status);
+    const parent = Number(PARENT_LINE_PATTERN.exec(status)?.[1]);
+    const isHostRoot =
+      ROOT_USER_LINE_PATTERN.test(status) && HOST_PID_NAMESPACE_LINE_PATTERN.test(status);
     return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1), isHostRoot }];
   } catch {
     return []; // the process has ended
@@ -37,13 +38,13 @@ export async function listProcesses(files: Files): Promise<readonly ProcessFacts
   return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
 }
 
-/** Requires host root, because a tenant can choose a process's name and arguments. */
+/** Returns whether the process is a shim of the containerd. Requires host root, because tenants can imitate the arguments. */
 function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
   const address = argv[argv.indexOf("-address") + 1];
   return isHostRoot && SHIM_PATH.test(argv[0] ?? "") && address === socket;
 }
 
-/** Returns the pids of the shims of the containerd with that socket. */
+/** Returns the pids of the shims of the containerd that serves the socket. */
 export function findShims(processes: readonly ProcessFacts[], socket: string): readonly number[] {
   return processes.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
 }
@@ -54,19 +55,19 @@ export function findContainerId(
 ): string | undefined {
   const argv = processes.find((each) => each.pid === pid)?.argv ?? [];
   const id = argv.includes("-id") ? argv[argv.indexOf("-id") + 1] : undefined;
-  return id !== undefined && CONTAINER_ID.test(id) ? id : undefined;
+  return id !== undefined && CONTAINER_ID_PATTERN.test(id) ? id : undefined;
 }
 
-/** Returns the processes and their descendants, children after their parents. */
+/** Returns the pids and the pids of their descendants, parents before their children. */
 export function listDescendants(
   processes: readonly ProcessFacts[],
   pids: readonly number[],
 ): readonly number[] {
-  const family = [...pids];
-  for (const pid of family) {
-    family.push(...processes.filter(({ parent }) => parent === pid).map((child) => child.pid));
+  const descendants = [...pids];
+  for (const pid of descendants) {
+    descendants.push(...processes.filter(({ parent }) => parent === pid).map((child) => child.pid));
   }
-  return [...new Set(family)];
+  return [...new Set(descendants)];
 }
 
 export function listShimDescendants(

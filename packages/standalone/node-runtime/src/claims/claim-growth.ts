@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures which pods make the sparse files of claims grow.
+// Measures the recent growth of claims' sparse files, by the pods that use the claims.
 import type { Clock } from "@patchbay/base";
 import type { VolumeDisk } from "@patchbay/core/interfaces";
 import { GrowthTracker, type Growths } from "../volumes/storage/growth.ts";
 import type { ClaimMachine } from "./deps.ts";
-import { isHandle, claimPaths } from "./names.ts";
+import { isHandle, buildClaimPaths } from "./names.ts";
 
 interface ClaimGrowthDeps extends Pick<ClaimMachine, "claimsDir" | "files"> {
   readonly clock: Clock;
@@ -23,9 +23,11 @@ class ClaimGrowth implements Growths {
   async measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
     const { clock, files, claimsDir, usedBytes } = this.#deps;
     const handles = (await files.list(claimsDir)).filter(isHandle);
-    const used = await usedBytes(handles.map((handle) => claimPaths(claimsDir, handle).file));
+    const usedByFile = await usedBytes(
+      handles.map((handle) => buildClaimPaths(claimsDir, handle).file),
+    );
     const sizes = handles.map((handle) => {
-      return [handle, used.get(claimPaths(claimsDir, handle).file) ?? 0] as const;
+      return [handle, usedByFile.get(buildClaimPaths(claimsDir, handle).file) ?? 0] as const;
     });
     const growthByHandle = this.#tracker.updateSizes(new Map(sizes), clock.monotonicMs());
     return this.#groupByUser([...growthByHandle].filter(([, bytes]) => bytes > 0));
@@ -39,16 +41,16 @@ class ClaimGrowth implements Growths {
     growthByHandle: readonly (readonly [handle: string, bytes: number])[],
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
     const { files, claimsDir } = this.#deps;
-    const amounts = new Map<string, Map<string, number>>();
+    const growthByUser = new Map<string, Map<string, number>>();
     this.#handlesByUser = new Map();
     for (const [handle, bytes] of growthByHandle) {
-      for (const uid of await files.list(claimPaths(claimsDir, handle).users)) {
-        const podAmounts = amounts.get(uid) ?? new Map<string, number>();
-        amounts.set(uid, podAmounts.set(`new data of claim volume "${handle}"`, bytes));
+      for (const uid of await files.list(buildClaimPaths(claimsDir, handle).users)) {
+        const podGrowth = growthByUser.get(uid) ?? new Map<string, number>();
+        growthByUser.set(uid, podGrowth.set(`new data of claim volume "${handle}"`, bytes));
         this.#handlesByUser.set(uid, (this.#handlesByUser.get(uid) ?? new Set()).add(handle));
       }
     }
-    return amounts;
+    return growthByUser;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches claims for the pods of this node, as a mounted directory or a device. Each use is recorded on disk before it
-// begins, so that the end of the last pod releases the claim even after a crash.
+// Attaches the claims of this node's pods as directories or devices. Records each use on disk before the attachment, so
+// that the claim is released after its last pod, even after a crash.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
@@ -13,7 +13,7 @@ import { AppError, KeyedMutex } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 import type { ClaimMachine } from "./deps.ts";
-import { isHandle, claimPaths, type ClaimPaths, PROVISIONER } from "./names.ts";
+import { isHandle, buildClaimPaths, type ClaimPaths, PROVISIONER } from "./names.ts";
 
 interface ClaimVolume {
   readonly name: string;
@@ -40,11 +40,10 @@ function listReferencedVolumes(
   { spec }: Pod,
   select: (container: Container) => readonly { readonly name: string }[] | undefined,
 ): readonly string[] {
-  const all = [...(spec.initContainers ?? []), ...spec.containers];
-  return all.flatMap((container) => (select(container) ?? []).map(({ name }) => name));
+  const containers = [...(spec.initContainers ?? []), ...spec.containers];
+  return containers.flatMap((container) => (select(container) ?? []).map(({ name }) => name));
 }
 
-/** Rejects a mounted block volume and a file system used as a device: their paths would be unusable. */
 function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean): void {
   const mountNames = listReferencedVolumes(pod, ({ volumeMounts }) => volumeMounts);
   const deviceNames = listReferencedVolumes(pod, ({ volumeDevices }) => volumeDevices);
@@ -80,7 +79,7 @@ class NodeClaims implements ClaimUses {
     }
     const isDevice = persistentVolume.spec.volumeMode === "Block";
     checkMode(pod, volume, isDevice);
-    const paths = claimPaths(claimsDir, handle);
+    const paths = buildClaimPaths(claimsDir, handle);
     const isSinglePod = claim.spec.accessModes?.includes(SINGLE_POD_MODE) === true;
     return this.#mutex.runExclusive(handle, async () => {
       const isFirstUser = await this.#recordUser(paths, pod, { volume, isSinglePod });
@@ -91,11 +90,11 @@ class NodeClaims implements ClaimUses {
   async end(uid: string): Promise<void> {
     const { claimsDir, disk, files } = this.#deps;
     for (const handle of (await files.list(claimsDir)).filter(isHandle)) {
-      const { file, mount, users } = claimPaths(claimsDir, handle);
+      const { file, mount, users } = buildClaimPaths(claimsDir, handle);
       await this.#mutex.runExclusive(handle, async () => {
-        const all = await files.list(users);
-        if (!all.includes(uid)) return;
-        if (all.length === 1) await disk.release(file, mount);
+        const userUids = await files.list(users);
+        if (!userUids.includes(uid)) return;
+        if (userUids.length === 1) await disk.release(file, mount);
         await files.remove(join(users, uid));
       });
     }
@@ -110,7 +109,7 @@ class NodeClaims implements ClaimUses {
     return claim;
   }
 
-  /** Returns the volume whose claimRef has the claim's uid: a claim may name a volume that another claim owns. */
+  /** Returns the claim's volume. Checks the claimRef, because a claim can reference the volume of another claim. */
   async #findVolume(
     claim: PersistentVolumeClaim,
     { name, claimName }: ClaimVolume,
@@ -121,7 +120,7 @@ class NodeClaims implements ClaimUses {
     throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Records that the pod uses the volume. Returns whether no other pod uses it. */
+  /** Records that the pod uses the volume. Returns true if the pod is its only user. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,
@@ -144,7 +143,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Changes the group of the files only for the first user, because a running pod could move files meanwhile. */
+  /** Changes the files' group only while no other pod uses the volume, because a running pod could move files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -26,7 +26,7 @@ export interface ClaimDeps extends ClaimMachine, StorageCaches {
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly nodeName: string;
-  /** Serializes claims that compete for disk space. */
+  /** Serializes the provisioning of volumes, so that no disk space is promised twice. */
   readonly mutex: KeyedMutex;
   readonly watches?: { readonly claim: LoopWatch; readonly volume: LoopWatch };
 }

@@ -4,4 +4,4 @@ export { runClaimController } from "./reconcile-claims.ts";
 export { listClaimNames, planPodClaims, type ClaimLookup } from "./plan/pod-claims.ts";
 export { createClaimGrowth } from "./claim-growth.ts";
 export { createClaimUses, type ClaimUses } from "./claim-uses.ts";
-export { SELECTED_NODE } from "./names.ts";
+export { SELECTED_NODE_ANNOTATION } from "./names.ts";

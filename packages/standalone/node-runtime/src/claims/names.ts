@@ -7,14 +7,14 @@ const HANDLE_PATTERN = /^pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface ClaimPaths {
   readonly directory: string;
-  /** Sparse file of the claim's size. */
+  /** Path of the sparse file that contains the volume's data. */
   readonly file: string;
   readonly mount: string;
-  /** Contains one file per pod that uses the volume, named by uid. */
+  /** Path of a directory with one empty file for each pod that uses the volume. The file's name is the pod's uid. */
   readonly users: string;
 }
 
-/** Source: names of the volumes of Kubernetes' external-provisioner. */
+/** Source: volume names of Kubernetes' external-provisioner. */
 export function buildVolumeName(claimUid: string): string {
   return `pvc-${claimUid}`;
 }
@@ -23,20 +23,20 @@ export function isHandle(handle: string): boolean {
   return HANDLE_PATTERN.test(handle);
 }
 
-export function claimPaths(claimsDir: string, handle: string): ClaimPaths {
+export function buildClaimPaths(claimsDir: string, handle: string): ClaimPaths {
   const directory = join(claimsDir, handle);
   const pathOf = (name: string): string => join(directory, name);
   return { directory, file: pathOf("volume.img"), mount: pathOf("mount"), users: pathOf("users") };
 }
 
 export const PROVISIONER = "patchbay.io/local";
-/** Protects a volume's object until its file is removed or retained. */
+/** Finalizer that protects a PersistentVolume until its data is removed, or retained by its reclaim policy. */
 export const VOLUME_FINALIZER = "patchbay.io/local-volume";
-// Sources: the constants of Kubernetes named in the comments behind the values.
-export const SELECTED_NODE = "volume.kubernetes.io/selected-node"; // AnnSelectedNode
-export const STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"; // AnnStorageProvisioner
-export const PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"; // AnnDynamicallyProvisioned
-export const BIND_COMPLETED = "pv.kubernetes.io/bind-completed"; // AnnBindCompleted
-export const BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"; // AnnBoundByController
+// Source: pv_helpers.go in component-helpers of Kubernetes.
+export const SELECTED_NODE_ANNOTATION = "volume.kubernetes.io/selected-node";
+export const STORAGE_PROVISIONER_ANNOTATION = "volume.kubernetes.io/storage-provisioner";
+export const PROVISIONED_BY_ANNOTATION = "pv.kubernetes.io/provisioned-by";
+export const BIND_COMPLETED_ANNOTATION = "pv.kubernetes.io/bind-completed";
+export const BOUND_BY_CONTROLLER_ANNOTATION = "pv.kubernetes.io/bound-by-controller";
 /** Source: well-known labels of Kubernetes. */
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";

@@ -17,12 +17,12 @@ import {
 import type { ClaimDeps } from "./deps.ts";
 import {
   isHandle,
-  claimPaths,
+  buildClaimPaths,
   type ClaimPaths,
-  BIND_COMPLETED,
-  BOUND_BY_CONTROLLER,
+  BIND_COMPLETED_ANNOTATION,
+  BOUND_BY_CONTROLLER_ANNOTATION,
   PROVISIONER,
-  STORAGE_PROVISIONER,
+  STORAGE_PROVISIONER_ANNOTATION,
   VOLUME_FINALIZER,
 } from "./names.ts";
 import {
@@ -40,7 +40,7 @@ import type { Change } from "@patchbay/core/interfaces";
 const PRIVATE_MODE = 0o700;
 
 function findClaimPaths({ claimsDir }: ClaimDeps, handle: string): ClaimPaths {
-  if (isHandle(handle)) return claimPaths(claimsDir, handle);
+  if (isHandle(handle)) return buildClaimPaths(claimsDir, handle);
   const reason = `${handle} is not the name of a volume of this machine`;
   throw new AppError("RUNTIME_VOLUME_FAILED", { volume: handle, reason });
 }
@@ -50,7 +50,7 @@ async function createVolume({ store, log }: ClaimDeps, volume: PersistentVolume)
     await store.create(PERSISTENT_VOLUMES, volume);
     log.info("volume created for a claim", { object: volume.metadata.name });
   } catch (error) {
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error; // the watch is about to report the existing volume
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error; // the watch has not reported the existing volume yet
   }
 }
 
@@ -74,9 +74,9 @@ function bindClaim(
   volumeName: string,
 ): Promise<unknown> {
   const annotations = {
-    [BIND_COMPLETED]: "yes",
-    [BOUND_BY_CONTROLLER]: "yes",
-    [STORAGE_PROVISIONER]: PROVISIONER,
+    [BIND_COMPLETED_ANNOTATION]: "yes",
+    [BOUND_BY_CONTROLLER_ANNOTATION]: "yes",
+    [STORAGE_PROVISIONER_ANNOTATION]: PROVISIONER,
   };
   const { resourceVersion } = claim.metadata;
   const fields = { metadata: { annotations, resourceVersion }, spec: { volumeName } };
@@ -125,11 +125,12 @@ export async function actOnClaim(
   }
 }
 
-/** Returns whether the volume's data may be removed, according to the API server: a watch may lag. */
+/** Returns whether the volume's data may be removed. Reads the API server, because the caches may be stale. */
 async function mayBeRemoved({ store }: ClaimDeps, volume: PersistentVolume): Promise<boolean> {
-  const current = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
-  if (current === undefined || current.metadata.uid !== volume.metadata.uid) return false;
-  const { claimRef, persistentVolumeReclaimPolicy: policy } = current.spec;
+  const currentVolume = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
+  if (currentVolume === undefined || currentVolume.metadata.uid !== volume.metadata.uid)
+    return false;
+  const { claimRef, persistentVolumeReclaimPolicy: policy } = currentVolume.spec;
   if (claimRef?.uid === undefined || policy !== "Delete") return false;
   const { namespace = "", name = "", uid } = claimRef;
   const claim = await store.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name });
@@ -161,11 +162,11 @@ async function removeVolumeFinalizer(
   { store }: ClaimDeps,
   { metadata }: PersistentVolume,
 ): Promise<void> {
-  const current = await store.find(PERSISTENT_VOLUMES, { name: metadata.name });
-  if (current?.metadata.uid !== metadata.uid) return;
-  const { finalizers = [], resourceVersion } = current?.metadata ?? {};
-  const rest = finalizers.filter((one) => one !== VOLUME_FINALIZER);
-  const fields = { metadata: { resourceVersion, finalizers: rest } };
+  const currentVolume = await store.find(PERSISTENT_VOLUMES, { name: metadata.name });
+  if (currentVolume?.metadata.uid !== metadata.uid) return;
+  const { finalizers = [], resourceVersion } = currentVolume?.metadata ?? {};
+  const otherFinalizers = finalizers.filter((one) => one !== VOLUME_FINALIZER);
+  const fields = { metadata: { resourceVersion, finalizers: otherFinalizers } };
   await store.patch(PERSISTENT_VOLUMES, { name: metadata.name }, { type: "merge", fields });
 }
 
@@ -185,7 +186,7 @@ export async function actOnVolume(deps: ClaimDeps, action: VolumeAction): Promis
 
 const CONCURRENCY = 2;
 
-/** Interval at which a failed provisioning is retried, because the disk may have grown. */
+/** Delay before failed provisioning is retried, because no event reports that disk space is available. */
 const CAPACITY_RECHECK_INTERVAL_MS = 60_000;
 
 async function collectFacts(
@@ -230,7 +231,7 @@ function nextPass(plan: readonly ClaimAction[]): Next {
   return hasFailed ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/** Plans one claim at a time, with volumes read from the API server: a lagging watch could promise space twice. */
+/** Plans one claim at a time and reads the volumes from the API server. Stale data could promise space twice. */
 function provisionVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
@@ -257,7 +258,7 @@ export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Ne
   try {
     for (const action of planVolume({ volume, claim })) await actOnVolume(deps, action);
   } catch (error) {
-    if (isAppError(error, "KUBE_NOT_FOUND")) return done(); // deleted meanwhile
+    if (isAppError(error, "KUBE_NOT_FOUND")) return done(); // the volume was deleted meanwhile
     const isApiError = isAppError(error) && error.code.startsWith("KUBE_");
     if (!isApiError) {
       const message = messageOf(error);
@@ -268,11 +269,11 @@ export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Ne
   return done();
 }
 
-function objectOf<T extends KubeObject>(change: Change<T>): T {
+function findChangedObject<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
-/** Enqueues pending claims after a volume was deleted, which may have freed the space that they need. */
+/** Enqueues the pending claims, because a deleted volume may have freed the space that they need. */
 function wakePending(claims: readonly PersistentVolumeClaim[], queue: Queue): void {
   for (const claim of claims)
     if (claim.status?.phase !== "Bound") queue.add(printKey(keyOf(claim)));
@@ -280,14 +281,14 @@ function wakePending(claims: readonly PersistentVolumeClaim[], queue: Queue): vo
 
 function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
   const { claims, classes, volumes } = deps;
-  const stops = [
+  const subscriptions = [
     claims.onChange((change) => {
-      const claim = objectOf(change);
+      const claim = findChangedObject(change);
       claimQueue.add(printKey(keyOf(claim)));
       volumeQueue.add(findVolumeName(claim));
     }),
     volumes.onChange((change) => {
-      const { metadata, spec } = objectOf(change);
+      const { metadata, spec } = findChangedObject(change);
       volumeQueue.add(metadata.name);
       const { namespace, name } = spec.claimRef ?? {};
       if (namespace !== undefined && name !== undefined) claimQueue.add(`${namespace}/${name}`);
@@ -298,11 +299,11 @@ function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue)
     }),
   ];
   return () => {
-    for (const stop of stops) stop();
+    for (const unsubscribe of subscriptions) unsubscribe();
   };
 }
 
-/** Reports storage without a volume object, for example after a restored backup. Its owner is unknown, so it stays. */
+/** Reports data without a PersistentVolume, for example after a restored backup. Preserves the data for its unknown owner. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {
@@ -315,7 +316,7 @@ export async function runClaimController(deps: ClaimDeps, signal: AbortSignal): 
   await warnAboutOrphans(deps);
   const claimQueue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumeQueue = createQueue({ clock, concurrency: CONCURRENCY });
-  const stop = enqueueOnChange(deps, claimQueue, volumeQueue);
+  const unsubscribe = enqueueOnChange(deps, claimQueue, volumeQueue);
   for (const claim of claims.list()) claimQueue.add(printKey(keyOf(claim)));
   for (const { metadata } of volumes.list()) volumeQueue.add(metadata.name);
   const loop = { log, clock };
@@ -343,6 +344,6 @@ export async function runClaimController(deps: ClaimDeps, signal: AbortSignal): 
       ),
     ]);
   } finally {
-    stop();
+    unsubscribe();
   }
 }

@@ -5,7 +5,7 @@ import type {
   StorageClass,
 } from "@patchbay/api/kubernetes";
 import { buildVolume } from "./plan/claim.ts";
-import { PROVISIONER, SELECTED_NODE } from "./names.ts";
+import { PROVISIONER, SELECTED_NODE_ANNOTATION } from "./names.ts";
 
 export const CLAIM_UID = "11111111-2222-3333-4444-555555555555";
 /** Name and handle of the volume provisioned for {@link aClaim}. */
@@ -23,7 +23,7 @@ export function aClaim(
       name: "data",
       namespace: "ns",
       uid: CLAIM_UID,
-      annotations: { [SELECTED_NODE]: "node-1" },
+      annotations: { [SELECTED_NODE_ANNOTATION]: "node-1" },
     },
     spec: {
       accessModes: ["ReadWriteOnce"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control-plane loops of a standalone node: binds pods, provisions claims and fills the claims of DataVolumes.
+// Control-plane loops of a standalone node, which bind pods, provision claims and fill the claims of DataVolumes.
 import {
   DATA_VOLUMES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -46,11 +46,11 @@ async function startStorage(
   return { claims, volumes, classes };
 }
 
-/** Runs the DataVolume controller. No other loop waits for it, because the API server may serve DataVolumes late. */
+/** Runs the DataVolume controller with its own caches, so that a missing CRD of DataVolumes blocks no other loop. */
 async function fillClaims(
   client: KubeClient,
   { clock, log, signal }: DaemonContext,
-  shared: Pick<StorageCaches, "claims"> & { readonly recorder: EventRecorder },
+  sharedDeps: Pick<StorageCaches, "claims"> & { readonly recorder: EventRecorder },
 ): Promise<void> {
   const options = { logger: log };
   const dataVolumes = createCache(client.reflect(DATA_VOLUMES), options);
@@ -58,17 +58,21 @@ async function fillClaims(
   for (const cache of [dataVolumes, pods]) cache.start(signal);
   await waitForCaches([dataVolumes, pods], signal);
   if (signal.aborted) return;
-  const deps = { ...shared, store: client.store, clock, log, dataVolumes, pods };
+  const deps = { ...sharedDeps, store: client.store, clock, log, dataVolumes, pods };
   await runDataVolumeController(deps, signal);
 }
 
-async function control(
+async function runControlLoops(
   client: KubeClient,
   context: DaemonContext,
-  at: { readonly nodeName: string; readonly watch: LoopWatch; readonly claims?: WatchedClaims },
+  options: {
+    readonly nodeName: string;
+    readonly watch: LoopWatch;
+    readonly claims?: WatchedClaims;
+  },
 ): Promise<void> {
   const { clock, log, signal } = context;
-  const { claims: machine, nodeName, watch } = at;
+  const { claims: machine, nodeName, watch } = options;
   const storage = await startStorage(client, context);
   if (signal.aborted) return;
   const { store } = client;
@@ -101,7 +105,7 @@ function watchClaims(
   return { claims: { ...claims, watches } };
 }
 
-/** Runs the control-plane loops with the binder's account, because a node's account may not bind pods. */
+/** Runs the control-plane loops with the binder's account, because a node's account cannot bind pods. */
 export async function controlNode(
   context: DaemonContext,
   machine: { readonly files: Files; readonly claims?: ClaimMachine },
@@ -109,9 +113,8 @@ export async function controlNode(
 ): Promise<void> {
   if (kubeconfig === undefined) return;
   const { files, claims } = machine;
-  // The service is ready only when every watched loop runs.
   const watch = context.health.watchLoop("binder");
-  const at = { nodeName, watch, ...watchClaims(claims, context) };
+  const controlOptions = { nodeName, watch, ...watchClaims(claims, context) };
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);
   const { clock, log, metrics } = context;
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), {
@@ -123,7 +126,7 @@ export async function controlNode(
     },
   });
   try {
-    await control(client, context, at);
+    await runControlLoops(client, context, controlOptions);
   } finally {
     await client.close();
   }

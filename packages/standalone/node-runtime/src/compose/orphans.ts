@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends shims and control groups that the runtime lost when a sandbox start was interrupted by a crash.
+// Kills shims and removes control groups that containerd has lost because a crash interrupted the start of a sandbox.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { killAndWait } from "@patchbay/os";
@@ -7,14 +7,14 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** Delays of the sweeps after a lost connection. containerd needs time to undo an interrupted start itself. */
+/** Delays of the sweeps after an interruption. containerd needs time to undo an interrupted start itself. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
-/** Returns a sweep that does nothing when another program manages containerd. */
+/** Returns a function that kills orphaned shims. The function does nothing when another program manages containerd. */
 export function createSweep(
   { files, runner, containerd, facts }: VolumeMachine,
   log: Logger,
-): Sweeper["now"] {
+): Sweeper["sweep"] {
   return async () => {
     if (containerd === undefined) return;
     const { cgroupParent } = facts;
@@ -26,7 +26,7 @@ export function createSweep(
 }
 
 export function createSweeper(
-  deps: { readonly sweep: Sweeper["now"]; readonly clock: Clock; readonly log: Logger },
+  deps: { readonly sweep: Sweeper["sweep"]; readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
 ): Sweeper {
   const { clock, log, sweep } = deps;
@@ -39,19 +39,19 @@ export function createSweeper(
         log.warn("orphaned shims cannot be listed", { reason: messageOf(error) });
     }
   };
-  const afterInterruption = (): void => {
+  const sweepAfterInterruption = (): void => {
     for (const ms of SWEEP_DELAYS_MS) void sweepAfter(ms);
   };
-  return { now: sweep, afterInterruption };
+  return { sweep, sweepAfterInterruption };
 }
 
-/** Sweeps after each new connection, including the first. The runtime reports a new connection without an id. */
+/** Sweeps after each connection to the runtime. A watch reports a new connection as a change without an id. */
 export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,
   signal: AbortSignal,
 ): void {
   runtime.watch((id) => {
-    if (id === undefined) sweeper.afterInterruption();
+    if (id === undefined) sweeper.sweepAfterInterruption();
   }, signal);
 }

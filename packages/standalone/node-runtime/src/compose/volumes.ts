@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes and images of pods: connects the adapters, and starts the loops that refresh volumes and
-// enforce their limits.
+// Connects the adapters for volumes and images of pods. Starts the loops that refresh volumes and enforce their limits.
 import { names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import {
@@ -23,7 +22,7 @@ import {
   type ClaimUses,
 } from "../claims/index.ts";
 import { isProductPod } from "../policy/pod-policy.ts";
-import { BY_UID, type Volumes } from "../pods/deps.ts";
+import { UID_INDEX, type Volumes } from "../pods/deps.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import {
   createPodObjects,
@@ -34,7 +33,7 @@ import {
   prepareVolumes,
   removeVolumes,
   createTokenRequester,
-  type ImageViews,
+  type ImageMounts,
   type OpenCache,
   type VolumeDeps,
 } from "../volumes/index.ts";
@@ -42,36 +41,36 @@ import { type AccessDeps, createGrants, type Grants } from "../images/access.ts"
 import type { ImageGarbageDeps } from "../images/garbage.ts";
 import { createPullGuard, NO_PULL_GUARD, type PullGuard } from "../images/pull-guard.ts";
 
-/** Maximum duration of a pass, which may check the file systems of two claims, 600 s each. */
+/** Time limit of one reconcile pass over a pod. Checking the file system of one claim can take 600 s. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
 export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
-  /** GID of the vhost-user dataplane; 0 when it runs as root. */
+  /** GID of the vhost-user dataplane; 0 for root. */
   readonly dataplaneGroup: number;
   readonly claims?: ClaimMachine;
   readonly containerd?: ContainerdLayout;
 }
 
-function createViews({ files, runner, containerd: layout }: VolumeMachine): ImageViews {
+function createMounts({ files, runner, containerd: layout }: VolumeMachine): ImageMounts {
   if (layout === undefined) {
     return {
-      show: (reference) => {
+      mount: (reference) => {
         const reason = `image ${reference} cannot be mounted: the node was started without --containerd-dir`;
         throw new AppError("RUNTIME_VOLUME_FAILED", { volume: reference, reason });
       },
-      release: () => Promise.resolve(),
+      unmount: () => Promise.resolve(),
     };
   }
-  const views = createImageMounts({ files, runner, layout });
+  const mounts = createImageMounts({ files, runner, layout });
   return {
-    show: async (reference, path) => {
+    mount: async (reference, path) => {
       await files.ensureDirectory(path);
-      await views.show(reference, path);
+      await mounts.mount(reference, path);
     },
-    release: (path) => views.release(path),
+    unmount: (path) => mounts.unmount(path),
   };
 }
 
@@ -96,7 +95,7 @@ export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine)
     clock,
     log,
     node: facts,
-    images: createViews(machine),
+    images: createMounts(machine),
     claims: createClaims(context, machine),
     disk: createVolumeDisk({ runner }),
     sockets: createVhostDirectories({
@@ -120,7 +119,7 @@ export function bindVolumes(deps: VolumeDeps): Volumes {
   };
 }
 
-/** Sets the pod's phase to Failed. The loop over pods then stops its containers. */
+/** Sets the pod's phase to Failed, after which the pod's reconciler stops the containers. */
 async function evict(context: DaemonContext, pod: Pod, message: string): Promise<void> {
   const fields = { status: { phase: "Failed", reason: "Evicted", message } };
   const patch = { type: "merge", fields } as const;
@@ -130,13 +129,13 @@ async function evict(context: DaemonContext, pod: Pod, message: string): Promise
 export async function runVolumes(
   context: DaemonContext,
   deps: VolumeDeps,
-  from: {
+  sources: {
     readonly pods: Cache<Pod>;
     readonly runtime: ContainerRuntime;
     readonly claims?: ClaimMachine;
   },
 ): Promise<void> {
-  const { pods, runtime, claims } = from;
+  const { pods, runtime, claims } = sources;
   const { clock, log, signal } = context;
   const { disk, files, node } = deps;
   const watch = context.health.watchLoop("volumes", POD_PASS_TIMEOUT_MS);
@@ -156,7 +155,7 @@ export async function runVolumes(
       }),
     }),
     evict: (uid: string, message: string): void => {
-      const [pod] = pods.listBy(BY_UID, uid);
+      const [pod] = pods.listBy(UID_INDEX, uid);
       if (pod === undefined) return;
       evict(context, pod, message).catch((error: unknown) => {
         log.warn("pod cannot be evicted", { uid, reason: messageOf(error) });
@@ -164,7 +163,7 @@ export async function runVolumes(
     },
   };
   await Promise.all([
-    refreshVolumes(deps, { pods, uidIndex: BY_UID, watch }, signal),
+    refreshVolumes(deps, { pods, uidIndex: UID_INDEX, watch }, signal),
     enforceStorageLimits(storage, signal),
   ]);
 }
@@ -173,7 +172,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** Creates the grants, stored in `directory`. Only a node with its own containerd sees which images users added. */
+/** Creates the image grants, which are stored in `directory`. Only the node's own containerd records added images. */
 export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,
@@ -189,7 +188,7 @@ export function createImageDeps(
   };
 }
 
-/** Returns no guard for a foreign containerd, because measuring unpacked layers needs containerd's own tool. */
+/** Returns NO_PULL_GUARD when another program manages containerd, because the guard requires access to its layers. */
 export function choosePullGuard(
   { clock, log, signal }: DaemonContext,
   { containerd: layout, files, runner }: Pick<VolumeMachine, "containerd" | "files" | "runner">,

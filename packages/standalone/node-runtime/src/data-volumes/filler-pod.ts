@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod that fills a claim: it runs prepare-disks of the launcher image as the launchers' user. Pure.
+// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user. Pure.
 import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
 import type {
   Container,
@@ -15,17 +15,17 @@ import type { FillOrder } from "@patchbay/core/vm";
 /** Label of a filler pod. Its value is the uid of the DataVolume. */
 export const FILLS_LABEL = "patchbay.io/fills";
 export const FILL_CONTAINER = "fill";
-const MIB = 2 ** 20;
+const BYTES_PER_MIB = 2 ** 20;
 const SOURCE_DIR = "/run/volumes/source";
 const TARGET_DIR = "/run/volumes/target";
 const SCRATCH_DIR = "/run/volumes/scratch";
-/** Scratch space for qcow2 metadata. */
+/** Scratch space for qcow2 metadata, in MiB. */
 const FORMAT_MIB = 64;
 const TMP_MIB = 16;
 const LIMITS = { cpu: "1", memory: "512Mi" };
 const REQUESTS = { cpu: "10m", memory: "64Mi" };
 
-interface Part {
+interface VolumePart {
   readonly volumes: readonly PodVolume[];
   readonly mounts: NonNullable<Container["volumeMounts"]>;
   readonly devices: NonNullable<Container["volumeDevices"]>;
@@ -37,8 +37,8 @@ export interface FillerFacts {
   readonly sourceMode: VolumeMode;
 }
 
-/** Returns a name that is unique per DataVolume, so that a second creation fails with AlreadyExists. */
-export function fillerPodName({ metadata }: DataVolume): string {
+/** Returns a unique name per DataVolume, so that a second creation fails with AlreadyExists. */
+export function buildFillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }
 
@@ -58,7 +58,11 @@ function parseSizeBytes({ size }: FillOrder): number {
   return Math.floor(parseQuantity(size) ?? 0);
 }
 
-function buildClaimPart(name: "source" | "target", claimName: string, mode: VolumeMode): Part {
+function buildClaimPart(
+  name: "source" | "target",
+  claimName: string,
+  mode: VolumeMode,
+): VolumePart {
   const readOnly = name === "source" ? { readOnly: true } : {};
   const volumes = [{ name, persistentVolumeClaim: { claimName, ...readOnly } }];
   const directory = name === "source" ? SOURCE_DIR : TARGET_DIR;
@@ -70,18 +74,20 @@ function buildClaimPart(name: "source" | "target", claimName: string, mode: Volu
   return { volumes, mounts, devices: [], path: `${directory}/disk.img` };
 }
 
-function scratchMiB(order: FillOrder): number {
-  return order.source.kind === "http" ? Math.ceil(parseSizeBytes(order) / MIB) + FORMAT_MIB : 0;
+function computeScratchMiB(order: FillOrder): number {
+  return order.source.kind === "http"
+    ? Math.ceil(parseSizeBytes(order) / BYTES_PER_MIB) + FORMAT_MIB
+    : 0;
 }
 
-function buildSourcePart({ order, sourceMode }: FillerFacts): Part {
+function buildSourcePart({ order, sourceMode }: FillerFacts): VolumePart {
   const { source } = order;
   switch (source.kind) {
     case "pvc":
       return buildClaimPart("source", source.claimName, sourceMode);
     case "registry":
       return {
-        // "Always" would fail for images that a user added to the machine, because no registry has them.
+        // `Always` would fail for images that a user added to the machine, because no registry serves these images.
         volumes: [
           { name: "source", image: { reference: source.image, pullPolicy: "IfNotPresent" } },
         ],
@@ -90,7 +96,7 @@ function buildSourcePart({ order, sourceMode }: FillerFacts): Part {
         path: `${SOURCE_DIR}/disk`,
       };
     case "http": {
-      const sizeLimit = `${String(scratchMiB(order))}Mi`;
+      const sizeLimit = `${String(computeScratchMiB(order))}Mi`;
       return {
         volumes: [{ name: "scratch", emptyDir: { sizeLimit } }],
         mounts: [{ name: "scratch", mountPath: SCRATCH_DIR }],
@@ -109,12 +115,12 @@ function escapeReferences(text: string): string {
 function buildContainer(
   { metadata }: DataVolume,
   { order }: FillerFacts,
-  { source, target }: { readonly source: Part; readonly target: Part },
+  { source, target }: { readonly source: VolumePart; readonly target: VolumePart },
 ): Container {
   const scratch = order.source.kind === "http" ? [SCRATCH_DIR] : [];
   const fillArgs = ["fill", metadata.name, target.path, source.path, String(parseSizeBytes(order))];
   const devices = [...source.devices, ...target.devices];
-  const disk = { "ephemeral-storage": `${String(TMP_MIB + scratchMiB(order))}Mi` };
+  const disk = { "ephemeral-storage": `${String(TMP_MIB + computeScratchMiB(order))}Mi` };
   return {
     name: FILL_CONTAINER,
     image: names.LAUNCHER_IMAGE,
@@ -145,7 +151,7 @@ export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod 
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
-      name: fillerPodName(dataVolume),
+      name: buildFillerPodName(dataVolume),
       namespace,
       labels: { [FILLS_LABEL]: uid },
       ...buildOwnerReferences(dataVolume),

@@ -89,13 +89,13 @@ const IN_USE_RECHECK_INTERVAL_MS = 5_000;
 
 export interface DataVolumeFacts {
   readonly dataVolume: DataVolume;
-  /** The claim with the name of the DataVolume, which another client may have created. */
+  /** Claim with the DataVolume's name. Another client may have created this claim. */
   readonly claim: PersistentVolumeClaim | undefined;
   readonly pod: Pod | undefined;
-  /** Claim to copy; unset if the source is not a claim, and while the claim does not exist. */
+  /** Claim to copy; undefined if the source is not a claim or the claim does not exist. */
   readonly sourceClaim: PersistentVolumeClaim | undefined;
   readonly sourceUsers: readonly string[];
-  /** Current time, RFC 3339. */
+  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 
@@ -132,8 +132,9 @@ function buildCondition(
   now: string,
 ): Condition {
   const matching = previous.find(({ type }) => type === condition.type);
-  const since = matching?.status === condition.status ? (matching.lastTransitionTime ?? now) : now;
-  return { ...condition, lastTransitionTime: since };
+  const lastTransitionTime =
+    matching?.status === condition.status ? (matching.lastTransitionTime ?? now) : now;
+  return { ...condition, lastTransitionTime };
 }
 
 function toConditionStatus(value: boolean): "True" | "False" {
@@ -185,7 +186,7 @@ function planStatus(facts: DataVolumeFacts, report: Report): readonly DataVolume
   return isEqual(status, facts.dataVolume.status) ? [] : [{ kind: "reportStatus", status }];
 }
 
-/** Builds the annotations from which a VM learns whether its claim is filled. */
+/** Builds a claim's annotations, which report the progress of the fill to the VM's controller. */
 function buildAnnotations({
   phase,
   hasFailed,
@@ -240,7 +241,7 @@ function buildClaim({ dataVolume }: DataVolumeFacts, order: FillOrder): Persiste
       name,
       namespace,
       labels,
-      // Set at creation, so that no VM uses the claim as a disk before it is filled.
+      // The annotation is set at creation, so that no VM uses the claim before it is filled.
       annotations: { [FILL_PHASE_ANNOTATION]: "Pending" },
       ...buildOwnerReferences(dataVolume),
     },
@@ -288,7 +289,7 @@ function planPod(
   };
 }
 
-/** Deletes a failed pod after a delay, because an evicted or rejected pod never runs again. */
+/** Plans to delete a failed pod after a delay, so that a new pod replaces it. */
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   const { creationTimestamp = now } = pod.metadata;
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
@@ -309,8 +310,8 @@ function planFilling(
   if (pod.metadata.deletionTimestamp !== undefined) return { actions: [] };
   const report = planReport(facts, claim, { order, progress: parseProgress(pod) });
   if (pod.status?.phase !== "Failed") return { actions: report };
-  const next = planPodReplacement(facts, pod);
-  return { ...next, actions: [...report, ...next.actions] };
+  const replacement = planPodReplacement(facts, pod);
+  return { ...replacement, actions: [...report, ...replacement.actions] };
 }
 
 function planRejection(facts: DataVolumeFacts, message: string): DataVolumePlan {
@@ -341,7 +342,7 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
-  // The deletion of a claim waits for the pods that use it.
+  // Kubernetes deletes a claim only after the pods that use it.
   if (claim.metadata.deletionTimestamp !== undefined) return { actions: planPodDeletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);

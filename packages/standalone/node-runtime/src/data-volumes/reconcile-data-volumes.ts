@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the claims of DataVolumes, in place of CDI.
+// Fills the claims of DataVolumes instead of CDI.
 import { DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, type DataVolume } from "@patchbay/api";
 import { isPodFinished, type PersistentVolumeClaim, type Pod } from "@patchbay/api/kubernetes";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
@@ -19,7 +19,7 @@ import {
 } from "@patchbay/kube";
 import type { Cache, Store } from "@patchbay/core/interfaces";
 import { listClaimNames } from "../claims/index.ts";
-import { fillerPodName } from "./filler-pod.ts";
+import { buildFillerPodName } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeAction, type DataVolumeFacts } from "./plan.ts";
 
 const CONCURRENCY = 2;
@@ -49,7 +49,7 @@ async function findPodsUsingClaim(
 async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<DataVolumeFacts> {
   const { claims, pods, clock } = deps;
   const { namespace = "" } = dataVolume.metadata;
-  const pod = pods.find({ namespace, name: fillerPodName(dataVolume) });
+  const pod = pods.find({ namespace, name: buildFillerPodName(dataVolume) });
   const parsed = readDataVolume(dataVolume.spec, namespace);
   const source = "order" in parsed ? parsed.order.source : undefined;
   const name = source?.kind === "pvc" ? source.claimName : undefined;
@@ -66,7 +66,7 @@ async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<Da
   };
 }
 
-/** Awaits a creation and ignores that the object exists, which the watch is about to report. */
+/** Awaits the creation of an object. Ignores the error if the object already exists. */
 async function createIfMissing(creation: Promise<unknown>): Promise<void> {
   try {
     await creation;
@@ -75,7 +75,7 @@ async function createIfMissing(creation: Promise<unknown>): Promise<void> {
   }
 }
 
-async function act(
+async function executeAction(
   deps: DataVolumeDeps,
   dataVolume: DataVolume,
   action: DataVolumeAction,
@@ -114,7 +114,7 @@ export async function reconcileDataVolume(deps: DataVolumeDeps, key: string): Pr
   const dataVolume = deps.dataVolumes.find(parseKey(key));
   if (dataVolume === undefined) return done();
   const { actions, requeueAfterMs } = planDataVolume(await observe(deps, dataVolume));
-  for (const action of actions) await act(deps, dataVolume, action);
+  for (const action of actions) await executeAction(deps, dataVolume, action);
   return requeueAfterMs === undefined ? done() : after(requeueAfterMs);
 }
 
@@ -127,7 +127,7 @@ export async function runDataVolumeController(
   const wake = (object: DataVolume | PersistentVolumeClaim): void => {
     queue.add(printKey(keyOf(object)));
   };
-  const stops = [
+  const subscriptions = [
     dataVolumes.onChange((change) => {
       wake(change.kind === "deleted" ? change.previous : change.current);
     }),
@@ -146,6 +146,6 @@ export async function runDataVolumeController(
     const loop = { name: "data-volume", queue, clock, log, reconcile };
     await runReconciler({ ...loop, ...(watch !== undefined && { watch }) }, signal);
   } finally {
-    for (const stop of stops) stop();
+    for (const unsubscribe of subscriptions) unsubscribe();
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access of pods to images that are already on the machine, without contacting the registry.
+// Decides which pods may use an image on the machine without contacting the registry.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Files, RegistryCredentials, ContainerImage } from "@patchbay/core/interfaces";
-import { repositoryOf } from "@patchbay/containerd";
-import { isLocalName, isFromRegistry, findListedName, referenceAliases } from "./names.ts";
+import { parseRepository } from "@patchbay/containerd";
+import { isLocalName, isFromRegistry, findListedName, listReferenceAliases } from "./names.ts";
 
 interface Grant {
   readonly anyone: boolean;
@@ -14,10 +14,10 @@ interface Grant {
   readonly credentials: readonly string[];
 }
 
-/** Grants of one image by repository: access to an image in one repository grants nothing in another. */
+/** Grants of one image, by repository. A grant for one repository does not apply to another repository. */
 type GrantsByRepository = ReadonlyMap<string, Grant>;
 
-/** Maximum credentials per image and repository. A pod whose grant was dropped contacts the registry again. */
+/** Maximum number of credentials per image and repository. A pod whose credentials were dropped pulls the image again. */
 const CREDENTIALS_MAX = 64;
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
@@ -27,7 +27,7 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** Makes an image that was pulled with a secret available only to pods with that secret. Source: KEP-2535. */
+/** Records with which credentials an image was pulled. Pods without these credentials may not use the image. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;
@@ -44,14 +44,14 @@ interface GrantDeps {
 
 const NO_GRANT: Grant = { anyone: false, credentials: [] };
 
-/** Hashes the credentials with image and repository, so that equal passwords have different hashes. */
-function computeHash({ id, repository }: GrantedImage, presented: RegistryCredentials): string {
-  const { username = "", password = "", identityToken = "" } = presented;
+/** Hashes the credentials with image and repository, so that the hashes of two images cannot be compared. */
+function computeHash({ id, repository }: GrantedImage, credentials: RegistryCredentials): string {
+  const { username = "", password = "", identityToken = "" } = credentials;
   const parts = [id, repository, username, password, identityToken];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-function readGrant(value: unknown): Grant {
+function parseGrant(value: unknown): Grant {
   if (!isJsonObject(value)) return NO_GRANT;
   const { anyone, credentials } = value;
   const hashes = Array.isArray(credentials) ? credentials : [];
@@ -61,17 +61,17 @@ function readGrant(value: unknown): Grant {
   };
 }
 
-/** Parses a file of grants. An invalid file grants nothing. */
-function readRecord(text: string | undefined): GrantsByRepository {
+/** Parses a file of grants. Returns no grants if the file is invalid. */
+function parseGrantRecord(text: string | undefined): GrantsByRepository {
   const value = text === undefined ? undefined : parseJson(text);
   const entries = isJsonObject(value) ? Object.entries(value) : [];
-  return new Map(entries.map(([repository, grant]) => [repository, readGrant(grant)]));
+  return new Map(entries.map(([repository, grant]) => [repository, parseGrant(grant)]));
 }
 
-function withCredentials(grant: Grant, hash: string | undefined): Grant {
+function addCredentials(grant: Grant, hash: string | undefined): Grant {
   if (hash === undefined) return { ...grant, anyone: true };
-  const others = grant.credentials.filter((one) => one !== hash);
-  return { ...grant, credentials: [...others, hash].slice(-CREDENTIALS_MAX) };
+  const otherHashes = grant.credentials.filter((one) => one !== hash);
+  return { ...grant, credentials: [...otherHashes, hash].slice(-CREDENTIALS_MAX) };
 }
 
 class GrantFiles implements Grants {
@@ -91,15 +91,15 @@ class GrantFiles implements Grants {
     credentials: readonly RegistryCredentials[],
   ): Promise<boolean> {
     const grant = await this.#grantOf(image);
-    return credentials.some((presented) =>
-      grant.credentials.includes(computeHash(image, presented)),
+    return credentials.some((candidate) =>
+      grant.credentials.includes(computeHash(image, candidate)),
     );
   }
 
-  async addGrant(image: GrantedImage, presented: RegistryCredentials | undefined): Promise<void> {
+  async addGrant(image: GrantedImage, credentials: RegistryCredentials | undefined): Promise<void> {
     const previousRecord = await this.#recordOf(image.id);
-    const hash = presented === undefined ? undefined : computeHash(image, presented);
-    const grant = withCredentials(previousRecord.get(image.repository) ?? NO_GRANT, hash);
+    const hash = credentials === undefined ? undefined : computeHash(image, credentials);
+    const grant = addCredentials(previousRecord.get(image.repository) ?? NO_GRANT, hash);
     const record = new Map([...previousRecord, [image.repository, grant]]);
     this.#records.set(image.id, record);
     await this.#write(image.id, record);
@@ -107,10 +107,10 @@ class GrantFiles implements Grants {
 
   async retainOnly(ids: ReadonlySet<string>): Promise<void> {
     const { directory, files } = this.#deps;
-    const retained = new Set([...ids].map(encodeURIComponent));
+    const retainedNames = new Set([...ids].map(encodeURIComponent));
     for (const id of this.#records.keys()) if (!ids.has(id)) this.#records.delete(id);
     for (const name of await files.list(directory)) {
-      if (!retained.has(name)) await files.remove(join(directory, name));
+      if (!retainedNames.has(name)) await files.remove(join(directory, name));
     }
   }
 
@@ -121,13 +121,13 @@ class GrantFiles implements Grants {
   async #recordOf(id: string): Promise<GrantsByRepository> {
     const cachedRecord = this.#records.get(id);
     if (cachedRecord !== undefined) return cachedRecord;
-    const storedRecord = readRecord(await this.#deps.files.readText(this.#pathOf(id)));
+    const storedRecord = parseGrantRecord(await this.#deps.files.readText(this.#pathOf(id)));
     const record = this.#records.get(id) ?? storedRecord; // another call may have set the record during the read
     this.#records.set(id, record);
     return record;
   }
 
-  /** Saves a record. After a failure it only warns, and the next process contacts the registry again. */
+  /** Saves a record. Logs a failure as a warning, because pods can contact the registry again. */
   async #write(id: string, record: GrantsByRepository): Promise<void> {
     const { directory, files, log } = this.#deps;
     try {
@@ -154,11 +154,11 @@ interface NamedImage {
 }
 
 export interface ImageAccess {
-  /** Returns whether a user added the image to this machine, which makes it available to every pod. */
-  isAdded(named: NamedImage): Promise<boolean>;
-  /** Returns whether a registry served the image anonymously or to one of these credentials. */
+  /** Returns whether a user added the image to this machine. Every pod may use an added image. */
+  isAdded(namedImage: NamedImage): Promise<boolean>;
+  /** Returns whether the image was pulled anonymously or with one of the credentials. */
   isGranted(
-    named: NamedImage,
+    namedImage: NamedImage,
     credentials: () => Promise<readonly RegistryCredentials[]>,
   ): Promise<boolean>;
   recordPull(
@@ -170,7 +170,7 @@ export interface ImageAccess {
 
 export interface AccessDeps {
   readonly grants: Grants;
-  /** Returns whether containerd marks the full reference as added by a user. Unset if the node cannot see these marks. */
+  /** Returns whether a user added the image with this full reference. Unset when another program manages containerd. */
   readonly isMarkedAsAdded?: (name: string) => Promise<boolean>;
 }
 
@@ -195,7 +195,7 @@ class Access implements ImageAccess {
     const { grants } = this.#deps;
     const name = findListedName(reference, image);
     if (name === undefined) return false;
-    const grantedImage = { id: image.id, repository: repositoryOf(name) };
+    const grantedImage = { id: image.id, repository: parseRepository(name) };
     return (
       (await grants.isPublic(grantedImage)) || grants.hasGrantFor(grantedImage, await credentials())
     );
@@ -206,8 +206,8 @@ class Access implements ImageAccess {
     id: string,
     credentials: RegistryCredentials | undefined,
   ): Promise<void> {
-    const name = referenceAliases(reference).at(-1) ?? reference;
-    await this.#deps.grants.addGrant({ id, repository: repositoryOf(name) }, credentials);
+    const name = listReferenceAliases(reference).at(-1) ?? reference;
+    await this.#deps.grants.addGrant({ id, repository: parseRepository(name) }, credentials);
   }
 }
 

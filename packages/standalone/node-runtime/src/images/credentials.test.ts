@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Secret } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
-import { credentialsFor } from "./credentials.ts";
+import { selectCredentials } from "./credentials.ts";
 
 function base64(text: string): string {
   return Buffer.from(text).toString("base64");
@@ -57,7 +57,7 @@ describe("the registry of an image", () => {
     { registry: "docker.io/team", reference: "alpine", matchesWildcard: false },
   ])("$registry for $reference: $matchesWildcard", ({ registry, reference, matchesWildcard }) => {
     const digest = reference.replace("@sha256:0", `@sha256:${"0".repeat(64)}`);
-    expect(credentialsFor(digest, [withAuths({ [registry]: ME })])).toEqual(
+    expect(selectCredentials(digest, [withAuths({ [registry]: ME })])).toEqual(
       matchesWildcard ? [ME] : [],
     );
   });
@@ -67,7 +67,10 @@ describe("the registry of an image", () => {
       withAuths({ "reg.example": { ...ME, username: "all" } }),
       withAuths({ "reg.example/team": ME }),
     ];
-    expect(credentialsFor("reg.example/team/x", secrets)).toEqual([ME, { ...ME, username: "all" }]);
+    expect(selectCredentials("reg.example/team/x", secrets)).toEqual([
+      ME,
+      { ...ME, username: "all" },
+    ]);
   });
 });
 
@@ -87,19 +90,21 @@ describe("supported entries", () => {
     { name: "nothing", entry: {}, want: [] },
     { name: "fields that are not text", entry: { username: 1, auth: [] }, want: [] },
   ])("$name", ({ entry, want }) => {
-    expect(credentialsFor("reg.example/x", [withAuths({ "reg.example": entry })])).toEqual(want);
+    expect(selectCredentials("reg.example/x", [withAuths({ "reg.example": entry })])).toEqual(want);
   });
 
   test("dockercfg secrets", () => {
     const secret = aSecret({ ".dockercfg": JSON.stringify({ "reg.example": ME }) });
-    expect(credentialsFor("reg.example/x", [secret])).toEqual([ME]);
+    expect(selectCredentials("reg.example/x", [secret])).toEqual([ME]);
   });
 
   test.each(["", "{", "[]", '{"auths":[]}', '{"auths":{"reg.example":"x"}}'])(
     "nothing in %j",
     (text) => {
-      expect(credentialsFor("reg.example/x", [aSecret({ ".dockerconfigjson": text })])).toEqual([]);
-      expect(credentialsFor("reg.example/x", [aSecret({})])).toEqual([]);
+      expect(selectCredentials("reg.example/x", [aSecret({ ".dockerconfigjson": text })])).toEqual(
+        [],
+      );
+      expect(selectCredentials("reg.example/x", [aSecret({})])).toEqual([]);
     },
   );
 });

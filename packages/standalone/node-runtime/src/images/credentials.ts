@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry credentials from a pod's pull secrets. Source: page "Images" of the Kubernetes documentation.
+// Finds registry credentials in a pod's pull secrets. Source: page "Images" of the Kubernetes documentation.
 import { SECRETS } from "@patchbay/api";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { Secret, Pod } from "@patchbay/api/kubernetes";
-import { fullReference, repositoryOf } from "@patchbay/containerd";
+import { fullReference, parseRepository } from "@patchbay/containerd";
 import type { RegistryCredentials, Store } from "@patchbay/core/interfaces";
 
-interface Entry {
-  /** Registry host with optional port; its labels may contain `*`. */
+interface CredentialEntry {
+  /** Registry host with optional port. A DNS label may contain the wildcard `*`. */
   readonly host: string;
   /** Repository prefix without leading and trailing slashes; empty for the whole registry. */
   readonly path: string;
   readonly credentials: RegistryCredentials;
 }
 
-/** Aliases of docker.io in docker configurations. Source: index server of docker. */
-const ALIASES: Readonly<Record<string, string>> = {
+/** Aliases of docker.io in docker configurations. Source: registry/config.go of Moby. */
+const REGISTRY_ALIASES: Readonly<Record<string, string>> = {
   "index.docker.io": "docker.io",
   "registry-1.docker.io": "docker.io",
 };
@@ -25,28 +25,28 @@ function readText(value: JsonObject, key: string): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-/** Parses an identity token, username and password, or `auth`, which is USERNAME:PASSWORD in base64. */
+/** Parses the login: an identity token, username and password, or `auth`, which is USERNAME:PASSWORD in base64. */
 function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
-  const [name, ...rest] = Buffer.from(readText(entry, "auth") ?? "", "base64")
+  const [name, ...passwordParts] = Buffer.from(readText(entry, "auth") ?? "", "base64")
     .toString()
     .split(":");
   const username = readText(entry, "username") ?? name;
-  const password = readText(entry, "password") ?? rest.join(":");
+  const password = readText(entry, "password") ?? passwordParts.join(":");
   const identityToken = readText(entry, "identitytoken");
   if (identityToken !== undefined) return { identityToken };
   return username === undefined || username === "" ? undefined : { username, password };
 }
 
-function parseEntry(registry: string, value: unknown): readonly Entry[] {
+function parseEntry(registry: string, value: unknown): readonly CredentialEntry[] {
   const credentials = isJsonObject(value) ? parseLogin(value) : undefined;
   if (credentials === undefined) return [];
   const [host = "", ...path] = registry.replace(/^https?:\/\//, "").split("/");
   const isVersion = /^v[12]$/.test(path[0] ?? "");
   const parts = (isVersion ? path.slice(1) : path).filter((part) => part !== "");
-  return [{ host: ALIASES[host] ?? host, path: parts.join("/"), credentials }];
+  return [{ host: REGISTRY_ALIASES[host] ?? host, path: parts.join("/"), credentials }];
 }
 
-function listEntries({ data = {} }: Secret): readonly Entry[] {
+function listEntries({ data = {} }: Secret): readonly CredentialEntry[] {
   const read = (key: string): unknown =>
     parseJson(Buffer.from(data[key] ?? "", "base64").toString());
   const config = read(".dockerconfigjson");
@@ -56,22 +56,22 @@ function listEntries({ data = {} }: Secret): readonly Entry[] {
   return Object.entries(auths).flatMap(([registry, value]) => parseEntry(registry, value));
 }
 
-/** Returns whether the text matches the pattern, in which `*` is any text. Takes linear time. */
+/** Returns whether the text matches the pattern, in which `*` matches any text. Takes linear time. */
 function matchesWildcard(pattern: string, text: string): boolean {
-  const [start = "", ...parts] = pattern.split("*");
-  const end = parts.pop();
-  if (end === undefined) return text === start;
-  if (!text.startsWith(start)) return false;
-  let next = start.length;
+  const [prefix = "", ...parts] = pattern.split("*");
+  const suffix = parts.pop();
+  if (suffix === undefined) return text === prefix;
+  if (!text.startsWith(prefix)) return false;
+  let position = prefix.length;
   for (const part of parts) {
-    const index = text.indexOf(part, next);
+    const index = text.indexOf(part, position);
     if (index < 0) return false;
-    next = index + part.length;
+    position = index + part.length;
   }
-  return text.length - next >= end.length && text.endsWith(end);
+  return text.length - position >= suffix.length && text.endsWith(suffix);
 }
 
-/** Compares label by label, so that `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
+/** Compares DNS labels one by one, so that `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
 function matchesHost(pattern: string, host: string): boolean {
   const labels = pattern.split(".");
   const hostLabels = host.split(".");
@@ -82,14 +82,14 @@ function matchesHost(pattern: string, host: string): boolean {
 }
 
 /**
- * Returns the matching credentials, longest path first; empty for an anonymous pull.
+ * Returns the matching credentials, longest path first. An empty list means an anonymous pull.
  * @throws AppError with IMAGE_NAME_INVALID
  */
-export function credentialsFor(
+export function selectCredentials(
   reference: string,
   secrets: readonly Secret[],
 ): readonly RegistryCredentials[] {
-  const [host = "", ...path] = repositoryOf(fullReference(reference)).split("/");
+  const [host = "", ...path] = parseRepository(fullReference(reference)).split("/");
   const name = path.join("/");
   return secrets
     .flatMap(listEntries)
@@ -99,7 +99,7 @@ export function credentialsFor(
     .map(({ credentials }) => credentials);
 }
 
-/** Returns the pull secrets that exist. Missing secrets are no error, because the registry may not need them. */
+/** Returns the pull secrets that exist. A missing secret is not an error, because the registry may not require it. */
 async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
   const { namespace = "" } = pod.metadata;
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);
@@ -113,5 +113,5 @@ export async function findPullCredentials(
   pod: Pod,
   reference: string,
 ): Promise<readonly RegistryCredentials[]> {
-  return credentialsFor(reference, await readPullSecrets(store, pod));
+  return selectCredentials(reference, await readPullSecrets(store, pod));
 }

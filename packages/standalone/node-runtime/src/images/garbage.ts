@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes unused images when the disk is nearly full, and the grants of removed images.
+// Removes unused images when the disk is nearly full. Removes the grants of removed images.
 import type { ContainerImage, Cache, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
-import { isLocalName, isFromRegistry, referenceAliases } from "./names.ts";
+import { isLocalName, isFromRegistry, listReferenceAliases } from "./names.ts";
 import type { Pod } from "@patchbay/api/kubernetes";
 
 import { listPodContainers } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 
-// Usage of the disk above which images are removed, down to LOW_USAGE. Source: imageGC*ThresholdPercent of kubelets.
+// Images are removed above HIGH_USAGE of the disk, until LOW_USAGE is reached. Source: kubelet, imageGC*ThresholdPercent.
 const HIGH_USAGE = 0.85;
 const LOW_USAGE = 0.8;
 
@@ -24,27 +24,29 @@ interface NodeImages {
 }
 
 /** Returns whether a registry can serve the image again. Images that a user added may exist nowhere else. */
-function isRestorable(image: ContainerImage, added: ReadonlySet<string>): boolean {
+function isRestorable(image: ContainerImage, addedNames: ReadonlySet<string>): boolean {
   const { tags, digests } = image;
   const isAdded = (name: string): boolean =>
-    added.has(name) || isLocalName(name) || !isFromRegistry(name, image);
+    addedNames.has(name) || isLocalName(name) || !isFromRegistry(name, image);
   return digests.length > 0 && !tags.some(isAdded);
 }
 
-function isUsed({ id, tags, digests }: ContainerImage, used: ReadonlySet<string>): boolean {
-  return [id, ...tags, ...digests].some((name) => used.has(name));
+function isUsed({ id, tags, digests }: ContainerImage, usedNames: ReadonlySet<string>): boolean {
+  return [id, ...tags, ...digests].some((name) => usedNames.has(name));
 }
 
-/** Selects the unused images to remove, largest first. Selects none while the disk has enough space. */
+/** Selects the unused images to remove, largest first. Selects no image while the disk has enough space. */
 export function selectGarbage(
-  { images, usedNames: used, addedNames: added }: NodeImages,
+  { images, usedNames, addedNames }: NodeImages,
   disk: DiskSpace,
 ): readonly ContainerImage[] {
   const { sizeBytes, freeBytes } = disk;
   if (sizeBytes <= 0 || sizeBytes - freeBytes <= sizeBytes * HIGH_USAGE) return [];
-  const unused = images.filter((image) => isRestorable(image, added) && !isUsed(image, used));
+  const unusedImages = images.filter(
+    (image) => isRestorable(image, addedNames) && !isUsed(image, usedNames),
+  );
   let missingBytes = sizeBytes - freeBytes - sizeBytes * LOW_USAGE;
-  return [...unused]
+  return [...unusedImages]
     .sort((one, other) => other.bytes - one.bytes)
     .filter(({ bytes }) => {
       const isNeeded = missingBytes > 0;
@@ -59,20 +61,20 @@ export interface ImageGarbageDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Directory on the file system of the images. */
+  /** Directory of the pods, on the same file system as the images. */
   readonly podsDir: string;
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;
 }
 
-/** Source: ImageGCPeriod of the kubelet. */
+/** Source: imageGCPeriod of the kubelet. */
 const GARBAGE_COLLECTION_INTERVAL_MS = 300_000;
 
 function listPodImages(pod: Pod): readonly string[] {
   const { spec } = pod;
   const volumes = (spec.volumes ?? []).flatMap(({ image }) => image?.reference ?? []);
   return [...volumes, ...listPodContainers(pod).map(({ image }) => image)].flatMap(
-    referenceAliases,
+    listReferenceAliases,
   );
 }
 
@@ -80,13 +82,13 @@ export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
   const { runtime, files, pods, log, podsDir } = deps;
   const disk = await files.space(podsDir);
   const containers = await runtime.listContainers();
-  const used = new Set([
+  const usedNames = new Set([
     ...containers.map(({ image }) => image),
     ...pods.list().flatMap(listPodImages),
   ]);
-  const added = new Set(await deps.listAdded());
+  const addedNames = new Set(await deps.listAdded());
   for (const image of selectGarbage(
-    { images: await runtime.listImages(), usedNames: used, addedNames: added },
+    { images: await runtime.listImages(), usedNames, addedNames },
     disk,
   )) {
     await runtime.removeImage(image.id);

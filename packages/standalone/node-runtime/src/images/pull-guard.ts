@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops pulls whose layers would fill the disk. Unpacked layers are measured only when free space has dropped.
+// Stops pulls whose layers would fill the disk. Measures unpacked layers only after a decrease of free space.
 import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
-// Free space below which the disk is nearly full for images: twice the limit below which pods are evicted.
+// Free space below which pulls are stopped: the smaller of the two values. Pods are evicted at half of these values.
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
-/** Returns the maximum unpacked size of one pull. A registry reports only compressed sizes. */
-function imageLimitBytes({ sizeBytes }: DiskSpace): number {
+/** Returns the maximum unpacked size of one image. */
+function computeImageLimitBytes({ sizeBytes }: DiskSpace): number {
   return Math.floor(sizeBytes * IMAGE_SHARE);
 }
 
@@ -22,35 +22,37 @@ export function isLowForImages({ sizeBytes, freeBytes }: DiskSpace): boolean {
 /** Unpacked bytes of the running pulls, by reference; 0 when unknown. */
 type UnpackedBytes = ReadonlyMap<string, number>;
 
-function findLargestPulls(unpacked: UnpackedBytes): readonly string[] {
-  const most = Math.max(...unpacked.values());
-  return [...unpacked].filter(([, bytes]) => bytes === most).map(([reference]) => reference);
+function findLargestPulls(unpackedBytes: UnpackedBytes): readonly string[] {
+  const largestBytes = Math.max(...unpackedBytes.values());
+  return [...unpackedBytes]
+    .filter(([, bytes]) => bytes === largestBytes)
+    .map(([reference]) => reference);
 }
 
-/** Returns the reasons of the pulls to stop: those too large, or the largest on a nearly full disk (all if none is known). */
+/** Returns the reasons to stop pulls, by reference. Stops images above the limit, or the largest image on a nearly full disk. */
 export function selectPullsToStop(
-  unpacked: UnpackedBytes,
+  unpackedBytes: UnpackedBytes,
   disk: DiskSpace,
 ): ReadonlyMap<string, string> {
-  const limit = imageLimitBytes(disk);
-  const large = [...unpacked].filter(([, bytes]) => bytes > limit);
-  if (large.length > 0) {
-    const size = printBytes(disk.sizeBytes);
-    const reason = `it unpacks to more than ${printBytes(limit)}, a quarter of the node's disk of ${size}`;
-    return new Map(large.map(([reference]) => [reference, reason]));
+  const limit = computeImageLimitBytes(disk);
+  const oversizedPulls = [...unpackedBytes].filter(([, bytes]) => bytes > limit);
+  if (oversizedPulls.length > 0) {
+    const diskSize = printBytes(disk.sizeBytes);
+    const reason = `it unpacks to more than ${printBytes(limit)}, a quarter of the node's disk of ${diskSize}`;
+    return new Map(oversizedPulls.map(([reference]) => [reference, reason]));
   }
   if (!isLowForImages(disk)) return new Map();
-  const [free, size] = [disk.freeBytes, disk.sizeBytes].map(printBytes);
-  const reason = `the node's disk is nearly full: ${free ?? ""} of ${size ?? ""} are left`;
-  return new Map(findLargestPulls(unpacked).map((reference) => [reference, reason]));
+  const [freeSpace, diskSize] = [disk.freeBytes, disk.sizeBytes].map(printBytes);
+  const reason = `the node's disk is nearly full: ${freeSpace ?? ""} of ${diskSize ?? ""} are left`;
+  return new Map(findLargestPulls(unpackedBytes).map((reference) => [reference, reason]));
 }
 
 const DISK_CHECK_INTERVAL_MS = 250;
-/** Drop of the free space below which layers are not measured, because such writes are normal. */
+/** Decrease of free space, in bytes, that triggers a measurement of layers. */
 const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
 
 export interface PullGuard {
-  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the pull was stopped; otherwise what `pull` throws */
+  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the guard stops the pull; otherwise the error of `pull` */
   run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -63,7 +65,7 @@ interface GuardDeps {
   readonly signal: AbortSignal;
 }
 
-interface Pull {
+interface RunningPull {
   readonly reference: string;
   readonly stop: AbortController;
 }
@@ -78,8 +80,8 @@ function expandReference(reference: string): string {
 
 class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
-  readonly #pulls = new Set<Pull>();
-  /** Layers by key, including unpacked ones, which containerd no longer lists. */
+  readonly #pulls = new Set<RunningPull>();
+  /** Layers of running pulls, by key. Includes unpacked layers, which containerd does not list. */
   readonly #layers = new Map<string, UnpackingLayer>();
   #isWatching = false;
   #freeBytes = Infinity;
@@ -89,7 +91,7 @@ class GuardedPulls implements PullGuard {
   }
 
   async run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const currentPull: Pull = {
+    const currentPull: RunningPull = {
       reference: expandReference(reference),
       stop: new AbortController(),
     };
@@ -126,7 +128,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.space(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // other data may have been removed
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // free space may have increased
       return;
     }
     this.#freeBytes = disk.freeBytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec and attach streams between a client and the container runtime.
+// Connects exec and attach streams of clients with the container runtime.
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { AppError, messageOf, type Clock, type Logger, KeyedMutex } from "@patchbay/base";
@@ -56,12 +56,12 @@ async function connectTo(url: URL): Promise<Socket> {
 }
 
 export interface JoinedStream {
-  /** Which side ended first: "ended" when the program exited, "left" when the client disconnected. */
+  /** Resolves with "ended" when the program exits first, or with "left" when the client disconnects first. */
   readonly closed: Promise<"ended" | "left">;
   close(): void;
 }
 
-function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
+function connectStreams(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
   const { promise: closed, resolve } = Promise.withResolvers<"ended" | "left">();
   const destroy = (): void => {
     client.destroy();
@@ -74,7 +74,7 @@ function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream
   remote.on("error", destroy);
   remote.on("close", () => {
     resolve("ended");
-    // Node's HTTP sockets stay half open, so a client that never closes its side needs a deadline.
+    // Node.js keeps HTTP sockets half open, so a client that never closes its side needs a deadline.
     client.end();
     client.setTimeout(CLOSE_TIMEOUT_MS, destroy);
   });
@@ -92,7 +92,7 @@ function hasDisconnected(client: Socket): boolean {
 
 /**
  * Connects the client with the runtime. Returns undefined if the client disconnected before the start.
- * @throws AppError with CRI_UNAVAILABLE, before the client received a response
+ * @throws AppError with CRI_UNAVAILABLE before the client receives a response
  */
 export async function joinStream(
   { request, socket, head }: Upgrade,
@@ -103,26 +103,26 @@ export async function joinStream(
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
-    remote.destroy(); // the client's close event, which would end the session, has passed
+    remote.destroy(); // the client's close event, which would end the session, was already emitted
     return undefined;
   }
   remote.write(buildRequestHead(request, url));
   remote.write(head);
-  return join(socket, remote, signal);
+  return connectStreams(socket, remote, signal);
 }
 
-/** Maximum number of exec sessions per container. A kubelet has no such limit. */
+/** Maximum number of exec sessions per container. */
 export const SESSIONS_MAX = 32;
 
-/** Maximum wait for a program, which containerd starts only after the client requests its streams. */
+/** Time limit for the start of a program. containerd starts it after the client has requested the streams. */
 const START_TIMEOUT_MS = 10_000;
-/** Maximum wait for a program after its client disconnected. */
+/** Time limit for the start of a program whose client has disconnected. */
 const LATE_START_MS = 1000;
-const POLL = { firstMs: 10, maxMs: 200 };
+const POLL_INTERVAL = { firstMs: 10, maxMs: 200 };
 const INPUT_END_GRACE_MS = 500;
-const KILL = { tries: 20, pauseMs: 1000 };
+const KILL_RETRIES = { tries: 20, pauseMs: 1000 };
 
-/** Pattern of the ids of exec programs, which no other process has. Source: util.GenerateID of containerd's CRI plugin. */
+/** Pattern of exec ids, which other processes' ids do not match. Source: util.GenerateID of containerd's CRI plugin. */
 const EXEC_ID = /^[0-9a-f]{64}$/;
 
 interface SessionDeps {
@@ -132,7 +132,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Exec sessions. They start one at a time per container, because CRI does not return the id of a program. */
+/** Runs exec sessions. Sessions in one container start one after the other, because CRI does not return a program's id. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
@@ -150,26 +150,28 @@ export class ExecSessions {
 
   /**
    * Starts a session whose program is killed when the client disconnects.
-   * @throws what `open` throws
+   * @throws the error of `openStream`
    */
   async runSession(
     containerId: string,
-    open: () => Promise<JoinedStream | undefined>,
+    openStream: () => Promise<JoinedStream | undefined>,
   ): Promise<void> {
     this.#changeCount(containerId, 1);
     try {
-      await this.#mutex.runExclusive(containerId, () => this.#startProgram(containerId, open));
+      await this.#mutex.runExclusive(containerId, () =>
+        this.#startProgram(containerId, openStream),
+      );
     } finally {
       this.#changeCount(containerId, -1);
     }
   }
 
-  /** Kills the programs that an earlier process of this node started: their clients disconnected when it ended. */
+  /** Kills exec programs of an earlier node-runtime process, whose clients were disconnected when that process ended. */
   async killOrphans(): Promise<void> {
     try {
       const containers = await this.#deps.runtime.listContainers();
-      const running = containers.filter(({ state }) => state === "RUNNING");
-      await Promise.all(running.map(({ id }) => this.#killOrphansIn(id)));
+      const runningContainers = containers.filter(({ state }) => state === "RUNNING");
+      await Promise.all(runningContainers.map(({ id }) => this.#killOrphansIn(id)));
     } catch (error) {
       this.#deps.log.warn("started exec programs cannot be found", { reason: messageOf(error) });
     }
@@ -185,10 +187,10 @@ export class ExecSessions {
 
   async #startProgram(
     containerId: string,
-    open: () => Promise<JoinedStream | undefined>,
+    openStream: () => Promise<JoinedStream | undefined>,
   ): Promise<void> {
     const existingIds = await this.#listPrograms(containerId);
-    const stream = await open();
+    const stream = await openStream();
     if (stream === undefined) return;
     const startedIds =
       existingIds === undefined ? [] : await this.#findStarted(containerId, existingIds, stream);
@@ -201,29 +203,33 @@ export class ExecSessions {
     startedIds: readonly string[],
     stream: JoinedStream,
   ): Promise<void> {
-    const end = await stream.closed;
+    const outcome = await stream.closed;
     this.#changeCount(containerId, -1);
-    if (end === "left" && startedIds.length > 0)
+    if (outcome === "left" && startedIds.length > 0)
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits for new programs. A probe's program may be among them, but normally ends before the client disconnects. */
+  /** Waits until new programs run. A probe's program may be among them, but normally ends before the client disconnects. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],
     stream: JoinedStream,
   ): Promise<readonly string[]> {
     const { clock } = this.#deps;
-    let end: string | undefined;
+    let closeOutcome: string | undefined;
     let deadlineMs = clock.monotonicMs() + START_TIMEOUT_MS;
     void stream.closed.then((outcome) => {
-      end = outcome;
+      closeOutcome = outcome;
       deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LATE_START_MS);
     });
-    for (let pauseMs = POLL.firstMs; ; pauseMs = Math.min(pauseMs * 2, POLL.maxMs)) {
+    for (
+      let pauseMs = POLL_INTERVAL.firstMs;
+      ;
+      pauseMs = Math.min(pauseMs * 2, POLL_INTERVAL.maxMs)
+    ) {
       const currentIds = (await this.#listPrograms(containerId)) ?? [];
       const startedIds = currentIds.filter((id) => !existingIds.includes(id));
-      if (startedIds.length > 0 || end === "ended") return startedIds;
+      if (startedIds.length > 0 || closeOutcome === "ended") return startedIds;
       if (clock.monotonicMs() >= deadlineMs || !(await this.#sleep(pauseMs))) break;
     }
     stream.close();
@@ -232,15 +238,15 @@ export class ExecSessions {
 
   async #killUntilEnded(containerId: string, startedIds: readonly string[]): Promise<void> {
     if (!(await this.#sleep(INPUT_END_GRACE_MS))) return;
-    for (let tries = 0; tries < KILL.tries; tries += 1) {
-      const listed = await this.#listPrograms(containerId);
-      const remaining = startedIds.filter((id) => listed?.includes(id) !== false);
-      if (remaining.length === 0) return;
-      await this.#killPrograms(containerId, remaining);
+    for (let tries = 0; tries < KILL_RETRIES.tries; tries += 1) {
+      const currentIds = await this.#listPrograms(containerId);
+      const remainingIds = startedIds.filter((id) => currentIds?.includes(id) !== false);
+      if (remainingIds.length === 0) return;
+      await this.#killPrograms(containerId, remainingIds);
       this.#deps.log.info("exec program killed because its client disconnected", {
         object: containerId,
       });
-      if (!(await this.#sleep(KILL.pauseMs))) return;
+      if (!(await this.#sleep(KILL_RETRIES.pauseMs))) return;
     }
     this.#deps.log.warn("exec program does not end", { object: containerId });
   }

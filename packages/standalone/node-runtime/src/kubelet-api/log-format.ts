@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container's log file, and its output for `kubectl logs`. Source: Kubernetes design "CRI: container logs".
+// Parses a container's log and formats it for `kubectl logs`. Source: Kubernetes design "CRI: container logs".
 
-/** A record `2026-11-22T09:00:00.123456789Z stdout F text`. All records of a long line but the last have `P`, not `F`. */
+/** Log record such as `2026-11-22T09:00:00.123456789Z stdout F text`. `P` instead of `F` marks a partial line. */
 interface LogRecord {
   readonly time: string;
   readonly stream: "stdout" | "stderr";
@@ -12,15 +12,15 @@ interface LogRecord {
 
 const BLANK = 0x20;
 
-function fieldAt(line: Buffer, from: number): { value: string; next: number } | undefined {
-  const end = line.indexOf(BLANK, from);
+function readField(line: Buffer, offset: number): { value: string; next: number } | undefined {
+  const end = line.indexOf(BLANK, offset);
   if (end === -1) return undefined;
-  return { value: line.toString("latin1", from, end), next: end + 1 };
+  return { value: line.toString("latin1", offset, end), next: end + 1 };
 }
 
-/** Reads the rest of the line as a field, because the blank before an empty text may be missing. */
-function lastFieldAt(line: Buffer, from: number): { value: string; next: number } {
-  return { value: line.toString("latin1", from), next: line.length };
+/** Reads the remainder of the line as a field, because the space before an empty text may be missing. */
+function readLastField(line: Buffer, offset: number): { value: string; next: number } {
+  return { value: line.toString("latin1", offset), next: line.length };
 }
 
 function isStream(value: string): value is LogRecord["stream"] {
@@ -28,10 +28,10 @@ function isStream(value: string): value is LogRecord["stream"] {
 }
 
 export function parseRecord(line: Buffer): LogRecord | undefined {
-  const time = fieldAt(line, 0);
-  const stream = time && fieldAt(line, time.next);
+  const time = readField(line, 0);
+  const stream = time && readField(line, time.next);
   if (time === undefined || stream === undefined || !isStream(stream.value)) return undefined;
-  const tags = fieldAt(line, stream.next) ?? lastFieldAt(line, stream.next);
+  const tags = readField(line, stream.next) ?? readLastField(line, stream.next);
   const isPartial = tags.value.split(":")[0] === "P";
   return { time: time.value, stream: stream.value, isPartial, text: line.subarray(tags.next) };
 }
@@ -44,7 +44,7 @@ export function printRecordTime(time: string): string {
   return `${seconds}.${fraction.padEnd(9, "0")}${zone}`;
 }
 
-/** Returns milliseconds since 1970; NaN if the text is not a time. */
+/** Parses a time. Returns milliseconds since 1970, or NaN for invalid text. */
 export function parseRecordTime(time: string): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(time);
@@ -60,7 +60,7 @@ export interface LogView {
 
 const NEWLINE = 0x0a;
 const EMPTY: Buffer = Buffer.alloc(0);
-/** Length above which a line is dropped. Runtimes split lines at 16 KiB of text. */
+/** Length above which a record is dropped. Runtimes split lines into records of 16 KiB. */
 const LINE_MAX_BYTES = 1024 * 1024;
 
 class LineSplitter {
@@ -68,13 +68,17 @@ class LineSplitter {
 
   *split(chunk: Buffer): Generator<Buffer> {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    let from = 0;
-    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, from)) {
-      yield bytes.subarray(from, end);
-      from = end + 1;
+    let lineStart = 0;
+    for (
+      let lineEnd = bytes.indexOf(NEWLINE);
+      lineEnd !== -1;
+      lineEnd = bytes.indexOf(NEWLINE, lineStart)
+    ) {
+      yield bytes.subarray(lineStart, lineEnd);
+      lineStart = lineEnd + 1;
     }
-    const rest = bytes.subarray(from);
-    this.#rest = rest.length > LINE_MAX_BYTES ? EMPTY : Buffer.from(rest);
+    const remainder = bytes.subarray(lineStart);
+    this.#rest = remainder.length > LINE_MAX_BYTES ? EMPTY : Buffer.from(remainder);
   }
 
   reset(): void {
@@ -122,9 +126,9 @@ export class LogPrinter {
       return [];
     }
     if (this.#isTooOld(record)) return [];
-    const before = isStart && this.#view.timestamps ? `${printRecordTime(record.time)} ` : "";
-    const after = record.isPartial ? "" : "\n";
-    return this.#truncate([Buffer.from(before), record.text, Buffer.from(after)]);
+    const prefix = isStart && this.#view.timestamps ? `${printRecordTime(record.time)} ` : "";
+    const suffix = record.isPartial ? "" : "\n";
+    return this.#truncate([Buffer.from(prefix), record.text, Buffer.from(suffix)]);
   }
 
   #isTooOld({ time }: LogRecord): boolean {

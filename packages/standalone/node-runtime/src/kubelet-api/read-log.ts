@@ -21,7 +21,7 @@ const CHUNK_BYTES = 64 * 1024;
 /** Time during which the runtime may still write to the old file after a rotation. */
 const REOPEN_DELAY_MS = 100;
 
-/** Wakes a waiting loop, and remembers a wake-up that happens while the loop does not wait. */
+/** Wakes a waiting loop. Stores a wake-up that occurs while the loop is not waiting. */
 class Wakeup {
   #isDue = false;
   #wake: () => void = () => undefined;
@@ -75,7 +75,7 @@ async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<
   }
 }
 
-/** Reads the rest of a rotated file and opens the new file. Returns false if there is no new file. */
+/** Reads the remainder of a rotated file and opens its replacement. Returns false if no replacement exists. */
 async function* readReplacement(
   logFile: LogFile,
   printer: LogPrinter,
@@ -84,10 +84,10 @@ async function* readReplacement(
   if (!(await logFile.file.isReplacedAt(log.path))) return false;
   await log.clock.sleep(REOPEN_DELAY_MS, log.signal);
   yield* readRest(logFile, printer);
-  const next = await openGrowingFile(log.path);
-  if (next === undefined) return false;
+  const newFile = await openGrowingFile(log.path);
+  if (newFile === undefined) return false;
   await logFile.file.close();
-  logFile.file = next;
+  logFile.file = newFile;
   logFile.position = 0;
   printer.nextFile();
   return true;
@@ -96,7 +96,7 @@ async function* readReplacement(
 async function* followLog(
   logFile: LogFile,
   printer: LogPrinter,
-  { log, clock, signal }: Reading,
+  { log, clock, signal }: ReadContext,
 ): AsyncGenerator<Buffer> {
   const wakeup = new Wakeup();
   let isRunning = true;
@@ -108,7 +108,7 @@ async function* followLog(
   watchFile(log.path, wakeup.wake, signal);
   log.onChange(markStale, signal);
   while (!signal.aborted) {
-    // Checks the state before the read, so that output before the exit is not missed.
+    // The state is checked before the read, so that the last output of an exiting container is not missed.
     if (isStateStale) {
       isStateStale = false;
       isRunning = await log.isRunning();
@@ -121,7 +121,7 @@ async function* followLog(
   }
 }
 
-interface Reading {
+interface ReadContext {
   readonly log: ContainerLog;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -130,14 +130,14 @@ interface Reading {
 async function* readFrom(
   logFile: LogFile,
   query: LogQuery,
-  reading: Reading,
+  context: ReadContext,
 ): AsyncGenerator<Buffer> {
   const stop = new AbortController();
-  const signal = AbortSignal.any([reading.signal, stop.signal]);
+  const signal = AbortSignal.any([context.signal, stop.signal]);
   try {
     const skipLines = await countSkippedLines(logFile.file, query.tailLines);
     const printer = new LogPrinter({ ...query, skipLines });
-    if (query.follow) yield* followLog(logFile, printer, { ...reading, signal });
+    if (query.follow) yield* followLog(logFile, printer, { ...context, signal });
     else yield* readRest(logFile, printer);
   } finally {
     stop.abort();
@@ -151,13 +151,13 @@ async function* readFrom(
  */
 export async function openLogReader(
   query: LogQuery,
-  reading: Reading,
+  context: ReadContext,
 ): Promise<AsyncGenerator<Buffer> | undefined> {
-  const file = await openGrowingFile(reading.log.path);
+  const file = await openGrowingFile(context.log.path);
   if (file === undefined) return undefined;
-  if (reading.signal.aborted) {
-    await file.close(); // an iterator that is never started would not close the file
+  if (context.signal.aborted) {
+    await file.close(); // without this call, an iterator that is never started would leave the file open
     return undefined;
   }
-  return readFrom({ file, position: 0 }, query, reading);
+  return readFrom({ file, position: 0 }, query, context);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of the API server to the node, and the containers that they address. Pure. Source: kubelet, server.go.
+// Parses requests of the API server and finds the addressed containers. Pure. Source: server.go of the kubelet.
 import type { LogQuery } from "./read-log.ts";
 import { parseRecordTime } from "./log-format.ts";
 import type { ContainerStatus, Pod } from "@patchbay/api/kubernetes";
@@ -49,7 +49,7 @@ function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return undefined; // an invalid escape
+    return undefined; // the percent-encoding is invalid
   }
 }
 
@@ -57,7 +57,7 @@ function parseFlag(query: URLSearchParams, name: string): boolean {
   return ["1", "true"].includes(query.get(name) ?? "");
 }
 
-/** Parses a count. Returns undefined if it is missing, NaN if it is not an integer of at least `minimum`. */
+/** Parses a query parameter. Returns undefined if it is missing, NaN if it is not an integer of at least `minimum`. */
 function parseCount(query: URLSearchParams, name: string, minimum: number): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
@@ -105,7 +105,7 @@ function parseStreams(query: URLSearchParams): StreamQuery | Refusal {
   const streams = {
     stdin: parseFlag(query, "input"),
     stdout: parseFlag(query, "output"),
-    // A terminal has only one output.
+    // A terminal has no separate stderr.
     stderr: parseFlag(query, "error") && !tty,
     tty,
   };
@@ -147,8 +147,13 @@ export function parseRequest(target: string, nowMs: number): KubeletRequest | Re
   const [path = "", search = ""] = target.split(/\?(.*)/s);
   if (path === "/healthz") return { kind: "health" };
   const [, verb = "", ...segments] = path.split("/");
-  const [namespace, pod, container, ...more] = segments.map(decode);
-  if (namespace === undefined || pod === undefined || container === undefined || more.length > 0) {
+  const [namespace, pod, container, ...extraSegments] = segments.map(decode);
+  if (
+    namespace === undefined ||
+    pod === undefined ||
+    container === undefined ||
+    extraSegments.length > 0
+  ) {
     return buildRefusal(404, NOT_FOUND_MESSAGE);
   }
   const query = new URLSearchParams(search);
@@ -200,20 +205,20 @@ export interface PodWithContainers {
   readonly containers: readonly ContainerSummary[];
 }
 
-/** Finds the run whose log is requested. The latest run is also the previous one while a restart is pending. */
+/** Finds the run whose log is requested. While a restart is pending, the latest run is also the previous run. */
 export function findLogRun(
-  known: PodWithContainers | undefined,
+  podWithContainers: PodWithContainers | undefined,
   target: ContainerName,
   previous: boolean,
 ): FoundContainer | Refusal {
   const name = JSON.stringify(target.container);
   const podName = JSON.stringify(target.pod);
-  if (known === undefined) return buildRefusal(404, `pod ${podName} does not exist`);
-  if (!hasContainer(known.pod, target.container)) {
+  if (podWithContainers === undefined) return buildRefusal(404, `pod ${podName} does not exist`);
+  if (!hasContainer(podWithContainers.pod, target.container)) {
     return buildRefusal(404, `container ${name} not found in pod ${podName}`);
   }
-  const runs = listRuns(known.containers, target.container);
-  const status = findStatus(known.pod, target.container);
+  const runs = listRuns(podWithContainers.containers, target.container);
+  const status = findStatus(podWithContainers.pod, target.container);
   const previousRuns = runs.slice(status?.state.waiting === undefined ? 1 : 0);
   const run = previous ? previousRuns.find(({ state }) => state === "EXITED") : runs[0];
   if (run !== undefined) return { kind: "found", id: run.id };
@@ -226,11 +231,14 @@ export function findLogRun(
 }
 
 export function findRunningRun(
-  known: PodWithContainers | undefined,
+  podWithContainers: PodWithContainers | undefined,
   target: ContainerName,
 ): FoundContainer | Refusal {
-  if (known === undefined) return { kind: "refused", code: 404, message: "pod does not exist" };
-  const run = listRuns(known.containers, target.container).find(({ state }) => state === "RUNNING");
+  if (podWithContainers === undefined)
+    return { kind: "refused", code: 404, message: "pod does not exist" };
+  const run = listRuns(podWithContainers.containers, target.container).find(
+    ({ state }) => state === "RUNNING",
+  );
   if (run !== undefined) return { kind: "found", id: run.id };
   const message = `container not found (${JSON.stringify(target.container)})`;
   return { kind: "refused", code: 500, message };

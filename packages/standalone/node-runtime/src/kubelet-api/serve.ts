@@ -47,7 +47,7 @@ export interface KubeletApiSettings {
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
-  /** CA of client certificates. Clients without such a certificate are rejected. */
+  /** File with the CA of client certificates. Clients without a certificate of this CA are rejected. */
   readonly clientCaFile: string;
   readonly clientNames: readonly string[];
 }
@@ -122,14 +122,14 @@ async function sendLog(
   response.once("close", () => {
     disconnection.abort();
   });
-  const found = findLogRun(await findPod(target, context), target, previous);
-  if (found.kind === "refused") {
-    sendText(response, found.code, found.message);
+  const lookup = findLogRun(await findPod(target, context), target, previous);
+  if (lookup.kind === "refused") {
+    sendText(response, lookup.code, lookup.message);
     return;
   }
-  const path = (await context.runtime.findContainer(found.id))?.logPath ?? "";
+  const path = (await context.runtime.findContainer(lookup.id))?.logPath ?? "";
   const signal = AbortSignal.any([context.signal, disconnection.signal]);
-  const log = buildContainerLog(found.id, path, context);
+  const log = buildContainerLog(lookup.id, path, context);
   const chunks = await openLogReader(query, { log, clock: context.clock, signal });
   if (chunks === undefined) {
     sendText(response, 404, `the log of container ${JSON.stringify(target.container)} was deleted`);
@@ -166,7 +166,7 @@ async function sendResponse(
   }
 }
 
-/** Rejects an upgrade on its socket, which the HTTP server no longer manages. */
+/** Rejects an upgrade. Writes to the socket, because the HTTP server does not manage the socket after an upgrade. */
 function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   const body = `${message}\n`;
   socket.end(
@@ -196,16 +196,16 @@ async function answerUpgrade(upgrade: Upgrade, context: ServerContext): Promise<
     rejectUpgrade(upgrade, parsed.kind === "refused" ? parsed : notFound);
     return;
   }
-  const found = findRunningRun(await findPod(parsed.target, context), parsed.target);
-  if (found.kind === "refused") {
-    rejectUpgrade(upgrade, found);
+  const lookup = findRunningRun(await findPod(parsed.target, context), parsed.target);
+  if (lookup.kind === "refused") {
+    rejectUpgrade(upgrade, lookup);
     return;
   }
   const open = async (): Promise<JoinedStream | undefined> =>
-    joinStream(upgrade, await openStream(parsed, found.id, context), context.signal);
+    joinStream(upgrade, await openStream(parsed, lookup.id, context), context.signal);
   if (parsed.kind === "attach") await open();
-  else if (context.sessions.isFull(found.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
-  else await context.sessions.runSession(found.id, open);
+  else if (context.sessions.isFull(lookup.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
+  else await context.sessions.runSession(lookup.id, open);
 }
 
 function buildRequestHandler(context: ServerContext) {
@@ -222,7 +222,7 @@ function buildRequestHandler(context: ServerContext) {
 function buildUpgradeHandler(context: ServerContext) {
   return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     if (!(socket instanceof Socket)) {
-      socket.destroy(); // not a socket of a TLS server
+      socket.destroy(); // a TLS server passes only instances of Socket
       return;
     }
     const upgrade = { request, socket, head };
@@ -234,13 +234,19 @@ function buildUpgradeHandler(context: ServerContext) {
   };
 }
 
-/** @throws AppError with OS_FILE_FAILED when a certificate file cannot be read. */
+/** @throws AppError with OS_FILE_FAILED when a certificate file cannot be read */
 export async function serveKubeletApi(
   deps: KubeletApiDeps,
   settings: KubeletApiSettings,
   signal: AbortSignal,
 ): Promise<RunningServer> {
-  const { clientCaFile: caFile, clientNames: names, certFile, keyFile, ...rest } = settings;
+  const {
+    clientCaFile: caFile,
+    clientNames: names,
+    certFile,
+    keyFile,
+    ...listenSettings
+  } = settings;
   const authority = new ClientAuthority(trustInFile(deps.files, { caFile, names }));
   const certificate = certificateInFiles(deps.files, { certFile, keyFile });
   const sessions = new ExecSessions(deps, signal);
@@ -251,7 +257,7 @@ export async function serveKubeletApi(
   }, signal);
   return startServer(
     buildRequestHandler(context),
-    { ...rest, certificate, clientAuthorities: [authority], demandsCertificate: true },
+    { ...listenSettings, certificate, clientAuthorities: [authority], demandsCertificate: true },
     { log: deps.log, signal, onUpgrade: buildUpgradeHandler(context) },
   );
 }

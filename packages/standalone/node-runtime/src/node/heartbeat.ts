@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heartbeat of this machine's Node object: registration, status and lease.
+// Maintains this machine's Node object: registration, status and lease.
 import { apiVersionOf, LEASES, NODES } from "@patchbay/api";
 import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { isAppError, covers, type Clock, type Logger } from "@patchbay/base";
@@ -19,7 +19,7 @@ import { isStatusDue, buildNodeLabels, buildNodeStatus } from "./status.ts";
 const LEASE_DURATION_SECONDS = 40;
 /** Source: NamespaceNodeLease of Kubernetes' core/v1. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** A quarter of the lease's duration. Source: kubelet. */
+/** Interval of lease renewals, a quarter of the lease's duration. Source: kubelet. */
 export const LEASE_RENEW_INTERVAL_MS = 10_000;
 
 async function renewLease(
@@ -54,12 +54,12 @@ export interface NodeDeps extends MachineSources {
   readonly log: Logger;
   readonly nodeName: string;
   readonly identity: MachineIdentity;
-  /** Port of the kubelet API; 0 when it is not served. */
+  /** Port of the kubelet API; 0 if the API is not served. */
   readonly port: number;
   readonly watch?: LoopWatch;
 }
 
-/** Delays of retries, short enough for several before the lease expires. Source: maxBackoff of Kubernetes' lease code. */
+/** Retry delays, short enough for several attempts before the lease expires. Source: maxBackoff of Kubernetes' lease code. */
 const HEARTBEAT_BACKOFF = { firstMs: 200, maxMs: 7000, jitter: 0.5 };
 
 async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | undefined> {
@@ -73,7 +73,7 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
   }
 }
 
-/** Creates the node or updates its status and labels if that is due. Preserves the labels of other clients. */
+/** Creates the Node object, or updates its status and labels if an update is due. Preserves labels of other clients. */
 async function reportNode(
   deps: NodeDeps,
   previous: KubeNode | undefined,
@@ -106,7 +106,7 @@ export async function sendHeartbeat(deps: NodeDeps, previous: KubeNode | undefin
   if (node !== undefined) await renewLease(deps, node);
 }
 
-/** Sends heartbeats until the signal is aborted. `nodes` caches only this node. */
+/** Sends heartbeats until the signal is aborted. The cache `nodes` contains only this node. */
 export async function runHeartbeat(
   deps: NodeDeps,
   nodes: Cache<KubeNode>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes this machine through small files of the kernel.
+// Observes this machine through the container runtime, `ip` and files in /proc, /sys and /etc.
 import { AppError, messageOf } from "@patchbay/base";
 import type { ProcessRunner, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { readBootId } from "@patchbay/os";
@@ -20,14 +20,14 @@ export async function runProgram(
 }
 
 export interface MachineIdentity {
-  /** Name of the CPU architecture in Node.js: `x64` or `arm64`. */
+  /** CPU architecture in the notation of Node.js, `x64` or `arm64`. */
   readonly architecture: string;
   readonly hostIp: string;
   /** Source: random/boot_id, see proc(5). */
   readonly bootId: string;
-  /** Empty when missing. Source: machine-id(5). */
+  /** Empty if the host has no id. Source: machine-id(5). */
   readonly machineId: string;
-  /** Empty when missing. Source: SMBIOS. */
+  /** Empty if the firmware provides no UUID. Source: SMBIOS. */
   readonly systemUuid: string;
   readonly kernelVersion: string;
   /** Source: PRETTY_NAME, see os-release(5). */
@@ -40,7 +40,7 @@ export interface MachineFacts {
   readonly cpus: number;
   readonly memoryKiB: number;
   readonly memoryAvailableKiB: number;
-  /** Size of the file system of the pods' directories. */
+  /** Size of the file system that contains the pods' directories. */
   readonly diskKiB: number;
   readonly diskFreeKiB: number;
   readonly threads: number;
@@ -56,7 +56,7 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/** Returns the first global address. Skips the loopback link, to which clusters may add addresses of Services. */
+/** Returns the first global IPv4 address. Skips the loopback link, which may have addresses of Services. */
 export function parseHostIp(text: string): string {
   // Source: output of iproute2's `ip -j addr`.
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
@@ -93,7 +93,7 @@ function parseNumber(text: string, pattern: RegExp): number {
 }
 
 async function listDevices(files: Files): Promise<readonly string[]> {
-  // A vhost-user resource is a directory, not a device, so it is always present.
+  // The vhost-user resource represents a directory, not a device, so it is always present.
   const resources: string[] = [names.VHOST_USER_RESOURCE];
   for (const [resource, device] of DEVICES) {
     if (await files.exists(device)) resources.push(resource);
@@ -108,7 +108,7 @@ export interface MachineSources {
   readonly cniConfDir: string;
 }
 
-async function runtimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
+async function findRuntimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
   try {
     return await runtime.problem();
   } catch (error) {
@@ -116,7 +116,7 @@ async function runtimeProblem({ runtime }: MachineSources): Promise<string | und
   }
 }
 
-/** Returns the maximum number of threads, each of which needs a pid. Source: proc(5); node.stats.rlimit of kubelets. */
+/** Returns the maximum number of threads, which is also limited by pid_max. Source: proc(5); node.stats.rlimit of kubelets. */
 async function readThreadsMax(files: Files): Promise<number> {
   const settings = ["threads-max", "pid_max"];
   const limits = settings.map((name) => readLine(files, `/proc/sys/kernel/${name}`));
@@ -138,6 +138,6 @@ export async function readMachine(sources: MachineSources): Promise<MachineFacts
     threadsMax: await readThreadsMax(files),
     devices: await listDevices(files),
     hasDefaultNetwork: (await files.list(cniConfDir)).some((name) => /\.conf(list)?$/.test(name)),
-    runtimeProblem: await runtimeProblem(sources),
+    runtimeProblem: await findRuntimeProblem(sources),
   };
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Node object's status, derived from facts. Pure.
+// Builds the Node object's labels and status from facts. Pure.
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names } from "@patchbay/api";
 import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";
 import { covers } from "@patchbay/base";
 import { isExtendedResource } from "@patchbay/core/node";
 
-/** Memory withheld from pods: twice what the services, containerd and its shims use. Source: docs/performance.md. */
+/** Memory reserved for the host, in KiB: twice the measured usage of services, containerd and shims (docs/performance.md). */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** Maximum share of the memory withheld from pods, for small machines, on which the services use less. */
+/** Maximum share of the machine's memory that is reserved. Reduces the reservation on small machines. */
 const RESERVED_MEMORY_SHARE = 0.25;
-/** Share of the machine's processes for pods; the rest is for the services and a login shell. */
+/** Share of the machine's processes and threads that pods may use. The remainder is for services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;
 
 interface PodQuota {
@@ -19,7 +19,7 @@ interface PodQuota {
   readonly processes: number;
 }
 
-/** Computes the limits of all pods together, so that the control plane on the same machine survives greedy pods. */
+/** Computes the common limits of all pods, which protect the control plane on the same machine. */
 export function computePodQuota({
   memoryKiB,
   threadsMax,
@@ -35,20 +35,20 @@ export type NodeStatus = NonNullable<KubeNode["status"]>;
 
 /** Source: maxPods of the kubelet. */
 const PODS_MAX = "110";
-/** Capacity for each device, as a canonical quantity. Source: device plugin of KubeVirt. */
+/** Capacity of each device resource, as a canonical quantity. Source: device plugin of KubeVirt. */
 const DEVICES_MAX = "1k";
 /** Source: evictionHard of the kubelet, memory.available. */
 const MEMORY_PRESSURE_KIB = 100 * 1024;
-/** Share of free disk or threads below which pressure is reported. Source: evictionHard of the kubelet. */
+/** Free share of disk or threads below which pressure is reported. Source: evictionHard of the kubelet. */
 const PRESSURE_SHARE = 0.1;
-/** Minimum duration of a pressure, against flapping. Source: evictionPressureTransitionPeriod of the kubelet. */
+/** Minimum duration of a pressure condition, which prevents flapping. Source: evictionPressureTransitionPeriod of the kubelet. */
 const PRESSURE_MIN_MS = 300_000;
 /** Source: nodeStatusReportFrequency of the kubelet. */
 export const STATUS_HEARTBEAT_MS = 300_000;
-/** Version reported to control planes, which check the version skew. */
+/** Kubelet version that the node reports. Control planes check its version skew. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
 
-/** Names in Kubernetes of Node.js' architectures that differ. */
+/** Kubernetes names of architectures whose names in Node.js differ. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
 interface NodeFacts {
@@ -56,9 +56,9 @@ interface NodeFacts {
   readonly identity: MachineIdentity;
   readonly machine: MachineFacts;
   readonly nowMs: number;
-  /** Time of `nowMs`, RFC 3339. */
+  /** Time `nowMs` in RFC 3339 format. */
   readonly now: string;
-  /** Port of the kubelet API; 0 when it is not served. */
+  /** Port of the kubelet API; 0 if the API is not served. */
   readonly port: number;
 }
 
@@ -103,16 +103,16 @@ const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RES
 
 /** Lists the resources that other writers added. Source: nodestatus.MachineInfo of the kubelet. */
 function listForeignResources(previous: KubeNode | undefined): Readonly<Record<string, string>> {
-  const all = Object.entries(previous?.status?.capacity ?? {});
+  const capacity = Object.entries(previous?.status?.capacity ?? {});
   return Object.fromEntries(
-    all.filter(
+    capacity.filter(
       ([resource]) =>
         isExtendedResource(resource) && !OWN_DOMAINS.some((domain) => resource.startsWith(domain)),
     ),
   );
 }
 
-/** Returns milliseconds since 1970; NaN if the text is not a time. */
+/** Parses a time. Returns milliseconds since 1970, or NaN for invalid text. */
 function parseTime(text: string | undefined): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text ?? "");

@@ -13,10 +13,10 @@ import type { Stops } from "./stops.ts";
 export interface Volumes {
   /**
    * Prepares the volumes and returns their paths on the host, by volume name. Idempotent.
-   * @throws AppError while a volume's object is missing
+   * @throws AppError when an object of a volume is missing
    */
   prepare(pod: Pod): Promise<ReadonlyMap<string, string>>;
-  /** Removes the volumes and the pod's directory; succeeds when they do not exist. */
+  /** Removes the volumes and the directory of the pod. Idempotent. */
   remove(uid: string): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export interface ProbedContainer {
   readonly podIps: readonly string[];
 }
 
-/** Probes of running containers. A changed result enqueues the pod. */
+/** Probes of running containers. A change of a container's health enqueues the pod. */
 export interface Probes {
   retain(uid: string, containers: readonly ProbedContainer[]): void;
   /** Returns the health of the containers that have probes, by container id. */
@@ -35,14 +35,14 @@ export interface Probes {
 
 /** Kills the shims of sandboxes that the runtime has lost. */
 export interface Sweeper {
-  readonly now: () => Promise<void>;
-  /** Sweeps now and several times later, because containerd needs time to undo an interrupted start. */
-  readonly afterInterruption: () => void;
+  readonly sweep: () => Promise<void>;
+  /** Sweeps immediately and several times later, because containerd needs time to undo an interrupted start. */
+  readonly sweepAfterInterruption: () => void;
 }
 
 export interface PodDeps {
   readonly store: Store;
-  /** Pods of this node, indexed by {@link BY_UID}. */
+  /** Pods of this node, indexed by {@link UID_INDEX}. */
   readonly pods: Cache<Pod>;
   readonly runtime: ContainerRuntime;
   /** Scheme of the container ids in pod statuses, for example `containerd`. */
@@ -66,4 +66,4 @@ export interface PodDeps {
   readonly releasedSandboxIds: Set<string>;
 }
 
-export const BY_UID = "uid";
+export const UID_INDEX = "uid";

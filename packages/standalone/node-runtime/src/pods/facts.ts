@@ -2,7 +2,7 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
-/** A sandbox with its addresses, which are empty unless the sandbox is ready. */
+/** Sandbox with its IP addresses, which are empty unless the sandbox is ready. */
 export interface SandboxFacts extends SandboxSummary {
   readonly ips: readonly string[];
 }
@@ -39,7 +39,7 @@ export interface ContainerHealth {
 export const SANDBOX_STEP = "sandbox";
 export const VOLUMES_STEP = "volumes";
 
-export function containerStepName(container: string): string {
+export function buildContainerStepName(container: string): string {
   return `container ${container}`;
 }
 
@@ -50,7 +50,7 @@ export interface PodFacts {
   /** Sandboxes of the pod, newest first. */
   readonly sandboxes: readonly SandboxFacts[];
   readonly containers: readonly ContainerFacts[];
-  /** Images that a container or volume still needs, by reference. */
+  /** State of the images that containers and volumes still need, by reference. */
   readonly images: ReadonlyMap<string, ImageFacts>;
   readonly pausedSteps: ReadonlyMap<string, PausedStep>;
   /** Reason why the node rejects the pod; undefined if it admits the pod. */
@@ -83,7 +83,7 @@ type ReportedStatus =
   | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
   | undefined;
 
-/** Returns whether the container was ever created, also according to the pod's status: the runtime may have removed it. */
+/** Returns whether the container was ever created. The pod's status counts, because the runtime may have removed it. */
 export function wasCreated(facts: PodFacts, name: string): boolean {
   return (
     findLatest(facts, name) !== undefined ||
@@ -91,7 +91,7 @@ export function wasCreated(facts: PodFacts, name: string): boolean {
   );
 }
 
-export function nextAttempt(facts: PodFacts, name: string): number {
+export function computeNextAttempt(facts: PodFacts, name: string): number {
   if (!wasCreated(facts, name)) return 0;
   const latestAttempt = findLatest(facts, name)?.attempt ?? 0;
   return Math.max(latestAttempt, findReportedStatus(facts, name)?.restartCount ?? 0) + 1;
@@ -102,7 +102,7 @@ export function listPodContainers({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
-/** Returns why the pod never starts; undefined if it may start or has started. */
+/** Returns the reason why the pod never starts; undefined if the pod was admitted or has started. */
 export function findFinalRejection({ rejection, sandboxes }: PodFacts): Reason | undefined {
   return sandboxes.length > 0 ? undefined : rejection;
 }

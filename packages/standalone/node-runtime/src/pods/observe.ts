@@ -6,7 +6,7 @@ import {
   type ContainerFacts,
   type LivePodFacts,
   type Reason,
-  containerStepName,
+  buildContainerStepName,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type PausedStep,
@@ -15,12 +15,12 @@ import {
   type SandboxFacts,
 } from "./facts.ts";
 import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
-import { podProblems } from "../policy/pod-policy.ts";
+import { findPodProblems } from "../policy/pod-policy.ts";
 import { findPullCredentials } from "../images/credentials.ts";
 import { UID_LABEL } from "../translate/labels.ts";
-import { BY_UID, type PodDeps } from "./deps.ts";
+import { UID_INDEX, type PodDeps } from "./deps.ts";
 import { listImageUses } from "./pulls.ts";
-import { checkedPodDirectory } from "../volumes/layout.ts";
+import { buildCheckedPodDirectory } from "../volumes/layout.ts";
 import { findFinalPhase } from "./progress.ts";
 
 /** Source: MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines of Kubernetes. */
@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Adds the log's tail as message of failed containers that have the policy `FallbackToLogsOnError`. */
+/** Uses the end of the log as message of failed containers with the policy `FallbackToLogsOnError`. */
 export async function withLogTails({
   pod,
   containers,
@@ -84,7 +84,7 @@ export async function withLogTails({
 }
 
 export function findPolicyViolation(pod: Pod): Reason | undefined {
-  const problems = podProblems(pod);
+  const problems = findPodProblems(pod);
   if (problems.length === 0) return undefined;
   const message = problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
   return { reason: "PodForbidden", message };
@@ -101,8 +101,8 @@ async function observeSandboxes(
   uid: string,
   { runtime }: PodDeps,
 ): Promise<readonly SandboxFacts[]> {
-  const found = await runtime.listSandboxes({ labels: { [UID_LABEL]: uid } });
-  const sorted = [...found].sort(
+  const sandboxes = await runtime.listSandboxes({ labels: { [UID_LABEL]: uid } });
+  const sorted = [...sandboxes].sort(
     (left, right) =>
       right.metadata.attempt - left.metadata.attempt || compareNewestFirst(left, right),
   );
@@ -118,9 +118,9 @@ async function observeContainers(
   uid: string,
   { runtime }: PodDeps,
 ): Promise<readonly ContainerFacts[]> {
-  const found = await runtime.listContainers({ labels: { [UID_LABEL]: uid } });
+  const containers = await runtime.listContainers({ labels: { [UID_LABEL]: uid } });
   const facts = await Promise.all(
-    found.map(async ({ id, sandboxId }) => {
+    containers.map(async ({ id, sandboxId }) => {
       const status = await runtime.findContainer(id);
       return status === undefined ? [] : [{ ...status, sandboxId }];
     }),
@@ -130,7 +130,7 @@ async function observeContainers(
     .sort((left, right) => right.attempt - left.attempt || compareNewestFirst(left, right));
 }
 
-/** Serializes the inputs of the pod's steps. A failed step is retried at once when they have changed. */
+/** Serializes the inputs of the pod's steps. A failed step is retried immediately when its inputs have changed. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
@@ -143,13 +143,13 @@ function observePausedSteps(
   const names = [
     VOLUMES_STEP,
     SANDBOX_STEP,
-    ...listPodContainers(pod).map(({ name }) => containerStepName(name)),
+    ...listPodContainers(pod).map(({ name }) => buildContainerStepName(name)),
   ];
   const inputs = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const paused = stepBackoff.findHeld({ scope: uid, name, inputs });
-      return paused === undefined ? [] : [[name, paused] as const];
+      const pausedStep = stepBackoff.findHeld({ scope: uid, name, inputs });
+      return pausedStep === undefined ? [] : [[name, pausedStep] as const];
     }),
   );
 }
@@ -166,7 +166,7 @@ async function observeImages(
   const isRunning = facts.containers.some(({ state }) => state === "RUNNING");
   for (const use of listImageUses(facts)) {
     // The volumes of a running pod are already mounted.
-    if (isRunning && use.start.startsWith("volume ")) continue;
+    if (isRunning && use.startId.startsWith("volume ")) continue;
     const credentials = (): ReturnType<typeof findPullCredentials> =>
       findPullCredentials(store, pod, use.reference);
     images.set(use.reference, await pulls.find(use, credentials));
@@ -183,7 +183,7 @@ function findRejection(
 }
 
 export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
-  const directory = checkedPodDirectory(uid, deps.node.podsDir);
+  const directory = buildCheckedPodDirectory(uid, deps.node.podsDir);
   const [sandboxes, containers, hasLeftovers] = await Promise.all([
     observeSandboxes(uid, deps),
     observeContainers(uid, deps),
@@ -193,7 +193,7 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     uid,
     [...sandboxes, ...containers].map(({ id }) => id),
   );
-  const [pod] = deps.pods.listBy(BY_UID, uid);
+  const [pod] = deps.pods.listBy(UID_INDEX, uid);
   const facts: PodFacts = {
     uid,
     pod,
@@ -207,7 +207,10 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     health: deps.probes.findHealth(uid),
   };
   if (pod === undefined) return facts;
-  const live: LivePodFacts = { ...facts, pod };
-  const [images, withMessages] = await Promise.all([observeImages(live, deps), withLogTails(live)]);
-  return { ...live, images, containers: withMessages };
+  const liveFacts: LivePodFacts = { ...facts, pod };
+  const [images, withMessages] = await Promise.all([
+    observeImages(liveFacts, deps),
+    withLogTails(liveFacts),
+  ]);
+  return { ...liveFacts, images, containers: withMessages };
 }

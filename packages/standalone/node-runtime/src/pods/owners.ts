@@ -21,8 +21,8 @@ export function createPodUidIndex(runtime: ContainerRuntime): Owners {
     find: async (id) => {
       const knownUid = uidById.get(id);
       if (knownUid !== undefined) return knownUid;
-      const found = (await runtime.findContainer(id)) ?? (await runtime.findSandbox(id));
-      return found === undefined ? undefined : findPodUid(found.labels);
+      const status = (await runtime.findContainer(id)) ?? (await runtime.findSandbox(id));
+      return status === undefined ? undefined : findPodUid(status.labels);
     },
   };
 }

@@ -2,9 +2,9 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import {
   listPodContainers,
-  containerStepName,
+  buildContainerStepName,
   findLatest,
-  nextAttempt,
+  computeNextAttempt,
   findReadySandbox,
   SANDBOX_STEP,
   VOLUMES_STEP,
@@ -18,7 +18,7 @@ import {
   shouldRestart,
   toMilliseconds,
   parseRestartDelay,
-  restartWaitMs,
+  computeRestartWaitMs,
 } from "./progress.ts";
 
 export interface StartContainer {
@@ -36,7 +36,7 @@ export type PodAction =
   | { readonly kind: "runSandbox"; readonly attempt: number }
   | { readonly kind: "pullImage"; readonly reference: string }
   | StartContainer
-  /** Starts a stop, without waiting for the container's end. */
+  /** Begins to stop a container, without waiting for its end. */
   | { readonly kind: "stopContainer"; readonly id: string; readonly graceSeconds: number }
   | { readonly kind: "removeContainer"; readonly id: string }
   | { readonly kind: "stopSandbox"; readonly id: string }
@@ -45,11 +45,11 @@ export type PodAction =
   | { readonly kind: "removeRemains" }
   | { readonly kind: "deleteObject" };
 
-/** Dead containers retained per name besides the latest one, for `kubectl logs --previous`. */
-const DEAD_RETAINED = 1;
+/** Number of exited containers retained per name besides the latest container, for `kubectl logs --previous`. */
+const EXITED_CONTAINERS_RETAINED = 1;
 /** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;
-/** Delay before the third sandbox of a pod. Doubles for each further sandbox. */
+/** Delay before the third sandbox of a pod. The delay doubles for each further sandbox. */
 const SANDBOX_BACKOFF_MS = 1000;
 const SANDBOX_DOUBLINGS_MAX = 8;
 
@@ -78,38 +78,38 @@ function planRemoval(facts: PodFacts): readonly PodAction[] {
 }
 
 function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
-  const alive = facts.containers.filter(isAlive);
+  const aliveContainers = facts.containers.filter(isAlive);
   // Kubernetes sets deletionTimestamp to the time of the request plus the grace period.
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   const deadlineMs = Date.parse(facts.pod.metadata.deletionTimestamp ?? "");
   const remainingMs = deadlineMs - nowMs;
-  if (alive.length === 0 || !(remainingMs > 0)) {
+  if (aliveContainers.length === 0 || !(remainingMs > 0)) {
     return [...planRemoval(facts), { kind: "deleteObject" }];
   }
   const graceSeconds = Math.max(1, Math.round(remainingMs / 1000));
   return [
-    ...alive.map(({ id }): PodAction => ({ kind: "stopContainer", id, graceSeconds })),
+    ...aliveContainers.map(({ id }): PodAction => ({ kind: "stopContainer", id, graceSeconds })),
     buildWait(remainingMs),
   ];
 }
 
-/** Releases the network of a finished pod. Its containers stay, so that their logs remain readable. */
-function planEnd(facts: PodFacts): readonly PodAction[] {
+/** Plans the release of a finished pod's network. Retains the containers, so that their logs remain readable. */
+function planNetworkRelease(facts: PodFacts): readonly PodAction[] {
   return facts.sandboxes
     .filter(({ id }) => !facts.releasedSandboxIds.has(id))
     .map(({ id }): PodAction => ({ kind: "stopSandbox", id }));
 }
 
 function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
-  const [newest] = facts.sandboxes;
-  const paused = facts.pausedSteps.get(VOLUMES_STEP) ?? facts.pausedSteps.get(SANDBOX_STEP);
-  if (paused !== undefined) return [buildWait(paused.pauseMs)];
-  const missing = planVolumeImages(facts);
-  if (missing !== undefined) return missing;
-  const attempt = newest === undefined ? 0 : newest.metadata.attempt + 1;
-  if (newest !== undefined && newest.metadata.attempt > 0) {
-    const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_DOUBLINGS_MAX);
-    const dueMs = toMilliseconds(newest.createdAt) + SANDBOX_BACKOFF_MS * factor;
+  const [newestSandbox] = facts.sandboxes;
+  const pausedStep = facts.pausedSteps.get(VOLUMES_STEP) ?? facts.pausedSteps.get(SANDBOX_STEP);
+  if (pausedStep !== undefined) return [buildWait(pausedStep.pauseMs)];
+  const pullActions = planVolumeImages(facts);
+  if (pullActions !== undefined) return pullActions;
+  const attempt = newestSandbox === undefined ? 0 : newestSandbox.metadata.attempt + 1;
+  if (newestSandbox !== undefined && newestSandbox.metadata.attempt > 0) {
+    const factor = 2 ** Math.min(newestSandbox.metadata.attempt - 1, SANDBOX_DOUBLINGS_MAX);
+    const dueMs = toMilliseconds(newestSandbox.createdAt) + SANDBOX_BACKOFF_MS * factor;
     if (dueMs > nowMs) return [buildWait(dueMs - nowMs)];
   }
   return [
@@ -119,7 +119,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   ];
 }
 
-/** Plans the pull of an image; undefined if the image is present. */
+/** Plans the pull of an image. Returns undefined if the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
@@ -127,12 +127,12 @@ function planImage(facts: LivePodFacts, reference: string): readonly PodAction[]
   return image?.kind === "present" ? undefined : []; // a running pull enqueues the pod when it ends
 }
 
-/** Plans the pulls of the images of volumes; undefined if all are present. */
+/** Plans the pulls of the volumes' images. Returns undefined if all images are present. */
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
   const { volumes = [] } = facts.pod.spec;
   const steps = volumes.flatMap(({ image }) => {
-    const missing = image === undefined ? undefined : planImage(facts, image.reference);
-    return missing === undefined ? [] : [missing];
+    const pullActions = image === undefined ? undefined : planImage(facts, image.reference);
+    return pullActions === undefined ? [] : [pullActions];
   });
   return steps.length === 0 ? undefined : steps.flat();
 }
@@ -140,26 +140,26 @@ function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined
 function planStart(
   facts: LivePodFacts,
   container: Container,
-  after?: ContainerFacts,
+  previousRun?: ContainerFacts,
 ): readonly PodAction[] {
-  const paused = facts.pausedSteps.get(containerStepName(container.name));
-  if (paused !== undefined) return [buildWait(paused.pauseMs)];
-  const missing = planImage(facts, container.image);
-  if (missing !== undefined) return missing;
-  const attempt = nextAttempt(facts, container.name);
-  const delay = after === undefined ? {} : { delaySeconds: parseRestartDelay(after) };
+  const pausedStep = facts.pausedSteps.get(buildContainerStepName(container.name));
+  if (pausedStep !== undefined) return [buildWait(pausedStep.pauseMs)];
+  const pullActions = planImage(facts, container.image);
+  if (pullActions !== undefined) return pullActions;
+  const attempt = computeNextAttempt(facts, container.name);
+  const delay = previousRun === undefined ? {} : { delaySeconds: parseRestartDelay(previousRun) };
   return [{ kind: "startContainer", container: container.name, attempt, ...delay }];
 }
 
 function planExited(
   facts: LivePodFacts,
   container: Container,
-  at: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
+  options: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
-  const { latest, isInit, nowMs } = at;
+  const { latest, isInit, nowMs } = options;
   const exit = { exitCode: latest.exitCode, container: latest };
   if (!shouldRestart(facts.pod, exit, isInit)) return [];
-  const waitMs = restartWaitMs(latest, nowMs);
+  const waitMs = computeRestartWaitMs(latest, nowMs);
   return waitMs > 0 ? [buildWait(waitMs)] : planStart(facts, container, latest);
 }
 
@@ -168,21 +168,21 @@ function findGraceSeconds({ spec }: Pod, container: Container): number {
   return containerGraceSeconds ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** Starts a container that was created only, because the process stopped before its start. */
+/** Plans the start of a container that an earlier process created but did not start. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
-  const paused = facts.pausedSteps.get(containerStepName(container));
-  return paused === undefined
+  const pausedStep = facts.pausedSteps.get(buildContainerStepName(container));
+  return pausedStep === undefined
     ? [{ kind: "startContainer", container, attempt, createdId }]
-    : [buildWait(paused.pauseMs)];
+    : [buildWait(pausedStep.pauseMs)];
 }
 
 function planExisting(
   facts: LivePodFacts,
   container: Container,
-  at: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
+  options: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
-  const { latest } = at;
+  const { latest } = options;
   switch (latest.state) {
     case "CREATED":
       return planCreated(facts, latest);
@@ -194,38 +194,41 @@ function planExisting(
     case "UNKNOWN":
       return [{ kind: "stopContainer", id: latest.id, graceSeconds: 0 }];
     case "EXITED":
-      return planExited(facts, container, at);
+      return planExited(facts, container, options);
   }
 }
 
 function planContainer(
   facts: LivePodFacts,
   container: Container,
-  at: { readonly isInit: boolean; readonly nowMs: number },
+  options: { readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
   const latest = findLatest(facts, container.name);
   if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
-  if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...at, latest });
-  // The restart delay applies even to a container of an old sandbox. An init container runs again at once.
-  const hasEnded = latest.state === "EXITED" && !at.isInit;
-  return hasEnded ? planExited(facts, container, { ...at, latest }) : planStart(facts, container);
+  if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...options, latest });
+  // The restart delay also applies when the sandbox has changed, except to init containers.
+  const hasEnded = latest.state === "EXITED" && !options.isInit;
+  return hasEnded
+    ? planExited(facts, container, { ...options, latest })
+    : planStart(facts, container);
 }
 
-function planSurplus(facts: LivePodFacts): readonly PodAction[] {
-  const dead = facts.containers.filter(({ state }) => state === "EXITED");
+function planSurplusRemoval(facts: LivePodFacts): readonly PodAction[] {
+  const exitedContainers = facts.containers.filter(({ state }) => state === "EXITED");
   return listPodContainers(facts.pod).flatMap(({ name }) => {
-    const isLatestDead = findLatest(facts, name)?.state === "EXITED";
-    return dead
+    const hasLatestExited = findLatest(facts, name)?.state === "EXITED";
+    return exitedContainers
       .filter((one) => one.name === name)
-      .slice(DEAD_RETAINED + (isLatestDead ? 1 : 0))
+      .slice(EXITED_CONTAINERS_RETAINED + (hasLatestExited ? 1 : 0))
       .map(({ id }): PodAction => ({ kind: "removeContainer", id }));
   });
 }
 
 function planContainers(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
-  const init = findNextInitContainer(facts);
-  if (init !== undefined) return planContainer(facts, init, { isInit: true, nowMs });
+  const nextInitContainer = findNextInitContainer(facts);
+  if (nextInitContainer !== undefined)
+    return planContainer(facts, nextInitContainer, { isInit: true, nowMs });
   return facts.pod.spec.containers.flatMap((container) =>
     planContainer(facts, container, { isInit: false, nowMs }),
   );
@@ -236,9 +239,12 @@ function addVolumePreparation(
   steps: readonly PodAction[],
 ): readonly PodAction[] {
   if (!steps.some(({ kind }) => kind === "startContainer")) return steps;
-  const paused = facts.pausedSteps.get(VOLUMES_STEP);
-  if (paused !== undefined) {
-    return [...steps.filter(({ kind }) => kind !== "startContainer"), buildWait(paused.pauseMs)];
+  const pausedStep = facts.pausedSteps.get(VOLUMES_STEP);
+  if (pausedStep !== undefined) {
+    return [
+      ...steps.filter(({ kind }) => kind !== "startContainer"),
+      buildWait(pausedStep.pauseMs),
+    ];
   }
   return [{ kind: "prepareVolumes" }, ...steps];
 }
@@ -247,17 +253,19 @@ function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const sandbox = findReadySandbox(facts);
   const containers = planContainers(facts, nowMs);
   if (sandbox !== undefined)
-    return [...addVolumePreparation(facts, containers), ...planSurplus(facts)];
+    return [...addVolumePreparation(facts, containers), ...planSurplusRemoval(facts)];
   const steps = planSandbox(facts, nowMs);
   const createsSandbox = steps.some(({ kind }) => kind === "runSandbox");
-  // Also starts the containers of the new sandbox, in which the first init container runs again.
+  // The containers start in the same pass as their new sandbox.
   return createsSandbox ? [...steps, ...containers] : steps;
 }
 
 export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {
   const { pod } = facts;
   if (pod === undefined) return planRemoval(facts);
-  const live: LivePodFacts = { ...facts, pod };
-  if (pod.metadata.deletionTimestamp !== undefined) return planDeletion(live, nowMs);
-  return findFinalPhase(live) === undefined ? planRun(live, nowMs) : planEnd(facts);
+  const liveFacts: LivePodFacts = { ...facts, pod };
+  if (pod.metadata.deletionTimestamp !== undefined) return planDeletion(liveFacts, nowMs);
+  return findFinalPhase(liveFacts) === undefined
+    ? planRun(liveFacts, nowMs)
+    : planNetworkRelease(facts);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of a pod and its containers, derived from facts. Pure.
+// Builds the status of a pod and its containers from facts. Pure.
 import type {
   Condition,
   ContainerStatus,
@@ -8,9 +8,9 @@ import type {
   Pod,
 } from "@patchbay/api/kubernetes";
 import {
-  containerStepName,
+  buildContainerStepName,
   findLatest,
-  nextAttempt,
+  computeNextAttempt,
   SANDBOX_STEP,
   findReportedStatus,
   VOLUMES_STEP,
@@ -38,7 +38,7 @@ export interface ConditionFacts {
   readonly hasFailed: boolean;
   readonly isInitialized: boolean;
   readonly containers: readonly ContainerStatus[];
-  /** RFC 3339. */
+  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 
@@ -71,11 +71,8 @@ function buildInitializedFinding({
   return { type: "Initialized", status: "False", reason: "ContainersNotInitialized", message };
 }
 
-function buildCondition(
-  finding: Finding,
-  { previousConditions: before, now }: ConditionFacts,
-): Condition {
-  const previous = before.find(({ type }) => type === finding.type);
+function buildCondition(finding: Finding, { previousConditions, now }: ConditionFacts): Condition {
+  const previous = previousConditions.find(({ type }) => type === finding.type);
   const isSame = previous?.status === finding.status && previous.lastTransitionTime !== undefined;
   const lastTransitionTime = isSame ? previous.lastTransitionTime : now;
   const { type, status, reason, message } = finding;
@@ -89,26 +86,29 @@ function buildCondition(
 }
 
 export function buildConditions(facts: ConditionFacts): readonly Condition[] {
-  const { previousConditions: before } = facts;
+  const { previousConditions } = facts;
   const findings: readonly Finding[] = [
     buildInitializedFinding(facts),
     buildReadinessFinding("Ready", facts),
     buildReadinessFinding("ContainersReady", facts),
     { type: "PodScheduled", status: "True" },
   ];
-  const own = findings.map((finding) => buildCondition(finding, facts));
-  const retained = before.map(
-    (previous) => own.find(({ type }) => type === previous.type) ?? previous,
+  const ownConditions = findings.map((finding) => buildCondition(finding, facts));
+  const retainedConditions = previousConditions.map(
+    (previous) => ownConditions.find(({ type }) => type === previous.type) ?? previous,
   );
-  return [...retained, ...own.filter(({ type }) => !before.some((one) => one.type === type))];
+  return [
+    ...retainedConditions,
+    ...ownConditions.filter(({ type }) => !previousConditions.some((one) => one.type === type)),
+  ];
 }
 
-/** Returns whether another writer set a condition, which a write of the list must not overwrite. */
+/** Returns whether the list contains a condition of another writer. */
 export function hasForeignCondition(conditions: readonly Condition[]): boolean {
   return conditions.some(({ type }) => !OWN_CONDITIONS.includes(type));
 }
 
-/** Format of a status: `printTime` prints milliseconds since 1970, `runtime` is the scheme of container ids. */
+/** Format of times and container ids. `printTime` takes milliseconds since 1970; `runtime` is the scheme of container ids. */
 interface StatusFormat {
   readonly printTime: (ms: number) => string;
   readonly runtime: string;
@@ -122,30 +122,33 @@ function buildContainerId({ id }: ContainerFacts, { runtime }: StatusFormat): st
   return `${runtime}://${id}`;
 }
 
-function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): ContainerStateDetails {
-  const startedAt = printOptionalTime(ended.startedAt, format);
-  const finishedAt = printOptionalTime(ended.finishedAt, format);
+function buildTerminatedState(
+  endedContainer: ContainerFacts,
+  format: StatusFormat,
+): ContainerStateDetails {
+  const startedAt = printOptionalTime(endedContainer.startedAt, format);
+  const finishedAt = printOptionalTime(endedContainer.finishedAt, format);
   return {
     terminated: {
-      exitCode: ended.exitCode,
-      reason: ended.reason === "" ? "Error" : ended.reason,
-      ...(ended.message !== "" && { message: ended.message }),
+      exitCode: endedContainer.exitCode,
+      reason: endedContainer.reason === "" ? "Error" : endedContainer.reason,
+      ...(endedContainer.message !== "" && { message: endedContainer.message }),
       ...(startedAt !== undefined && { startedAt }),
       ...(finishedAt !== undefined && { finishedAt }),
-      containerID: buildContainerId(ended, format),
+      containerID: buildContainerId(endedContainer, format),
     },
   };
 }
 
 function findBlocker(facts: LivePodFacts, { name, image }: Container): Reason | undefined {
-  for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStepName(name)]) {
-    const paused = facts.pausedSteps.get(step);
-    if (paused !== undefined) return paused.summary;
+  for (const step of [VOLUMES_STEP, SANDBOX_STEP, buildContainerStepName(name)]) {
+    const pausedStep = facts.pausedSteps.get(step);
+    if (pausedStep !== undefined) return pausedStep.summary;
   }
   const volumes = (facts.pod.spec.volumes ?? []).flatMap((one) => one.image?.reference ?? []);
   for (const reference of [...volumes, image]) {
-    const found = facts.images.get(reference);
-    if (found?.kind === "failed") return found.summary;
+    const imageFacts = facts.images.get(reference);
+    if (imageFacts?.kind === "failed") return imageFacts.summary;
   }
   return undefined;
 }
@@ -173,20 +176,21 @@ function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetail
 function buildBackOffState(
   facts: LivePodFacts,
   container: Container,
-  ended: ContainerFacts,
+  endedContainer: ContainerFacts,
 ): ContainerStateDetails {
-  const paused = findBlocker(facts, container);
-  if (paused !== undefined) return { waiting: { ...paused } };
-  const seconds = String(parseRestartDelay(ended));
-  const message = `it ended with ${String(ended.exitCode)} and is restarted ${seconds} s after its end`;
+  const blocker = findBlocker(facts, container);
+  if (blocker !== undefined) return { waiting: { ...blocker } };
+  const seconds = String(parseRestartDelay(endedContainer));
+  const message = `it ended with ${String(endedContainer.exitCode)} and is restarted ${seconds} s after its end`;
   return { waiting: { reason: "CrashLoopBackOff", message } };
 }
 
-function isRestarting(facts: LivePodFacts, ended: ContainerFacts): boolean {
-  const isInit = facts.pod.spec.initContainers?.some(({ name }) => name === ended.name) === true;
+function isRestarting(facts: LivePodFacts, endedContainer: ContainerFacts): boolean {
+  const isInit =
+    facts.pod.spec.initContainers?.some(({ name }) => name === endedContainer.name) === true;
   const isBeingDeleted = facts.pod.metadata.deletionTimestamp !== undefined;
-  const end = { exitCode: ended.exitCode, container: ended };
-  return !isBeingDeleted && shouldRestart(facts.pod, end, isInit);
+  const exit = { exitCode: endedContainer.exitCode, container: endedContainer };
+  return !isBeingDeleted && shouldRestart(facts.pod, exit, isInit);
 }
 
 function findState(
@@ -206,8 +210,8 @@ function findState(
       return { running: startedAt === undefined ? {} : { startedAt } };
     }
     case "EXITED": {
-      const waits = isRestarting(facts, latest) && parseRestartDelay(latest) > 0;
-      return waits
+      const isWaiting = isRestarting(facts, latest) && parseRestartDelay(latest) > 0;
+      return isWaiting
         ? buildBackOffState(facts, container, latest)
         : buildTerminatedState(latest, format);
     }
@@ -231,7 +235,7 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Returns the state of the previous run, from the runtime if possible, otherwise from the reported status. */
+/** Returns the state of the previous run. Prefers the runtime's data to the reported status. */
 function findLastState(
   facts: LivePodFacts,
   name: string,
@@ -248,10 +252,10 @@ function findLastState(
 function countRestarts(facts: LivePodFacts, name: string): number {
   const latest = findLatest(facts, name);
   const reported = findReportedStatus(facts, name)?.restartCount ?? 0;
-  return Math.max(latest?.attempt ?? Math.min(reported, nextAttempt(facts, name)), 0);
+  return Math.max(latest?.attempt ?? Math.min(reported, computeNextAttempt(facts, name)), 0);
 }
 
-/** Returns the current and the last state. While a container waits for a restart, its latest exit is the last state. */
+/** Returns the current and the last state. While a container waits for a restart, its latest exit is its last state. */
 function findStates(
   facts: LivePodFacts,
   container: Container,
@@ -302,44 +306,46 @@ export type PodStatus = NonNullable<Pod["status"]>;
 
 interface StatusContext extends StatusFormat {
   readonly hostIp: string;
-  /** RFC 3339. */
+  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 
-/** Returns the pod's addresses. A finished pod retains the reported ones. */
+/** Returns the pod's addresses. Returns the reported addresses if no sandbox is ready. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);
-  const reported = status?.podIPs?.map(({ ip }) => ip) ?? [];
-  const own = sandbox === undefined || sandbox.ips.length === 0 ? reported : sandbox.ips;
-  const ips = spec.hostNetwork === true && sandbox !== undefined ? [hostIp] : own;
+  const reportedIps = status?.podIPs?.map(({ ip }) => ip) ?? [];
+  const sandboxIps = sandbox === undefined || sandbox.ips.length === 0 ? reportedIps : sandbox.ips;
+  const ips = spec.hostNetwork === true && sandbox !== undefined ? [hostIp] : sandboxIps;
   const [podIP] = ips;
   return podIP === undefined ? {} : { podIP, podIPs: ips.map((ip) => ({ ip })) };
 }
 
 export function buildPodStatus(facts: LivePodFacts, context: StatusContext): PodStatus {
   const { pod } = facts;
-  const { spec, status: before } = pod;
+  const { spec, status: previousStatus } = pod;
   const { initContainers = [] } = spec;
   const containerStatuses = spec.containers.map((one) => buildContainerStatus(facts, one, context));
-  const inits = initContainers.map((one) => buildContainerStatus(facts, one, context));
-  const final = findFinalPhase(facts);
+  const initContainerStatuses = initContainers.map((one) =>
+    buildContainerStatus(facts, one, context),
+  );
+  const finalPhase = findFinalPhase(facts);
   return {
     phase: findPhase(facts),
     ...findFinalRejection(facts),
     qosClass: findQosClass(pod),
     hostIP: context.hostIp,
     ...findAddresses(facts, context),
-    startTime: before?.startTime ?? context.now,
+    startTime: previousStatus?.startTime ?? context.now,
     conditions: buildConditions({
-      previousConditions: before?.conditions ?? [],
-      isFinished: final !== undefined,
-      hasFailed: final === "Failed",
+      previousConditions: previousStatus?.conditions ?? [],
+      isFinished: finalPhase !== undefined,
+      hasFailed: finalPhase === "Failed",
       isInitialized: findNextInitContainer(facts) === undefined,
       containers: containerStatuses,
       now: context.now,
     }),
-    ...(inits.length > 0 && { initContainerStatuses: inits }),
+    ...(initContainerStatuses.length > 0 && { initContainerStatuses }),
     containerStatuses,
   };
 }

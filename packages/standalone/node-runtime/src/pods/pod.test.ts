@@ -311,13 +311,13 @@ test("waits for a mounted image, and reports it", async () => {
 
 test("reports a missing volume object, and continues when it exists", async () => {
   const world = new PodWorld();
-  world.volumeProblem = "ConfigMap x is not there";
+  world.findVolumeProblem = "ConfigMap x is not there";
   await world.put(aPod());
   await world.run();
   const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
   expect(waiting?.message).toContain("ConfigMap x is not there");
   expect(world.notes.map(({ reason }) => reason)).toEqual(["FailedMount"]);
-  world.volumeProblem = undefined;
+  world.findVolumeProblem = undefined;
   await world.clock.advance(60_000);
   await world.run();
   expect(await world.remains()).toContain("compute 0 RUNNING");

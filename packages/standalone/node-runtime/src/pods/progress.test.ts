@@ -11,7 +11,7 @@ import {
   shouldRestart,
   toMilliseconds,
   parseRestartDelay,
-  restartWaitMs,
+  computeRestartWaitMs,
 } from "./progress.ts";
 
 const INIT = aContainer({ name: "init" });
@@ -328,5 +328,5 @@ test.each([
 ])("a start waits for $name", ({ nowMs, want }) => {
   const times = { startedAt: SECOND, finishedAt: 2n * SECOND };
   const ended = aRun({ state: "EXITED", annotations: { [KEY]: "0" }, ...times });
-  expect(restartWaitMs(ended, nowMs)).toBe(want);
+  expect(computeRestartWaitMs(ended, nowMs)).toBe(want);
 });

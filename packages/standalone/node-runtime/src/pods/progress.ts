@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress of a pod, which both the plan and the status derive from the facts. Pure.
+// Derives the progress of a pod from facts, for both the plan and the status. Pure.
 import type { Pod, Container } from "@patchbay/api/kubernetes";
 import { RESTART_DELAY_ANNOTATION } from "../translate/labels.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type LivePodFacts,
 } from "./facts.ts";
 
-// Bounds of the restart delay. Source: the kubelet's MaxContainerBackOff and its first step.
+// Bounds of the restart delay. Source: MaxContainerBackOff and initial backoff of the kubelet.
 const RESTART_DELAY_MIN_SECONDS = 10;
 const RESTART_DELAY_MAX_SECONDS = 300;
 /** Run time after which the restart delay is reset. Source: twice MaxContainerBackOff of the kubelet. */
@@ -28,17 +28,17 @@ interface Exit {
 }
 
 /**
- * Message of containerd when the caller's connection closed during a start. Source: errors of Go's context and
- * os/exec.CommandContext, in StartContainer of containerd's CRI plugin.
+ * Pattern of containerd's message when the caller disconnected during a start.
+ * Source: errors of context and os/exec (Go), in StartContainer of the CRI plugin.
  */
 const INTERRUPTED_START = /context canceled|failed to start shim: .*signal: killed/s;
 
-/** Returns whether the container's program never ran because this process died during the start. */
+/** Returns whether the container's program never ran because node-runtime ended during the start. */
 function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean {
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether the container runs again after this exit. An init container does not after exit code 0. */
+/** Returns whether the container is restarted after the exit. An init container is not restarted after exit code 0. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -47,22 +47,23 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
-export function parseRestartDelay(ended: ContainerFacts): number {
-  const text = ended.annotations[RESTART_DELAY_ANNOTATION];
+/** Returns the restart delay in seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
+export function parseRestartDelay(endedContainer: ContainerFacts): number {
+  const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");
   if (text === undefined || !Number.isFinite(previousSeconds)) return 0;
-  const ranMs = toMilliseconds(ended.finishedAt - ended.startedAt);
-  if (ended.startedAt > 0n && ranMs >= RESTART_DELAY_RESET_MS) return 0;
+  const ranMs = toMilliseconds(endedContainer.finishedAt - endedContainer.startedAt);
+  if (endedContainer.startedAt > 0n && ranMs >= RESTART_DELAY_RESET_MS) return 0;
   return Math.min(
     Math.max(2 * previousSeconds, RESTART_DELAY_MIN_SECONDS),
     RESTART_DELAY_MAX_SECONDS,
   );
 }
 
-export function restartWaitMs(ended: ContainerFacts, nowMs: number): number {
-  const dueMs = toMilliseconds(ended.finishedAt) + parseRestartDelay(ended) * 1000;
-  // Bounded, because the clock may have been set back.
+export function computeRestartWaitMs(endedContainer: ContainerFacts, nowMs: number): number {
+  const dueMs =
+    toMilliseconds(endedContainer.finishedAt) + parseRestartDelay(endedContainer) * 1000;
+  // The delay is bounded, because the clock may have been set back.
   return Math.min(Math.max(dueMs - nowMs, 0), RESTART_DELAY_MAX_SECONDS * 1000);
 }
 
@@ -84,7 +85,7 @@ function hasFinished(facts: LivePodFacts, container: Container, isInit: boolean)
 
 function isInitDone(facts: LivePodFacts, container: Container): boolean {
   const latest = findLatest(facts, container.name);
-  // The runtime may have removed the init container after the containers started.
+  // The runtime may have removed the init container after the main containers started.
   if (latest === undefined)
     return (
       findReportedStatus(facts, container.name)?.state.terminated?.exitCode === 0 &&
@@ -95,10 +96,10 @@ function isInitDone(facts: LivePodFacts, container: Container): boolean {
 }
 
 function hasStarted(facts: LivePodFacts): boolean {
-  const current = findReadySandbox(facts)?.id;
-  if (current === undefined) return false;
+  const currentSandboxId = findReadySandbox(facts)?.id;
+  if (currentSandboxId === undefined) return false;
   return facts.pod.spec.containers.some(
-    ({ name }) => findLatest(facts, name)?.sandboxId === current,
+    ({ name }) => findLatest(facts, name)?.sandboxId === currentSandboxId,
   );
 }
 
@@ -107,8 +108,8 @@ export function findNextInitContainer(facts: LivePodFacts): Container | undefine
 }
 
 function hasInitFailed(facts: LivePodFacts): boolean {
-  const inits = facts.pod.spec.initContainers ?? [];
-  return inits.some((one) => {
+  const initContainers = facts.pod.spec.initContainers ?? [];
+  return initContainers.some((one) => {
     const exit = findExit(facts, one);
     return exit !== undefined && exit.exitCode !== 0 && hasFinished(facts, one, true);
   });
@@ -126,8 +127,8 @@ type Phase = NonNullable<NonNullable<Pod["status"]>["phase"]>;
 
 /** Returns the pod's final phase; undefined if the pod is not finished. A reported final phase never changes. */
 export function findFinalPhase(facts: LivePodFacts): Phase | undefined {
-  const reported = facts.pod.status?.phase;
-  if (reported === "Succeeded" || reported === "Failed") return reported;
+  const reportedPhase = facts.pod.status?.phase;
+  if (reportedPhase === "Succeeded" || reportedPhase === "Failed") return reportedPhase;
   const { containers } = facts.pod.spec;
   if (findFinalRejection(facts) !== undefined) return "Failed";
   if (hasInitFailed(facts)) return "Failed";
@@ -138,8 +139,8 @@ export function findFinalPhase(facts: LivePodFacts): Phase | undefined {
 }
 
 export function findPhase(facts: LivePodFacts): Phase {
-  const final = findFinalPhase(facts);
-  if (final !== undefined) return final;
+  const finalPhase = findFinalPhase(facts);
+  if (finalPhase !== undefined) return finalPhase;
   const hasRun = facts.pod.spec.containers.some(({ name }) => {
     const { state } = findLatest(facts, name) ?? {};
     return state === "RUNNING" || state === "EXITED";

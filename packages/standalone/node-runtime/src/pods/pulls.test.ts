@@ -17,7 +17,7 @@ const IMAGE = {
 type Policy = ImageUse["policy"];
 
 function useOf(uid: string, policy: Policy = "IfNotPresent", reference = IMAGE.tags[0]): ImageUse {
-  return { uid, reference: reference ?? "", policy, start: "c 0" };
+  return { uid, reference: reference ?? "", policy, startId: "c 0" };
 }
 
 function setUp() {

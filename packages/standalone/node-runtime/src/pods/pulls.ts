@@ -15,7 +15,7 @@ import {
   type Reason,
   listPodContainers,
   findLatest,
-  nextAttempt,
+  computeNextAttempt,
   type LivePodFacts,
 } from "./facts.ts";
 
@@ -23,8 +23,8 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Id of the start of a container or volume. Policy Always contacts the registry once per start. */
-  readonly start: string;
+  /** Id of a volume, or of one start of a container. With policy Always, each start contacts the registry once. */
+  readonly startId: string;
 }
 
 interface PullNote {
@@ -42,7 +42,7 @@ interface PullContext {
 
 export interface Pulls {
   find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts>;
-  /** Starts the pull unless it is running. Enqueues the waiting pods when it ends. */
+  /** Starts a pull unless the image is being pulled. Enqueues the waiting pods when the pull ends. */
   begin(use: ImageUse, context: PullContext): void;
   forget(uid: string): void;
 }
@@ -58,16 +58,17 @@ interface PullDeps {
 
 /** Source: imageBackOff and MaxContainerBackOff of the kubelet. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
-/** Interval of checks for an image that a user may add, which the runtime does not report. */
+/** Interval of checks for a missing image. The runtime does not report images that a user adds. */
 const MISSING_IMAGE_RECHECK_MS = 3000;
 
 type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
 
 /** Source: default imagePullPolicy of Kubernetes. */
-function defaultPullPolicy(reference: string, policy: PullPolicy | undefined): PullPolicy {
+function choosePullPolicy(reference: string, policy: PullPolicy | undefined): PullPolicy {
   if (policy !== undefined) return policy;
-  const [last = ""] = reference.split("/").slice(-1);
-  const isLatest = !last.includes("@") && (!last.includes(":") || last.endsWith(":latest"));
+  const [lastPart = ""] = reference.split("/").slice(-1);
+  const isLatest =
+    !lastPart.includes("@") && (!lastPart.includes(":") || lastPart.endsWith(":latest"));
   return isLatest ? "Always" : "IfNotPresent";
 }
 
@@ -85,9 +86,9 @@ class BackgroundPulls implements Pulls {
 
   async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
     const { reference, policy } = use;
-    const waiting = this.#waitingPods.get(reference);
-    if (waiting !== undefined) {
-      waiting.add(use.uid);
+    const waitingUids = this.#waitingPods.get(reference);
+    if (waitingUids !== undefined) {
+      waitingUids.add(use.uid);
       return { kind: "pulling" };
     }
     const image = await this.#deps.runtime.findImage(reference);
@@ -96,20 +97,20 @@ class BackgroundPulls implements Pulls {
     }
     if (policy === "Never" && image !== undefined) return rejectImageOfOtherPods(reference);
     if (policy === "Never" || isLocalName(reference)) return rejectMissingImage(reference);
-    const paused = this.#backoff.findHeld({ ...stepKey(use), inputs: "" });
-    return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
+    const pausedPull = this.#backoff.findHeld({ ...buildStepKey(use), inputs: "" });
+    return pausedPull === undefined ? { kind: "absent" } : { kind: "failed", ...pausedPull };
   }
 
   begin(use: ImageUse, context: PullContext): void {
     const { reference: image } = use;
-    const waiting = this.#waitingPods.get(image) ?? new Set();
-    waiting.add(use.uid);
+    const waitingUids = this.#waitingPods.get(image) ?? new Set();
+    waitingUids.add(use.uid);
     if (this.#waitingPods.has(image)) return;
-    this.#waitingPods.set(image, waiting);
+    this.#waitingPods.set(image, waitingUids);
     context.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
     void this.#pull(use, context).finally(() => {
       this.#waitingPods.delete(image);
-      for (const uid of waiting) this.#deps.wake(uid);
+      for (const uid of waitingUids) this.#deps.wake(uid);
     });
   }
 
@@ -125,10 +126,10 @@ class BackgroundPulls implements Pulls {
     credentials: FindCredentials,
   ): Promise<boolean> {
     const { access } = this.#deps;
-    const named = { reference: use.reference, image };
-    if (this.#pulledStarts.get(use.uid)?.has(startKey(use)) === true) return true;
-    if (await access.isAdded(named)) return true;
-    return use.policy !== "Always" && (await access.isGranted(named, credentials));
+    const namedImage = { reference: use.reference, image };
+    if (this.#pulledStarts.get(use.uid)?.has(buildStartKey(use)) === true) return true;
+    if (await access.isAdded(namedImage)) return true;
+    return use.policy !== "Always" && (await access.isGranted(namedImage, credentials));
   }
 
   async #pull(use: ImageUse, context: PullContext): Promise<void> {
@@ -142,16 +143,16 @@ class BackgroundPulls implements Pulls {
       );
       await access.recordPull(image, id, credentials);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
-      this.#backoff.succeed(stepKey(use));
+      this.#backoff.succeed(buildStepKey(use));
       const pulledStarts = this.#pulledStarts.get(use.uid) ?? new Set();
-      this.#pulledStarts.set(use.uid, pulledStarts.add(startKey(use)));
+      this.#pulledStarts.set(use.uid, pulledStarts.add(buildStartKey(use)));
       log.info("image pulled", { object: image, durationMs });
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       context.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
-      const message = `image ${image} cannot be pulled: ${messageOf(error)}; to use a local file, ${addCommand(image)}`;
+      const message = `image ${image} cannot be pulled: ${messageOf(error)}; to use a local file, ${printAddCommand(image)}`;
       const summary = { reason: "ImagePullBackOff", message };
-      this.#backoff.fail({ ...stepKey(use), inputs: "" }, { code: "pull", summary });
+      this.#backoff.fail({ ...buildStepKey(use), inputs: "" }, { code: "pull", summary });
       context.note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }
@@ -165,30 +166,33 @@ interface PulledImage {
 async function pullWithAny(
   connection: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
   image: string,
-  [first, ...others]: readonly RegistryCredentials[],
+  [credentials, ...otherCredentials]: readonly RegistryCredentials[],
 ): Promise<PulledImage> {
   try {
     return {
-      id: await connection.runtime.pullImage(image, first, connection.signal),
-      credentials: first,
+      id: await connection.runtime.pullImage(image, credentials, connection.signal),
+      credentials,
     };
   } catch (error) {
-    if (others.length === 0 || connection.signal.aborted) throw error;
-    return pullWithAny(connection, image, others);
+    if (otherCredentials.length === 0 || connection.signal.aborted) throw error;
+    return pullWithAny(connection, image, otherCredentials);
   }
 }
 
-/** Returns a key with the reference, because a pod's image may change before the container starts. */
-function startKey({ reference, start }: ImageUse): string {
-  return `${start} ${reference}`;
+/** Returns the key of a start. Includes the reference, because a pod's image may change before the container starts. */
+function buildStartKey({ reference, startId }: ImageUse): string {
+  return `${startId} ${reference}`;
 }
 
-/** Returns a key per pod, because another pod's secret may succeed. Source: image_manager.go of the kubelet. */
-function stepKey({ uid, reference }: ImageUse): { readonly scope: string; readonly name: string } {
+/** Returns a backoff key per pod, because another pod's secret may succeed. Source: image_manager.go of the kubelet. */
+function buildStepKey({ uid, reference }: ImageUse): {
+  readonly scope: string;
+  readonly name: string;
+} {
   return { scope: uid, name: reference };
 }
 
-function addCommand(reference: string): string {
+function printAddCommand(reference: string): string {
   return `add it with: patchbay image add ${reference} SOURCE`;
 }
 
@@ -203,11 +207,11 @@ function buildNeverPullFailure(message: string): ImageFacts {
 function rejectMissingImage(reference: string): ImageFacts {
   const cause = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
   return buildNeverPullFailure(
-    `image ${reference} is not on this machine${cause}; ${addCommand(reference)}`,
+    `image ${reference} is not on this machine${cause}; ${printAddCommand(reference)}`,
   );
 }
 
-/** Rejects the image, because policy Never uses only images to which the pod has proven access. Source: KEP-2535. */
+/** Rejects the image, because with policy Never the pod cannot prove its access by a pull. Source: KEP-2535. */
 function rejectImageOfOtherPods(reference: string): ImageFacts {
   return buildNeverPullFailure(
     `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +
@@ -224,14 +228,19 @@ export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
   const volumes = (pod.spec.volumes ?? []).flatMap(({ name, image }): readonly ImageUse[] => {
     if (image === undefined) return [];
     const { reference, pullPolicy } = image;
-    const policy = defaultPullPolicy(reference, pullPolicy);
-    return [{ uid, reference, policy, start: `volume ${name}` }];
+    const policy = choosePullPolicy(reference, pullPolicy);
+    return [{ uid, reference, policy, startId: `volume ${name}` }];
   });
   const containers = listPodContainers(pod)
     .filter(({ name }) => findLatest(facts, name)?.state !== "RUNNING")
     .map(({ name, image: reference, imagePullPolicy }): ImageUse => {
-      const policy = defaultPullPolicy(reference, imagePullPolicy);
-      return { uid, reference, policy, start: `${name} ${String(nextAttempt(facts, name))}` };
+      const policy = choosePullPolicy(reference, imagePullPolicy);
+      return {
+        uid,
+        reference,
+        policy,
+        startId: `${name} ${String(computeNextAttempt(facts, name))}`,
+      };
     });
   return [...volumes, ...containers];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile pass over one pod. Its key is the uid, because an older pod of the same name may still be terminating.
+// Reconciles one pod. The key is the uid, because an older pod of the same name may still be terminating.
 import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/base";
 import {
   earliest,
@@ -14,7 +14,7 @@ import {
 } from "@patchbay/kube";
 import type { PodDeps, ProbedContainer } from "./deps.ts";
 import {
-  containerStepName,
+  buildContainerStepName,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type PodFacts,
@@ -34,7 +34,7 @@ import type { Change } from "@patchbay/core/interfaces";
 function findStepName(action: ExecutedAction): string | undefined {
   if (action.kind === "prepareVolumes") return VOLUMES_STEP;
   if (action.kind === "runSandbox") return SANDBOX_STEP;
-  return action.kind === "startContainer" ? containerStepName(action.container) : undefined;
+  return action.kind === "startContainer" ? buildContainerStepName(action.container) : undefined;
 }
 
 const CREATING_REASON = "ContainerCreating";
@@ -53,11 +53,11 @@ function toReason(action: ExecutedAction, error: AppError): Reason {
 
 interface PlanResult {
   readonly hasActed: boolean;
-  /** Delay of the next pass; undefined if only a change enqueues the pod. */
+  /** Delay of the next pass; undefined if the next pass waits for a change. */
   readonly waitMs: number | undefined;
 }
 
-/** Returns whether all later steps need the action's result: the volumes or the sandbox. */
+/** Returns whether all later steps depend on the action. */
 function isRequiredByLaterSteps({ kind }: ExecutedAction): boolean {
   return kind === "prepareVolumes" || kind === "runSandbox";
 }
@@ -66,10 +66,10 @@ function canPause(error: unknown): error is AppError {
   return isAppError(error) && !isAppError(error, "CRI_UNAVAILABLE");
 }
 
-type Failed = FailedStep<ExecutedAction, Reason>;
+type FailedAction = FailedStep<ExecutedAction, Reason>;
 
-function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): void {
-  const { action, summary, pauseMs, error } = failed;
+function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failedAction: FailedAction): void {
+  const { action, summary, pauseMs, error } = failedAction;
   const step = findStepName(action) ?? action.kind;
   const { message } = summary;
   const reason = EVENT_REASONS[step] ?? summary.reason;
@@ -84,7 +84,7 @@ function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): v
     reason: message,
     waitMs: pauseMs,
   });
-  if (action.kind !== "prepareVolumes") deps.sweeper.afterInterruption();
+  if (action.kind !== "prepareVolumes") deps.sweeper.sweepAfterInterruption();
 }
 
 function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedAction, Reason> {
@@ -107,8 +107,8 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
   };
 }
 
-/** @throws the error of a step that cannot pause, for example because the runtime is down */
-async function act(
+/** @throws the error of a step that cannot be paused, for example because the runtime is unavailable */
+async function executePlan(
   plan: readonly PodAction[],
   facts: PodFacts,
   deps: PodDeps,
@@ -120,20 +120,20 @@ async function act(
     pendingVolumes: undefined,
   };
   if (plan.some(({ kind }) => kind === "runSandbox")) startVolumes(deps, facts, progress);
-  const executed = plan.filter((action) => action.kind !== "wait");
-  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
+  const actions = plan.filter((action) => action.kind !== "wait");
+  const waitTimes = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
   const steps = runSteps(
-    executed,
+    actions,
     (action) => executeStep(deps, facts, { action, progress }),
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.pendingVolumes?.catch(() => undefined); // the preparation must not outlive the pass
-  const { done, retryInMs: againMs } = await steps;
+  await progress.pendingVolumes?.catch(() => undefined); // the preparation must end within the pass
+  const { done, retryInMs: retryMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
   if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });
-  return { hasActed: executed.length > 0, waitMs: earliest([...waits, againMs]) };
+  return { hasActed: actions.length > 0, waitMs: earliest([...waitTimes, retryMs]) };
 }
 
 /** Writes the pod's status if it changed. `facts` must be observed after the actions. */
@@ -145,7 +145,7 @@ export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<
   if (covers(pod.status, status)) return;
   const rejection = findFinalRejection(facts);
   if (rejection !== undefined) deps.recorder.record(pod, { type: "Warning", ...rejection });
-  // A merge patch replaces the whole list of conditions.
+  // A merge patch replaces all conditions. The resourceVersion prevents the loss of other writers' conditions.
   const isShared = hasForeignCondition(status.conditions ?? []);
   const { resourceVersion } = pod.metadata;
   const fields = { status, ...(isShared && { metadata: { resourceVersion } }) };
@@ -177,19 +177,23 @@ export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now());
   const deletesObject = plan.some(({ kind }) => kind === "deleteObject");
-  if (deletesObject) await reportIfExists(facts, deps); // before the object is deleted
-  const { hasActed, waitMs } = await act(plan, facts, deps);
+  if (deletesObject) await reportIfExists(facts, deps); // a deleted object has no status
+  const { hasActed, waitMs } = await executePlan(plan, facts, deps);
   if (!deletesObject) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
   return waitMs === undefined ? done() : after(waitMs);
 }
 
-/** Removes fields that the loop over pods does not read, such as the annotations that each plug of a NIC writes. */
-function withoutIgnoredFields({ metadata, ...rest }: Pod): unknown {
-  const ignored = { annotations: undefined, managedFields: undefined, resourceVersion: undefined };
-  return { ...rest, metadata: { ...metadata, ...ignored } };
+/** Removes fields that the pod's reconciler ignores, for example annotations that change with each plugged NIC. */
+function withoutIgnoredFields({ metadata, ...otherFields }: Pod): unknown {
+  const ignoredFields = {
+    annotations: undefined,
+    managedFields: undefined,
+    resourceVersion: undefined,
+  };
+  return { ...otherFields, metadata: { ...metadata, ...ignoredFields } };
 }
 
-/** Returns whether the change needs a pass, which costs at least four calls of the runtime. */
+/** Returns whether the change requires a reconcile pass, which calls the runtime several times. */
 export function needsPass(change: Change<Pod>): boolean {
   return (
     change.kind !== "updated" ||

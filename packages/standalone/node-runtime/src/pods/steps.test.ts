@@ -26,11 +26,11 @@ beforeEach(() => {
     return ensureDirectory(path);
   };
   const sweeper = {
-    now: () => {
+    sweep: () => {
       sweeps += 1;
       return Promise.resolve();
     },
-    afterInterruption: () => undefined,
+    sweepAfterInterruption: () => undefined,
   };
   deps = { ...world.deps, sweeper };
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan. Each step is idempotent.
+// Executes the steps of a plan. Each step is idempotent.
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS, PODS } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
@@ -15,7 +15,7 @@ import {
   type LivePodFacts,
   type PodFacts,
 } from "./facts.ts";
-import { checkedPodDirectory } from "../volumes/layout.ts";
+import { buildCheckedPodDirectory } from "../volumes/layout.ts";
 import type { StartContainer, PodAction } from "./plan.ts";
 import { keyOf } from "@patchbay/kube";
 import { findPullCredentials } from "../images/credentials.ts";
@@ -48,15 +48,15 @@ async function readSources(deps: PodDeps, pod: Pod, container: Container): Promi
   const configMaps = new Map<string, Readonly<Record<string, string>>>();
   const secrets = new Map<string, Readonly<Record<string, string>>>();
   for (const name of names.configMaps) {
-    const found = await deps.store.find(CONFIG_MAPS, { namespace, name });
-    if (found !== undefined) configMaps.set(name, found.data ?? {});
+    const object = await deps.store.find(CONFIG_MAPS, { namespace, name });
+    if (object !== undefined) configMaps.set(name, object.data ?? {});
   }
   for (const name of names.secrets) {
-    const found = await deps.store.find(SECRETS, { namespace, name });
-    const texts = Object.entries(found?.data ?? {}).map(
+    const object = await deps.store.find(SECRETS, { namespace, name });
+    const texts = Object.entries(object?.data ?? {}).map(
       ([key, value]) => [key, Buffer.from(value, "base64").toString()] as const,
     );
-    if (found !== undefined) secrets.set(name, Object.fromEntries(texts));
+    if (object !== undefined) secrets.set(name, Object.fromEntries(texts));
   }
   return { configMaps, secrets };
 }
@@ -85,7 +85,7 @@ async function createFromPlan(deps: PodDeps, plan: ContainerPlan): Promise<strin
     image: image.image,
     attempt: action.attempt,
     ...(action.delaySeconds !== undefined && { delaySeconds: action.delaySeconds }),
-    podDirectory: checkedPodDirectory(pod.metadata.uid ?? "", deps.node.podsDir),
+    podDirectory: buildCheckedPodDirectory(pod.metadata.uid ?? "", deps.node.podsDir),
     node: deps.node,
     podIps: sandboxContext.ips,
     sources: await readSources(deps, pod, container),
@@ -105,7 +105,7 @@ async function createAndStartContainer(deps: PodDeps, plan: ContainerPlan): Prom
 export interface Progress {
   sandboxContext: SandboxContext | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
-  /** Result of preparing the volumes in parallel with the sandbox; undefined if that was not started. */
+  /** Volumes that are prepared in parallel with the sandbox; undefined if the preparation was not started. */
   pendingVolumes: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
@@ -126,18 +126,18 @@ async function findSandboxContext(
   facts: LivePodFacts,
   id: string,
 ): Promise<SandboxContext | undefined> {
-  const found =
+  const sandbox =
     facts.sandboxes.find((one) => one.id === id) ?? (await deps.runtime.findSandbox(id));
-  if (found === undefined) return undefined;
-  const config = toSandboxConfig(facts.pod, found.metadata.attempt, deps.node);
-  return { id, config, ips: found.ips };
+  if (sandbox === undefined) return undefined;
+  const config = toSandboxConfig(facts.pod, sandbox.metadata.attempt, deps.node);
+  return { id, config, ips: sandbox.ips };
 }
 
-/** Starts preparing the volumes in parallel with the sandbox, because both take equally long. */
+/** Starts to prepare the volumes in parallel with the creation of the sandbox, to save time. */
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.pendingVolumes = deps.volumes.prepare(pod);
-  progress.pendingVolumes.catch(() => undefined); // the step that awaits it reports the error
+  progress.pendingVolumes.catch(() => undefined); // the step prepareVolumes reports the error
 }
 
 /** Mode of a pod's directory, which only root and its group may read. Source: kubelet. */
@@ -153,7 +153,7 @@ async function runSandbox(
   await deps.files.ensureDirectory(config.logDirectory, 0o700);
   const id = await deps.observeNetworks(() => deps.runtime.runSandbox(config));
   const sandboxContext = await findSandboxContext(deps, facts, id);
-  const directory = checkedPodDirectory(uid, deps.node.podsDir);
+  const directory = buildCheckedPodDirectory(uid, deps.node.podsDir);
   await deps.files.ensureDirectory(directory, POD_MODE);
   const text = printHosts(findHostname(pod, deps.node.name), sandboxContext?.ips ?? []);
   await deps.files.writeAtomic(buildHostsFilePath(directory), text, 0o644);
@@ -163,9 +163,9 @@ async function runSandbox(
 async function startContainer(
   deps: PodDeps,
   facts: LivePodFacts,
-  at: { readonly action: StartContainer; readonly progress: Progress },
+  step: { readonly action: StartContainer; readonly progress: Progress },
 ): Promise<void> {
-  const { action, progress } = at;
+  const { action, progress } = step;
   const sandbox = findReadySandbox(facts);
   progress.sandboxContext ??=
     sandbox === undefined ? undefined : await findSandboxContext(deps, facts, sandbox.id);
@@ -197,9 +197,9 @@ function beginPull(deps: PodDeps, facts: LivePodFacts, reference: string): void 
 async function executeLiveAction(
   deps: PodDeps,
   facts: LivePodFacts,
-  at: { readonly action: LiveAction; readonly progress: Progress },
+  step: { readonly action: LiveAction; readonly progress: Progress },
 ): Promise<void> {
-  const { action, progress } = at;
+  const { action, progress } = step;
   switch (action.kind) {
     case "prepareVolumes":
       progress.volumes = await (progress.pendingVolumes ?? deps.volumes.prepare(facts.pod));
@@ -220,7 +220,7 @@ async function executeLiveAction(
   }
 }
 
-/** Removes logs, then volumes and the pod's directory, whose existence means that something remains. */
+/** Removes logs, volumes and finally the pod's directory, whose existence marks an incomplete removal. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
@@ -234,11 +234,12 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** Removes a sandbox, and processes of a crashed shim that the runtime does not know about. */
+/** Removes a sandbox. Kills orphaned shims if the sandbox was not ready, because its shim may have crashed. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.releasedSandboxIds.delete(id);
-  if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY") await deps.sweeper.now();
+  if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY")
+    await deps.sweeper.sweep();
 }
 
 async function executeRemoval(
@@ -281,9 +282,9 @@ function isLive(action: ExecutedAction): action is LiveAction {
 export async function executeStep(
   deps: PodDeps,
   facts: PodFacts,
-  at: { readonly action: ExecutedAction; readonly progress: Progress },
+  step: { readonly action: ExecutedAction; readonly progress: Progress },
 ): Promise<void> {
-  const { action, progress } = at;
+  const { action, progress } = step;
   if (isLive(action)) {
     const { pod } = facts;
     if (pod !== undefined) await executeLiveAction(deps, { ...facts, pod }, { action, progress });

@@ -3,11 +3,11 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
-  /** Stops the container unless a stop with an earlier or equal deadline is running. Enqueues the pod when it ends. */
+  /** Stops the container unless a stop with an earlier or equal deadline is running. Enqueues the pod after the stop. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** Advance of a deadline that does not justify a second call. */
+/** Minimum difference by which an earlier deadline justifies a second call. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

@@ -2,7 +2,7 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { podProblems } from "./pod-policy.ts";
+import { findPodProblems } from "./pod-policy.ts";
 
 const PRODUCT = { namespace: "patchbay", name: "virt-handler-x1" };
 const fieldRef = { fieldPath: "metadata.name" };
@@ -10,7 +10,7 @@ const key = { name: "n", key: "k" };
 
 function problemsOf(spec: Partial<Pod["spec"]>): readonly string[] {
   const pod = aPod({ ...spec, serviceAccountName: "virt-handler" }, PRODUCT);
-  return podProblems(pod).map(({ field, message }) => `${field} ${message}`);
+  return findPodProblems(pod).map(({ field, message }) => `${field} ${message}`);
 }
 
 test.each<{ name: string; volume: object; want: string }>([

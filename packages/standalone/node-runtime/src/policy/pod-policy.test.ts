@@ -2,12 +2,12 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { podProblems } from "./pod-policy.ts";
+import { findPodProblems } from "./pod-policy.ts";
 
 const PRODUCT = { namespace: "patchbay", name: "virt-handler-x1" };
 
 function fieldsOf(pod: Pod): readonly string[] {
-  return podProblems(pod).map(({ field }) => field);
+  return findPodProblems(pod).map(({ field }) => field);
 }
 
 function withContext(securityContext: Container["securityContext"]): Pod {
@@ -16,8 +16,8 @@ function withContext(securityContext: Container["securityContext"]): Pod {
   });
 }
 
-test("accepts a launcher", () => {
-  expect(podProblems(aPod())).toEqual([]);
+test("a launcher may run", () => {
+  expect(findPodProblems(aPod())).toEqual([]);
 });
 
 test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>([
@@ -45,7 +45,10 @@ test.each<{ name: string; spec: Partial<Pod["spec"]>; want: readonly string[] }>
   expect(fieldsOf(aPod(spec))).toEqual(want);
   const metadata = aPod(spec, PRODUCT);
   expect(
-    podProblems({ ...metadata, spec: { ...metadata.spec, serviceAccountName: "virt-handler" } }),
+    findPodProblems({
+      ...metadata,
+      spec: { ...metadata.spec, serviceAccountName: "virt-handler" },
+    }),
   ).toEqual([]);
 });
 

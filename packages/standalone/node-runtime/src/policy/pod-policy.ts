@@ -9,19 +9,19 @@ interface PodProblem {
   readonly message: string;
 }
 
-function listProblem(isInvalid: boolean, field: string, message: string): readonly PodProblem[] {
+function listProblemIf(isInvalid: boolean, field: string, message: string): readonly PodProblem[] {
   return isInvalid ? [{ field, message }] : [];
 }
 
-/** Largest uid and gid; some programs treat larger ones as -1. */
+/** Largest valid uid and gid. Some programs treat larger values as -1. */
 export const ID_MAX = 2 ** 31 - 1;
 
-/** Returns whether the uid is valid and not root. A runtime would look up an invalid number as a user name. */
+/** Returns whether the uid is valid and not 0. A runtime could resolve an invalid uid as a user name. */
 export function isUnprivilegedUser(user: number): boolean {
   return Number.isInteger(user) && user >= 1 && user <= ID_MAX;
 }
 
-/** Service accounts of the product. Permission to use them in the product's namespace includes access to the node. */
+/** Service accounts of Patchbay. Pods that use them in Patchbay's namespace may access the node. */
 const PRODUCT_ACCOUNTS: readonly string[] = [
   "virt-api",
   "virt-controller",
@@ -36,85 +36,85 @@ export function isProductPod({ metadata, spec }: Pod): boolean {
   );
 }
 
-const HOST_PATH_RULE = `is for Patchbay's own pods only, except type Directory for pods whose containers all run as user and group ${String(names.LAUNCHER_UID)}`;
+const HOST_PATH_MESSAGE = `is for Patchbay's own pods only, except type Directory for pods whose containers all run as user and group ${String(names.LAUNCHER_UID)}`;
 
-/** Returns whether all users and groups of the pod are the launchers'. */
+/** Returns whether all uids and gids of the pod equal the launchers' uid. */
 function runsAsLaunchers({ spec }: Pod): boolean {
-  const { fsGroup, supplementalGroups = [], ...shared } = spec.securityContext ?? {};
+  const { fsGroup, supplementalGroups = [], ...podContext } = spec.securityContext ?? {};
   const groups = fsGroup === undefined ? supplementalGroups : [fsGroup, ...supplementalGroups];
   const users = [...(spec.initContainers ?? []), ...spec.containers].flatMap(
-    ({ securityContext: own }) => [
-      own?.runAsUser ?? shared.runAsUser,
-      own?.runAsGroup ?? shared.runAsGroup,
+    ({ securityContext: containerContext }) => [
+      containerContext?.runAsUser ?? podContext.runAsUser,
+      containerContext?.runAsGroup ?? podContext.runAsGroup,
     ],
   );
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/** Checks host paths. Launcher-like pods may mount those that an administrator opened to VMs, checked at mount time. */
-function hostPathProblems(pod: Pod): readonly PodProblem[] {
+/** Checks host paths. Pods with the launchers' uid may use type Directory; the mount step checks the path. */
+function findHostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLauncherLike = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
     const isDenied = hostPath !== undefined && !(isLauncherLike && hostPath.type === "Directory");
-    return listProblem(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_RULE);
+    return listProblemIf(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_MESSAGE);
   });
 }
 
-const HANDLERS = [
+const PROBE_HANDLERS = [
   "exec",
   "httpGet",
   "tcpSocket",
   "grpc",
 ] as const satisfies readonly (keyof Probe)[];
 
-/** Lists the fields that are set. A server may write null into unset fields. */
-function listSetFields(fields: object, except: readonly string[] = []): readonly string[] {
+/** Lists the fields that are set. Ignores null, which an API server may write for unset fields. */
+function listSetFields(fields: object, excludedKeys: readonly string[] = []): readonly string[] {
   return Object.entries(fields)
-    .filter(([key, value]) => value !== undefined && value !== null && !except.includes(key))
+    .filter(([key, value]) => value !== undefined && value !== null && !excludedKeys.includes(key))
     .map(([key]) => key);
 }
 
 function checkExclusive(setFields: readonly string[], field: string): readonly PodProblem[] {
-  return listProblem(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
+  return listProblemIf(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
 }
 
 function findAmbiguousVolumeFields(volume: PodVolume): readonly PodProblem[] {
-  const at = `spec.volumes[${volume.name}]`;
+  const path = `spec.volumes[${volume.name}]`;
   const sources = volume.projected?.sources ?? [];
   const downwardItems = [volume, ...sources].flatMap(({ downwardAPI }) => downwardAPI?.items ?? []);
   return [
-    ...checkExclusive(listSetFields(volume, ["name"]), at),
+    ...checkExclusive(listSetFields(volume, ["name"]), path),
     ...sources.flatMap((source, index) =>
-      checkExclusive(listSetFields(source), `${at}.projected.sources[${String(index)}]`),
+      checkExclusive(listSetFields(source), `${path}.projected.sources[${String(index)}]`),
     ),
     ...downwardItems.flatMap((item) =>
-      checkExclusive(listSetFields(item, ["path", "mode"]), `${at}.downwardAPI`),
+      checkExclusive(listSetFields(item, ["path", "mode"]), `${path}.downwardAPI`),
     ),
   ];
 }
 
-function findAmbiguousContainerFields(container: Container, at: string): readonly PodProblem[] {
+function findAmbiguousContainerFields(container: Container, path: string): readonly PodProblem[] {
   const { env = [], envFrom = [], livenessProbe, readinessProbe, startupProbe } = container;
   const probes = Object.entries({ livenessProbe, readinessProbe, startupProbe });
   return [
     ...env.flatMap(({ name, valueFrom, value = "" }) => {
       const setFields = listSetFields(valueFrom ?? {});
-      const all = value === "" || setFields.length === 0 ? setFields : ["value", ...setFields];
-      return checkExclusive(all, `${at}.env[${name}]`);
+      const sources = value === "" || setFields.length === 0 ? setFields : ["value", ...setFields];
+      return checkExclusive(sources, `${path}.env[${name}]`);
     }),
-    ...envFrom.flatMap((from, index) =>
-      checkExclusive(listSetFields(from, ["prefix"]), `${at}.envFrom[${String(index)}]`),
+    ...envFrom.flatMap((source, index) =>
+      checkExclusive(listSetFields(source, ["prefix"]), `${path}.envFrom[${String(index)}]`),
     ),
     ...probes.flatMap(([name, probe]) => {
       const setFields = listSetFields(probe ?? {}).filter((key) =>
-        HANDLERS.some((one) => one === key),
+        PROBE_HANDLERS.some((one) => one === key),
       );
-      return checkExclusive(setFields, `${at}.${name}`);
+      return checkExclusive(setFields, `${path}.${name}`);
     }),
   ];
 }
 
-/** Finds exclusive fields that are set together. Other checks may read only one of them. Only our API server rejects them. */
+/** Finds mutually exclusive fields that are set together, because other checks may read only one of these fields. */
 function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   return [
@@ -128,13 +128,13 @@ function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
   ];
 }
 
-const UNSUPPORTED = "is not supported";
+const UNSUPPORTED_MESSAGE = "is not supported";
 
-/** Pattern of a key of a ConfigMap: a single file name. */
+/** Pattern of ConfigMap keys, which are plain file names. */
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
-const ONLY_CONFIG_MAP_KEYS = "is supported only for a key of a configMap";
+const ONLY_CONFIG_MAP_KEYS_MESSAGE = "is supported only for a key of a configMap";
 
-/** Returns whether the path is a key of a ConfigMap. Containers could replace other paths with links to the node's files. */
+/** Returns whether the path is a ConfigMap key. Containers could replace other paths with links to files of the node. */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,
@@ -142,56 +142,69 @@ function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVo
   return isConfigMapVolume && CONFIG_MAP_KEY.test(subPath);
 }
 
-function mountProblems(
+function findMountProblems(
   { volumeMounts = [] }: Container,
-  at: string,
+  path: string,
   volumes: readonly PodVolume[],
 ): readonly PodProblem[] {
   return volumeMounts.flatMap(({ name, mountPath, subPath = "", subPathExpr = "" }) => {
-    const field = `${at}.volumeMounts[${name}]`;
+    const field = `${path}.volumeMounts[${name}]`;
     const isRefused = subPath !== "" && !isConfigMapKey(subPath, name, volumes);
     return [
-      ...listProblem(isRefused, `${field}.subPath`, ONLY_CONFIG_MAP_KEYS),
-      ...listProblem(subPathExpr !== "", `${field}.subPathExpr`, UNSUPPORTED),
-      ...listProblem(!mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
+      ...listProblemIf(isRefused, `${field}.subPath`, ONLY_CONFIG_MAP_KEYS_MESSAGE),
+      ...listProblemIf(subPathExpr !== "", `${field}.subPathExpr`, UNSUPPORTED_MESSAGE),
+      ...listProblemIf(!mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
     ];
   });
 }
 
 function findUnsupportedContainerFields(
   container: Container,
-  at: string,
+  path: string,
   volumes: readonly PodVolume[],
 ): readonly PodProblem[] {
   const { lifecycle, restartPolicy, volumeDevices = [] } = container;
   return [
-    ...listProblem(lifecycle?.postStart !== undefined, `${at}.lifecycle.postStart`, UNSUPPORTED),
-    ...listProblem(lifecycle?.preStop !== undefined, `${at}.lifecycle.preStop`, UNSUPPORTED),
-    ...listProblem(restartPolicy !== undefined, `${at}.restartPolicy`, UNSUPPORTED),
-    ...mountProblems(container, at, volumes),
+    ...listProblemIf(
+      lifecycle?.postStart !== undefined,
+      `${path}.lifecycle.postStart`,
+      UNSUPPORTED_MESSAGE,
+    ),
+    ...listProblemIf(
+      lifecycle?.preStop !== undefined,
+      `${path}.lifecycle.preStop`,
+      UNSUPPORTED_MESSAGE,
+    ),
+    ...listProblemIf(restartPolicy !== undefined, `${path}.restartPolicy`, UNSUPPORTED_MESSAGE),
+    ...findMountProblems(container, path, volumes),
     ...volumeDevices.flatMap(({ name, devicePath }) => {
-      const field = `${at}.volumeDevices[${name}].devicePath`;
-      return listProblem(!devicePath.startsWith("/"), field, "must be absolute");
+      const field = `${path}.volumeDevices[${name}].devicePath`;
+      return listProblemIf(!devicePath.startsWith("/"), field, "must be absolute");
     }),
   ];
 }
 
-/** Finds unsupported fields. The pod would not run as requested if they were ignored. */
+/** Finds unsupported fields. A pod with ignored fields would not run as requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
-  const listContainerProblems = (all: readonly Container[], list: string): readonly PodProblem[] =>
-    all.flatMap((one) => findUnsupportedContainerFields(one, `spec.${list}[${one.name}]`, volumes));
+  const listContainerProblems = (
+    listedContainers: readonly Container[],
+    list: string,
+  ): readonly PodProblem[] =>
+    listedContainers.flatMap((one) =>
+      findUnsupportedContainerFields(one, `spec.${list}[${one.name}]`, volumes),
+    );
   return [
     ...listContainerProblems(initContainers, "initContainers"),
     ...listContainerProblems(containers, "containers"),
   ];
 }
 
-/** Lowest group that does not belong to the operating system. Source: Debian policy 9.2.2, FIRST_GID of adduser.conf. */
+/** Lowest gid outside the operating system's range. Source: Debian policy 9.2.2, FIRST_GID of adduser.conf. */
 const FIRST_FREE_GROUP = 1000;
 // Patterns of names that become directory names. Source: RFC 1123; names of Kubernetes objects.
-const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const SUBDOMAIN = /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/;
+const LABEL_PATTERN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN_PATTERN = /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/;
 /** Namespaced sysctls that affect only the pod. Source: "safe sysctls" of Kubernetes. */
 const SAFE_SYSCTLS: readonly string[] = [
   "kernel.shm_rmid_forced",
@@ -200,46 +213,46 @@ const SAFE_SYSCTLS: readonly string[] = [
   "net.ipv4.ping_group_range",
   "net.ipv4.tcp_syncookies",
 ];
-const PRODUCT_ONLY = "is for Patchbay's own pods only";
+const PRODUCT_ONLY_MESSAGE = "is for Patchbay's own pods only";
 
-function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
+function findNameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
   const message = "is not a valid name";
   const { name, namespace = "" } = metadata;
-  const seen = new Set<string>();
+  const seenNames = new Set<string>();
   const names = [
     ...(spec.initContainers ?? []).map((one) => ["spec.initContainers", one.name] as const),
     ...spec.containers.map((one) => ["spec.containers", one.name] as const),
   ];
   return [
-    ...listProblem(!SUBDOMAIN.test(name), "metadata.name", message),
-    ...listProblem(!LABEL.test(namespace), "metadata.namespace", message),
+    ...listProblemIf(!SUBDOMAIN_PATTERN.test(name), "metadata.name", message),
+    ...listProblemIf(!LABEL_PATTERN.test(namespace), "metadata.namespace", message),
     ...names.flatMap(([field, container]) => {
-      const isDuplicate = seen.has(container);
-      seen.add(container);
+      const isDuplicate = seenNames.has(container);
+      seenNames.add(container);
       const text = isDuplicate ? "is listed twice" : message;
-      return listProblem(
-        isDuplicate || !LABEL.test(container),
+      return listProblemIf(
+        isDuplicate || !LABEL_PATTERN.test(container),
         `${field}[${container}].name`,
         text,
       );
     }),
     ...(spec.volumes ?? []).flatMap((volume) =>
-      listProblem(!LABEL.test(volume.name), `spec.volumes[${volume.name}].name`, message),
+      listProblemIf(!LABEL_PATTERN.test(volume.name), `spec.volumes[${volume.name}].name`, message),
     ),
   ];
 }
 
-function userProblems(user: number | undefined, field: string): readonly PodProblem[] {
+function findUserProblems(user: number | undefined, field: string): readonly PodProblem[] {
   const isInvalid = user !== undefined && !isUnprivilegedUser(user);
-  return listProblem(
+  return listProblemIf(
     isInvalid,
     field,
     `must be from 1 to ${String(ID_MAX)}: no container runs as root`,
   );
 }
 
-/** Allows the user's own group and free groups. Others could read the operating system's files. */
-function groupProblems(
+/** Allows only the user's own gid and gids from FIRST_FREE_GROUP. Lower gids give access to files of the operating system. */
+function findGroupProblems(
   group: number | undefined,
   user: number | undefined,
   field: string,
@@ -247,92 +260,108 @@ function groupProblems(
   if (group === undefined || (group === user && group > 0)) return [];
   const isInvalid = !Number.isInteger(group) || group < FIRST_FREE_GROUP || group > ID_MAX;
   const range = `${String(FIRST_FREE_GROUP)} to ${String(ID_MAX)}`;
-  return listProblem(isInvalid, field, `must be the user's own number, or one of ${range}`);
+  return listProblemIf(isInvalid, field, `must be the user's own number, or one of ${range}`);
 }
 
-function seccompProblems(
+function findSeccompProblems(
   context: Pick<SecurityContext, "seccompProfile"> | undefined,
   field: string,
 ): readonly PodProblem[] {
   const type = context?.seccompProfile?.type ?? "RuntimeDefault";
-  return listProblem(type !== "RuntimeDefault", `${field}.seccompProfile`, PRODUCT_ONLY);
+  return listProblemIf(type !== "RuntimeDefault", `${field}.seccompProfile`, PRODUCT_ONLY_MESSAGE);
 }
 
-function contextProblems(pod: Pod, own: SecurityContext, at: string): readonly PodProblem[] {
-  const user = own.runAsUser ?? pod.spec.securityContext?.runAsUser;
+function findContextProblems(
+  pod: Pod,
+  context: SecurityContext,
+  path: string,
+): readonly PodProblem[] {
+  const user = context.runAsUser ?? pod.spec.securityContext?.runAsUser;
   return [
-    ...listProblem(own.privileged === true, `${at}.privileged`, PRODUCT_ONLY),
-    ...listProblem(
-      own.allowPrivilegeEscalation === true,
-      `${at}.allowPrivilegeEscalation`,
-      PRODUCT_ONLY,
+    ...listProblemIf(context.privileged === true, `${path}.privileged`, PRODUCT_ONLY_MESSAGE),
+    ...listProblemIf(
+      context.allowPrivilegeEscalation === true,
+      `${path}.allowPrivilegeEscalation`,
+      PRODUCT_ONLY_MESSAGE,
     ),
-    ...listProblem(
-      (own.capabilities?.add ?? []).length > 0,
-      `${at}.capabilities.add`,
-      PRODUCT_ONLY,
+    ...listProblemIf(
+      (context.capabilities?.add ?? []).length > 0,
+      `${path}.capabilities.add`,
+      PRODUCT_ONLY_MESSAGE,
     ),
-    ...listProblem((own.procMount ?? "Default") !== "Default", `${at}.procMount`, PRODUCT_ONLY),
-    ...seccompProblems(own, at),
-    ...userProblems(own.runAsUser, `${at}.runAsUser`),
-    ...groupProblems(own.runAsGroup, user, `${at}.runAsGroup`),
+    ...listProblemIf(
+      (context.procMount ?? "Default") !== "Default",
+      `${path}.procMount`,
+      PRODUCT_ONLY_MESSAGE,
+    ),
+    ...findSeccompProblems(context, path),
+    ...findUserProblems(context.runAsUser, `${path}.runAsUser`),
+    ...findGroupProblems(context.runAsGroup, user, `${path}.runAsGroup`),
   ];
 }
 
-function containerProblems(pod: Pod, container: Container, at: string): readonly PodProblem[] {
+function findContainerProblems(
+  pod: Pod,
+  container: Container,
+  path: string,
+): readonly PodProblem[] {
   const hasHostPort = container.ports?.some(({ hostPort }) => (hostPort ?? 0) !== 0) === true;
   return [
-    ...contextProblems(pod, container.securityContext ?? {}, `${at}.securityContext`),
-    ...listProblem(hasHostPort, `${at}.ports`, "hostPort is not supported"),
+    ...findContextProblems(pod, container.securityContext ?? {}, `${path}.securityContext`),
+    ...listProblemIf(hasHostPort, `${path}.ports`, "hostPort is not supported"),
     ...(container.volumeMounts ?? []).flatMap(({ name, mountPropagation }) =>
-      listProblem(
+      listProblemIf(
         mountPropagation === "Bidirectional",
-        `${at}.volumeMounts[${name}].mountPropagation`,
-        PRODUCT_ONLY,
+        `${path}.volumeMounts[${name}].mountPropagation`,
+        PRODUCT_ONLY_MESSAGE,
       ),
     ),
   ];
 }
 
-function podContextProblems({ spec }: Pod): readonly PodProblem[] {
-  const at = "spec.securityContext";
+function findPodContextProblems({ spec }: Pod): readonly PodProblem[] {
+  const path = "spec.securityContext";
   const { runAsUser, runAsGroup, fsGroup, supplementalGroups = [] } = spec.securityContext ?? {};
   const sysctls = spec.securityContext?.sysctls ?? [];
   return [
-    ...userProblems(runAsUser, `${at}.runAsUser`),
-    ...groupProblems(runAsGroup, runAsUser, `${at}.runAsGroup`),
-    ...groupProblems(fsGroup, runAsUser, `${at}.fsGroup`),
+    ...findUserProblems(runAsUser, `${path}.runAsUser`),
+    ...findGroupProblems(runAsGroup, runAsUser, `${path}.runAsGroup`),
+    ...findGroupProblems(fsGroup, runAsUser, `${path}.fsGroup`),
     ...supplementalGroups.flatMap((group) =>
-      groupProblems(group, runAsUser, `${at}.supplementalGroups`),
+      findGroupProblems(group, runAsUser, `${path}.supplementalGroups`),
     ),
-    ...seccompProblems(spec.securityContext, at),
+    ...findSeccompProblems(spec.securityContext, path),
     ...sysctls.flatMap(({ name }) =>
-      listProblem(!SAFE_SYSCTLS.includes(name), `${at}.sysctls[${name}]`, PRODUCT_ONLY),
+      listProblemIf(!SAFE_SYSCTLS.includes(name), `${path}.sysctls[${name}]`, PRODUCT_ONLY_MESSAGE),
     ),
   ];
 }
 
-function nodeProblems(pod: Pod): readonly PodProblem[] {
+function findNodeProblems(pod: Pod): readonly PodProblem[] {
   const { spec } = pod;
   return [
-    ...listProblem(spec.hostNetwork === true, "spec.hostNetwork", PRODUCT_ONLY),
-    ...listProblem(spec.hostPID === true, "spec.hostPID", PRODUCT_ONLY),
-    ...listProblem(spec.hostIPC === true, "spec.hostIPC", PRODUCT_ONLY),
-    ...hostPathProblems(pod),
+    ...listProblemIf(spec.hostNetwork === true, "spec.hostNetwork", PRODUCT_ONLY_MESSAGE),
+    ...listProblemIf(spec.hostPID === true, "spec.hostPID", PRODUCT_ONLY_MESSAGE),
+    ...listProblemIf(spec.hostIPC === true, "spec.hostIPC", PRODUCT_ONLY_MESSAGE),
+    ...findHostPathProblems(pod),
   ];
 }
 
-export function podProblems(pod: Pod): readonly PodProblem[] {
+export function findPodProblems(pod: Pod): readonly PodProblem[] {
   const { initContainers = [], containers } = pod.spec;
-  const common = [...nameProblems(pod), ...findAmbiguousFields(pod), ...findUnsupportedFields(pod)];
+  const common = [
+    ...findNameProblems(pod),
+    ...findAmbiguousFields(pod),
+    ...findUnsupportedFields(pod),
+  ];
   if (isProductPod(pod)) return common;
   return [
     ...common,
-    ...nodeProblems(pod),
-    ...podContextProblems(pod),
+    ...findNodeProblems(pod),
+    ...findPodContextProblems(pod),
     ...initContainers.flatMap((one) =>
-      containerProblems(pod, one, `spec.initContainers[${one.name}]`),
+      findContainerProblems(pod, one, `spec.initContainers[${one.name}]`),
     ),
-    ...containers.flatMap((one) => containerProblems(pod, one, `spec.containers[${one.name}]`)),
+    ...containers.flatMap((one) => findContainerProblems(pod, one, `spec.containers[${one.name}]`)),
   ];
 }

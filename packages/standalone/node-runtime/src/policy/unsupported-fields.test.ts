@@ -2,7 +2,7 @@
 import type { Container } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { podProblems } from "./pod-policy.ts";
+import { findPodProblems } from "./pod-policy.ts";
 
 const PRODUCT = { namespace: "patchbay", name: "virt-handler-x1" };
 
@@ -36,7 +36,7 @@ test.each<{ name: string; container: Partial<Container>; want: readonly string[]
 ])("rejects in any pod: $name", ({ container, want }) => {
   const initContainers = [aContainer({ ...container, name: "first" })];
   const pod = aPod({ initContainers, containers: [aContainer(container)] }, PRODUCT);
-  expect(podProblems(pod).map(({ field }) => field)).toEqual([
+  expect(findPodProblems(pod).map(({ field }) => field)).toEqual([
     ...want.map((field) => `spec.initContainers[first].${field}`),
     ...want.map((field) => `spec.containers[compute].${field}`),
   ]);
@@ -78,7 +78,7 @@ test.each([
   "subPath is only supported for one key of a ConfigMap: $name",
   ({ volume, subPath, isAdmitted }) => {
     const container = aContainer({ volumeMounts: [{ name: "v", mountPath: "/v", subPath }] });
-    const problems = podProblems(
+    const problems = findPodProblems(
       aPod({ containers: [container], volumes: [{ name: "v", ...volume }] }),
     );
     expect(problems.some(({ field }) => field.endsWith("[v].subPath"))).toBe(!isAdmitted);

@@ -2,10 +2,10 @@
 // What probes make of a container, answer by answer.
 import { describe, expect, test } from "vitest";
 import {
-  firstProbeState,
+  createProbeState,
   deriveHealth,
   isProbeDue,
-  nextProbeState,
+  updateProbeState,
   parseProbeSettings,
   type ProbeResult,
   type ProbeKind,
@@ -30,8 +30,8 @@ interface Row {
 function after({ answers, isKnown = false, successThreshold = 1 }: Omit<Row, "name" | "want">) {
   const settings = parseProbeSettings({ successThreshold, failureThreshold: 3 });
   return Array.from(answers).reduce<ProbeState>(
-    (state, letter) => nextProbeState(state, ANSWERS[letter] ?? "unknown", settings),
-    firstProbeState(isKnown),
+    (state, letter) => updateProbeState(state, ANSWERS[letter] ?? "unknown", settings),
+    createProbeState(isKnown),
   );
 }
 
@@ -85,7 +85,7 @@ describe("a container", () => {
     new Map(
       Object.entries(given).map(([kind, isSuccess]) => [
         kind as ProbeKind, // its own keys
-        { isSuccess, last: undefined, streak: 0 },
+        { isSuccess, lastResult: undefined, streak: 0 },
       ]),
     );
 

@@ -6,7 +6,7 @@ import type { ContainerHealth } from "../pods/facts.ts";
 /** Kinds of probes. Liveness and readiness probes start after the startup probe has succeeded. */
 export type ProbeKind = "startup" | "liveness" | "readiness";
 
-/** Result of a probe. `unknown` means that it could not be executed, and is ignored. */
+/** Result of a probe. `unknown`, which is ignored, means that the probe could not be executed. */
 export type ProbeResult = "success" | "failure" | "unknown";
 
 export interface ProbeSettings {
@@ -18,9 +18,9 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Undefined until a threshold of equal results is reached. */
+  /** Undefined until the success or failure threshold is reached. */
   readonly isSuccess: boolean | undefined;
-  readonly last: "success" | "failure" | undefined;
+  readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;
 }
 
@@ -43,31 +43,31 @@ export function parseProbeSettings(probe: Probe): ProbeSettings {
   };
 }
 
-/** Returns the initial state. `isKnown` means that an earlier process of this node reported a success. */
-export function firstProbeState(isKnown: boolean): ProbeState {
-  return { isSuccess: isKnown ? true : undefined, last: undefined, streak: 0 };
+/** Returns the initial state. With `countsAsSuccess`, the probe counts as successful until a threshold is reached. */
+export function createProbeState(countsAsSuccess: boolean): ProbeState {
+  return { isSuccess: countsAsSuccess ? true : undefined, lastResult: undefined, streak: 0 };
 }
 
-export function nextProbeState(
+export function updateProbeState(
   state: ProbeState,
   outcome: ProbeResult,
   { successThreshold, failureThreshold }: ProbeSettings,
 ): ProbeState {
   if (outcome === "unknown") return state;
-  const streak = state.last === outcome ? state.streak + 1 : 1;
+  const streak = state.lastResult === outcome ? state.streak + 1 : 1;
   const isThresholdReached =
     streak >= (outcome === "success" ? successThreshold : failureThreshold);
   const isSuccess = isThresholdReached ? outcome === "success" : state.isSuccess;
-  return { isSuccess, last: outcome, streak };
+  return { isSuccess, lastResult: outcome, streak };
 }
 
-/** Returns whether the probe runs. Liveness and readiness follow the startup probe; none runs for an unhealthy container. */
+/** Returns whether the probe runs. Liveness and readiness probes run only after the startup probe has succeeded. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;
 }
 
-/** Derives the health. A missing probe counts as success, a readiness probe without result as failure. */
+/** Derives the health. A missing probe counts as success; a readiness probe without a result counts as failure. */
 export function deriveHealth(states: ProbeStates): ContainerHealth {
   const succeeds = (kind: ProbeKind): boolean | undefined =>
     states.has(kind) ? states.get(kind)?.isSuccess : true;

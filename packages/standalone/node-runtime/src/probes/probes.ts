@@ -10,11 +10,11 @@ import type { ProbedContainer, Probes } from "../pods/deps.ts";
 import { listPodContainers, findReportedStatus, type ContainerHealth } from "../pods/facts.ts";
 import { runProbe, type ProbeReport, toProbeRequest } from "./run-probe.ts";
 import {
-  firstProbeState,
+  createProbeState,
   deriveHealth,
   isProbeDue,
   isSameHealth,
-  nextProbeState,
+  updateProbeState,
   PROBE_KINDS,
   findProbe,
   parseProbeSettings,
@@ -22,7 +22,7 @@ import {
   type ProbeState,
 } from "./probe-state.ts";
 
-/** Maximum concurrent probes per pod, because tenants define any number of probes and the node executes them. */
+/** Maximum number of concurrent probes per pod, because tenants' probes consume resources of the node. */
 const CONCURRENT_PROBES = 10;
 
 export interface ProbeDeps {
@@ -48,17 +48,17 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Returns initial states with the results that the pod's status reports for this run of the container. */
+/** Returns the initial states of the probes. Restores results from the pod's status unless the container was restarted. */
 function restoreStates(pod: Pod, { container, spec }: { container: string; spec: Container }) {
-  const before = findReportedStatus({ pod }, spec.name);
-  const isSameRun = before?.containerID?.endsWith(container) === true;
-  const known: Readonly<Record<ProbeKind, boolean>> = {
-    startup: isSameRun && before.started === true,
+  const reportedStatus = findReportedStatus({ pod }, spec.name);
+  const isSameRun = reportedStatus?.containerID?.endsWith(container) === true;
+  const countsAsSuccess: Readonly<Record<ProbeKind, boolean>> = {
+    startup: isSameRun && reportedStatus.started === true,
     liveness: true,
-    readiness: isSameRun && before.ready,
+    readiness: isSameRun && reportedStatus.ready,
   };
   const kinds = PROBE_KINDS.filter((kind) => findProbe(spec, kind) !== undefined);
-  return new Map(kinds.map((kind) => [kind, firstProbeState(known[kind])]));
+  return new Map(kinds.map((kind) => [kind, createProbeState(countsAsSuccess[kind])]));
 }
 
 class ContainerProbes implements Probes {
@@ -74,20 +74,20 @@ class ContainerProbes implements Probes {
   }
 
   retain(uid: string, containers: readonly ProbedContainer[]): void {
-    const before = this.#watched.get(uid) ?? new Map<string, ProbedRun>();
-    const retained = new Map<string, ProbedRun>();
+    const previousRuns = this.#watched.get(uid) ?? new Map<string, ProbedRun>();
+    const retainedRuns = new Map<string, ProbedRun>();
     for (const probed of containers) {
       const { id } = probed.container;
-      const run = before.get(id) ?? this.#startProbing(uid, probed);
+      const run = previousRuns.get(id) ?? this.#startProbing(uid, probed);
       if (run === undefined) continue;
       run.probed = probed;
-      retained.set(id, run);
+      retainedRuns.set(id, run);
     }
-    for (const [id, { stop }] of before) if (!retained.has(id)) stop.abort();
-    if (retained.size === 0) {
+    for (const [id, { stop }] of previousRuns) if (!retainedRuns.has(id)) stop.abort();
+    if (retainedRuns.size === 0) {
       this.#watched.delete(uid);
       this.#limits.delete(uid);
-    } else this.#watched.set(uid, retained);
+    } else this.#watched.set(uid, retainedRuns);
   }
 
   findHealth(uid: string): ReadonlyMap<string, ContainerHealth> {
@@ -121,9 +121,9 @@ class ContainerProbes implements Probes {
     const startedMs = Number(run.probed.container.startedAt / 1_000_000n);
     await clock.sleep(Math.max(0, startedMs + settings.initialDelayMs - clock.now()), signal);
     while (!signal.aborted) {
-      const beganMs = clock.monotonicMs();
+      const probeStartMs = clock.monotonicMs();
       if (isProbeDue(kind, run.states)) await this.#runOnce(run, kind, probe);
-      const durationMs = clock.monotonicMs() - beganMs;
+      const durationMs = clock.monotonicMs() - probeStartMs;
       await clock.sleep(Math.max(0, settings.periodMs - durationMs), signal);
     }
   }
@@ -138,17 +138,16 @@ class ContainerProbes implements Probes {
     const probeOutcome = await limit(() =>
       runProbe(this.#deps.runtime, toProbeRequest(probe, spec, addresses), target),
     );
-    const before = states.get(kind);
-    if (stop.signal.aborted || before === undefined) return;
+    const previousState = states.get(kind);
+    if (stop.signal.aborted || previousState === undefined) return;
     const healthBefore = deriveHealth(states);
-    const state = nextProbeState(before, probeOutcome.outcome, settings);
+    const state = updateProbeState(previousState, probeOutcome.outcome, settings);
     states.set(kind, state);
-    if (state.last === "failure" && state.streak === 1)
+    if (state.lastResult === "failure" && state.streak === 1)
       this.#recordFailure(run, kind, probeOutcome);
     if (!isSameHealth(healthBefore, deriveHealth(states))) this.#deps.wake(run.uid);
   }
 
-  /** Records one event per series of failures. */
   #recordFailure({ probed, spec }: ProbedRun, kind: ProbeKind, { message }: ProbeReport): void {
     const name = `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
     const about = `container ${spec.name}`;

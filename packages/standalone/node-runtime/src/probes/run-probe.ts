@@ -26,7 +26,7 @@ interface PodAddresses {
   readonly isOnNode: boolean;
 }
 
-// Source: RFC 9110, 5.1 and 5.5.
+// Source: RFC 9110, sections 5.1 and 5.5.
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const LOOPBACK: readonly string[] = ["127.0.0.1", "localhost", "::1"];
@@ -37,10 +37,12 @@ function buildInvalidRequest(reason: string): ProbeRequest {
 
 function resolvePort(container: Container, port: number | string): number | undefined {
   const number = Number(port);
-  const found = Number.isInteger(number)
+  const resolvedPort = Number.isInteger(number)
     ? number
     : container.ports?.find(({ name }) => name === port)?.containerPort;
-  return found !== undefined && found >= 1 && found <= 65_535 ? found : undefined;
+  return resolvedPort !== undefined && resolvedPort >= 1 && resolvedPort <= 65_535
+    ? resolvedPort
+    : undefined;
 }
 
 function resolveHost(
@@ -150,7 +152,7 @@ async function runExecProbe(
     if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
       return buildFailure("its output exceeds the limit");
     }
-    // An unavailable runtime is no failure of the container; a program that cannot start is.
+    // An unavailable runtime is not a failed probe, unlike a program that cannot start.
     if (isAppError(error, "CRI_UNAVAILABLE"))
       return { outcome: "unknown", message: messageOf(error) };
     return buildFailure(messageOf(error));
@@ -184,19 +186,23 @@ async function runHttpProbe(
   timeoutMs: number,
 ): Promise<ProbeReport> {
   const { promise, resolve } = Promise.withResolvers<ProbeReport>();
-  const fields = { "user-agent": "kube-probe/1", accept: "*/*", ...Object.fromEntries(headers) };
-  const options = { host, port, path, headers: fields, agent: false as const };
+  const headerFields = {
+    "user-agent": "kube-probe/1",
+    accept: "*/*",
+    ...Object.fromEntries(headers),
+  };
+  const options = { host, port, path, headers: headerFields, agent: false as const };
   const signal = AbortSignal.timeout(timeoutMs);
-  // Does not verify the server's certificate, like the kubelet.
+  // The server's certificate is not verified. Source: kubelet.
   const outgoing = isTls
     ? httpsRequest({ ...options, rejectUnauthorized: false, signal })
     : httpRequest({ ...options, signal });
   outgoing.once("response", (response) => {
-    const code = response.statusCode ?? 0;
+    const statusCode = response.statusCode ?? 0;
     resolve(
-      code >= 200 && code < 400
+      statusCode >= 200 && statusCode < 400
         ? SUCCESS
-        : buildFailure(`HTTP probe failed with statuscode: ${String(code)}`),
+        : buildFailure(`HTTP probe failed with statuscode: ${String(statusCode)}`),
     );
     outgoing.destroy();
   });

@@ -4,9 +4,9 @@ import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";
 
-/** Admits pods to this node in order of arrival. A pod whose author set its node was not checked by a scheduler. */
+/** Admits pods to this node in the order of arrival. Also checks pods that bypass the scheduler with spec.nodeName. */
 export interface Admission {
-  /** Reserves the pod's requests until it finishes. Always admits a started pod. Idempotent. */
+  /** Reserves the pod's requests, or returns why the pod is rejected. Always admits a started pod. Idempotent. */
   admit(pod: Pod, hasStarted: boolean): Reason | undefined;
 }
 
@@ -19,26 +19,26 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** Creates the admission. It survives restarts, because the status of admitted pods has a start time. */
+/** Creates the admission. Recognizes pods that an earlier process admitted by the start time in their status. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
-  const admitted = new Set<string>();
+  const admittedUids = new Set<string>();
   let lastAllocatable: Amounts | undefined;
   pods.onChange((change) => {
-    if (change.kind === "deleted") admitted.delete(uidOf(change.previous));
+    if (change.kind === "deleted") admittedUids.delete(uidOf(change.previous));
   });
   const isAdmitted = (pod: Pod): boolean =>
-    admitted.has(uidOf(pod)) || pod.status?.startTime !== undefined;
+    admittedUids.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
-    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // deletion of the Node object must not end checks
-    const others = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
+    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // the Node object may have been deleted
+    const admittedPods = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
     const [firstShortage] =
-      lastAllocatable === undefined ? [] : findShortages(pod, others, lastAllocatable);
+      lastAllocatable === undefined ? [] : findShortages(pod, admittedPods, lastAllocatable);
     return firstShortage && buildRejection(firstShortage);
   };
   return {
     admit: (pod, hasStarted) => {
       const rejection = hasStarted || isAdmitted(pod) ? undefined : findShortage(pod);
-      if (rejection === undefined) admitted.add(uidOf(pod));
+      if (rejection === undefined) admittedUids.add(uidOf(pod));
       return rejection;
     },
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node selectors, node affinity and pod affinity. Pure. Source: type Affinity of Kubernetes' core/v1.
+// Evaluates node selectors, node affinity and pod affinity. Pure. Source: type Affinity of Kubernetes' core/v1.
 import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 
 type Labels = Readonly<Record<string, string>>;
@@ -10,20 +10,20 @@ interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** Selector whose conditions must all hold. An empty selector selects everything. */
+/** Label selector of which all conditions must be met. An empty selector selects everything. */
 export interface LabelSelector {
   readonly matchLabels?: Labels;
   readonly matchExpressions?: readonly Requirement[];
 }
 
-/** Term whose conditions must all hold. An empty term selects no node. */
+/** Node selector term of which all conditions must be met. An empty term selects no node. */
 export interface NodeTerm {
   readonly matchExpressions?: readonly Requirement[];
-  /** Conditions on the only field, `metadata.name`. */
+  /** Conditions on `metadata.name`, the only supported field. */
   readonly matchFields?: readonly Requirement[];
 }
 
-type Test = (value: string | undefined, values: readonly string[]) => boolean;
+type OperatorTest = (value: string | undefined, values: readonly string[]) => boolean;
 
 const INTEGER = /^[-+]?\d+$/;
 
@@ -31,9 +31,9 @@ function isNumber(value: string | undefined): value is string {
   return value !== undefined && INTEGER.test(value);
 }
 
-const isIn: Test = (value, values) => value !== undefined && values.includes(value);
+const isIn: OperatorTest = (value, values) => value !== undefined && values.includes(value);
 
-const OPERATOR_TESTS: Readonly<Record<string, Test>> = {
+const OPERATOR_TESTS: Readonly<Record<string, OperatorTest>> = {
   In: isIn,
   NotIn: (value, values) => !isIn(value, values),
   Exists: (value) => value !== undefined,
@@ -48,16 +48,16 @@ function isRequirementMet({ key, operator, values = [] }: Requirement, labels: L
   return OPERATOR_TESTS[operator]?.(value, values) ?? false;
 }
 
-/** Returns whether the selector selects the labels. If undefined, it selects nothing. Source: labels.Requirement of Kubernetes. */
+/** Returns whether the selector selects the labels. Undefined selects nothing. Source: labels.Requirement of Kubernetes. */
 export function selectsLabels(selector: LabelSelector | undefined, labels: Labels): boolean {
   if (selector === undefined) return false;
   const { matchLabels = {}, matchExpressions = [] } = selector;
-  const equal = Object.entries(matchLabels).map(([key, value]) => ({
+  const labelRequirements = Object.entries(matchLabels).map(([key, value]) => ({
     key,
     operator: "In",
     values: [value],
   }));
-  return [...equal, ...matchExpressions].every((one) => isRequirementMet(one, labels));
+  return [...labelRequirements, ...matchExpressions].every((one) => isRequirementMet(one, labels));
 }
 
 /** Returns whether one of the terms matches. Source: package nodeaffinity of Kubernetes. */
@@ -74,7 +74,7 @@ export function selectsNode(terms: readonly NodeTerm[], { metadata }: KubeNode):
 
 interface PodTerm {
   readonly labelSelector?: LabelSelector;
-  /** Namespaces of the selected pods. Defaults to the pod's own namespace if there is no selector either. */
+  /** Namespaces of the selected pods. Defaults to the pod's own namespace, unless namespaceSelector is set. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
   /** Label whose value is the topology domain of a node. */
@@ -88,7 +88,7 @@ export interface Weighted<T> {
 }
 
 interface Affinity {
-  /** Alternatives, one of which must match the node; undefined if every node matches. */
+  /** Node selector terms, one of which must match; undefined if every node matches. */
   readonly nodes: readonly NodeTerm[] | undefined;
   readonly podAffinityTerms: readonly PodTerm[];
   readonly antiAffinityTerms: readonly PodTerm[];
@@ -126,21 +126,21 @@ function listRequiredTerms(rules: PodRules | undefined): readonly PodTerm[] {
 }
 
 function listPreferredTerms(rules: PodRules | undefined): readonly Weighted<PodTerm>[] {
-  const preferred = rules?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
-  return preferred.map(({ weight = 0, podAffinityTerm: term = {} }) => ({ weight, term }));
+  const preferredTerms = rules?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  return preferredTerms.map(({ weight = 0, podAffinityTerm: term = {} }) => ({ weight, term }));
 }
 
 export function parseAffinity({ spec }: Pod): Affinity {
   // The cast is safe, because the API server has validated the types.
   const { nodeAffinity, podAffinity, podAntiAffinity } = (spec.affinity ?? {}) as AffinityFields;
-  const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
-  const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const preferredNodes = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const requiredNodes = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return {
-    nodes: required && (required.nodeSelectorTerms ?? []),
+    nodes: requiredNodes && (requiredNodes.nodeSelectorTerms ?? []),
     podAffinityTerms: listRequiredTerms(podAffinity),
     antiAffinityTerms: listRequiredTerms(podAntiAffinity),
     preferred: {
-      nodes: preferred.map(({ weight = 0, preference: term = {} }) => ({ weight, term })),
+      nodes: preferredNodes.map(({ weight = 0, preference: term = {} }) => ({ weight, term })),
       podAffinityTerms: listPreferredTerms(podAffinity),
       antiAffinityTerms: listPreferredTerms(podAntiAffinity),
     },
@@ -151,7 +151,7 @@ function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
   return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
 }
 
-/** Returns which affinity is unsupported. Its pod stays unscheduled, because it might get a wrong node. */
+/** Returns a message if the pod's affinity is unsupported. Such a pod is not scheduled, to avoid a wrong node. */
 export function findUnsupportedAffinity(pod: Pod): string | undefined {
   const { podAffinityTerms, antiAffinityTerms } = parseAffinity(pod);
   if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
@@ -165,13 +165,13 @@ export interface PlacedPod {
 
 function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
   const { namespaces = [], namespaceSelector, labelSelector } = term;
-  const own = owner.metadata.namespace ?? "";
+  const ownNamespace = owner.metadata.namespace ?? "";
   const isNamed = namespaces.includes(other.metadata.namespace ?? "");
-  // A namespaceSelector is empty here, which selects all namespaces: others are unsupported.
+  // Every supported namespaceSelector is empty and selects all namespaces.
   const isNamespaceSelected =
     namespaceSelector !== undefined ||
     isNamed ||
-    (namespaces.length === 0 && other.metadata.namespace === own);
+    (namespaces.length === 0 && other.metadata.namespace === ownNamespace);
   return isNamespaceSelected && selectsLabels(labelSelector, other.metadata.labels ?? {});
 }
 
@@ -187,47 +187,49 @@ function isSameDomain(term: PodTerm, one: KubeNode, other: KubeNode): boolean {
 export function hasMatchingPod(
   term: PodTerm,
   pod: Pod,
-  at: { readonly node: KubeNode; readonly placed: readonly PlacedPod[] },
+  target: { readonly node: KubeNode; readonly placedPods: readonly PlacedPod[] },
 ): boolean {
-  return at.placed.some(
-    (other) => selectsPod(term, pod, other.pod) && isSameDomain(term, at.node, other.node),
+  return target.placedPods.some(
+    (other) => selectsPod(term, pod, other.pod) && isSameDomain(term, target.node, other.node),
   );
 }
 
-/** Returns whether the terms select the pod itself and no placed pod: such a pod needs no neighbor. */
-function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placed: readonly PlacedPod[]) {
+/** Returns whether the terms select the pod itself but no placed pod. The first pod of a group requires no other pod. */
+function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placedPods: readonly PlacedPod[]) {
   const isOwn = terms.every((term) => selectsPod(term, pod, pod));
-  return isOwn && !placed.some((other) => terms.every((term) => selectsPod(term, pod, other.pod)));
+  return (
+    isOwn && !placedPods.some((other) => terms.every((term) => selectsPod(term, pod, other.pod)))
+  );
 }
 
-function findUnmetAffinity(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]) {
+function findUnmetAffinity(pod: Pod, node: KubeNode, placedPods: readonly PlacedPod[]) {
   const terms = parseAffinity(pod).podAffinityTerms;
   const isInDomains = terms.every((term) => findDomain(term, node) !== undefined);
-  const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, placed }));
-  const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, placed));
+  const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, placedPods }));
+  const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, placedPods));
   return isSatisfied ? undefined : "node(s) didn't match pod affinity rules";
 }
 
-function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]): boolean {
-  return placed.some((other) =>
+function isExcludedByOthers(pod: Pod, node: KubeNode, placedPods: readonly PlacedPod[]): boolean {
+  return placedPods.some((other) =>
     parseAffinity(other.pod).antiAffinityTerms.some(
       (term) => selectsPod(term, other.pod, pod) && isSameDomain(term, node, other.node),
     ),
   );
 }
 
-/** Returns why the node conflicts with pod affinity. `placed` are the unfinished pods of all nodes. Source: InterPodAffinity. */
+/** Returns why pod affinity excludes the node. `placedPods` are the unfinished pods of all nodes. Source: InterPodAffinity. */
 export function findAffinityConflict(
   pod: Pod,
   node: KubeNode,
-  placed: readonly PlacedPod[],
+  placedPods: readonly PlacedPod[],
 ): string | undefined {
-  if (isExcludedByOthers(pod, node, placed)) {
+  if (isExcludedByOthers(pod, node, placedPods)) {
     return "node(s) didn't satisfy existing pods anti-affinity rules";
   }
   const { antiAffinityTerms } = parseAffinity(pod);
-  if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, placed }))) {
+  if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, placedPods }))) {
     return "node(s) didn't match pod anti-affinity rules";
   }
-  return findUnmetAffinity(pod, node, placed);
+  return findUnmetAffinity(pod, node, placedPods);
 }

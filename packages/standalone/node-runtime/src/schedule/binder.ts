@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds pods to nodes that have the resources and match affinity, taints and claims.
+// Binds pods to nodes that have enough resources and satisfy the pods' affinity, tolerations and claims.
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
 import {
   isPodFinished,
@@ -28,11 +28,11 @@ import {
 import type { Cache, Change } from "@patchbay/core/interfaces";
 import {
   planPodClaims,
-  SELECTED_NODE,
+  SELECTED_NODE_ANNOTATION,
   type ClaimLookup,
   type StorageCaches,
 } from "../claims/index.ts";
-import { volumeProblem, placePod } from "./placement.ts";
+import { findVolumeProblem, placePod } from "./placement.ts";
 import { runEvictor } from "./evictor.ts";
 import type { PlacedPod } from "./affinity.ts";
 
@@ -50,11 +50,11 @@ export interface BinderDeps {
 interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
-  /** Names of the nodes of bound pods by pod uid, until the watch reports the binding. */
+  /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;
 }
 
-const BY_NODE = "node";
+const NODE_INDEX = "node";
 
 async function bind(
   deps: BinderDeps,
@@ -75,7 +75,7 @@ async function bind(
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     nodeNameByUid.delete(uid);
-    // The pod was deleted or bound by another client, which the watch is about to report.
+    // Another client deleted or bound the pod; the watch will report the change.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }
@@ -85,25 +85,30 @@ async function reportUnschedulable(deps: BinderDeps, pod: Pod, message: string):
   if (previous?.message === message) return;
   deps.recorder.record(pod, { type: "Warning", reason: "FailedScheduling", message });
   const isUnchanged = previous?.status === "False";
-  const since = isUnchanged ? previous.lastTransitionTime : undefined;
+  const previousTransitionTime = isUnchanged ? previous.lastTransitionTime : undefined;
   const condition = {
     type: "PodScheduled",
     status: "False",
     reason: "Unschedulable",
     message,
-    lastTransitionTime: since ?? printTime(deps.clock.now()),
+    lastTransitionTime: previousTransitionTime ?? printTime(deps.clock.now()),
   };
-  // A merge patch replaces the whole list of conditions.
-  const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
+  // A merge patch replaces all conditions. The resourceVersion prevents the loss of other writers' conditions.
+  const otherConditions = (pod.status?.conditions ?? []).filter(
+    ({ type }) => type !== condition.type,
+  );
   const { resourceVersion } = pod.metadata;
-  const fields = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
+  const fields = {
+    metadata: { resourceVersion },
+    status: { conditions: [...otherConditions, condition] },
+  };
   const patch = { type: "merge", fields } as const;
   await deps.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
 
 async function selectNode({ client, nodeName }: BinderDeps, claim: PersistentVolumeClaim) {
   const { resourceVersion } = claim.metadata;
-  const annotations = { [SELECTED_NODE]: nodeName };
+  const annotations = { [SELECTED_NODE_ANNOTATION]: nodeName };
   const patch = { type: "merge", fields: { metadata: { resourceVersion, annotations } } } as const;
   await client.store.patch(PERSISTENT_VOLUME_CLAIMS, keyOf(claim), patch);
 }
@@ -120,13 +125,13 @@ function createLookup({ claims, classes, volumes }: StorageCaches, pod: Pod): Cl
 async function bindWithClaims(
   deps: BinderDeps,
   state: BinderState,
-  placed: { readonly pod: Pod; readonly nodeName: string },
+  placement: { readonly pod: Pod; readonly nodeName: string },
 ): Promise<Next> {
-  const { pod } = placed;
+  const { pod } = placement;
   const plan = planPodClaims(pod, createLookup(deps.storage, pod), deps.clock.now());
   if (plan.problems.length > 0) await reportUnschedulable(deps, pod, plan.problems.join("; "));
-  for (const claim of plan.toSelect) await selectNode(deps, claim);
-  if (plan.areBound) await bind(deps, state, placed);
+  for (const claim of plan.claimsToSelect) await selectNode(deps, claim);
+  if (plan.areBound) await bind(deps, state, placement);
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
@@ -154,11 +159,11 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   const nodes = state.nodes.list();
   // The creation of the first node enqueues all waiting pods.
   if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
-  const at = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
+  const claimContext = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
     nodes,
-    placed: listPlacedPods(state),
-    volumeProblem: (node) => volumeProblem(pod, node, at),
+    placedPods: listPlacedPods(state),
+    findVolumeProblem: (node) => findVolumeProblem(pod, node, claimContext),
   });
   if ("nodeName" in placement) return bindWithClaims(deps, state, { pod, ...placement });
   await reportUnschedulable(deps, pod, placement.problem);
@@ -173,8 +178,8 @@ function releasesResources(change: Change<Pod>): boolean {
 }
 
 function compareOldestFirst({ metadata: one }: Pod, { metadata: other }: Pod): number {
-  const [first = "", second = ""] = [one.creationTimestamp, other.creationTimestamp];
-  return first === second ? 0 : first < second ? -1 : 1;
+  const [firstTime = "", secondTime = ""] = [one.creationTimestamp, other.creationTimestamp];
+  return firstTime === secondTime ? 0 : firstTime < secondTime ? -1 : 1;
 }
 
 function enqueueOnChange(
@@ -183,8 +188,8 @@ function enqueueOnChange(
   queue: Queue,
 ): void {
   const wakeAll = (): void => {
-    const waiting = [...pods.listBy(BY_NODE, "")].sort(compareOldestFirst);
-    for (const pod of waiting) queue.add(printKey(keyOf(pod)));
+    const waitingPods = [...pods.listBy(NODE_INDEX, "")].sort(compareOldestFirst);
+    for (const pod of waitingPods) queue.add(printKey(keyOf(pod)));
   };
   pods.onChange((change) => {
     const { metadata, spec } = change.kind === "deleted" ? change.previous : change.current;
@@ -199,13 +204,13 @@ function enqueueOnChange(
 export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, log: logger } = deps;
   const queue = createQueue({ clock });
-  const indexes = { [BY_NODE]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
+  const indexes = { [NODE_INDEX]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
   const pods = createCache(client.reflect(PODS), { logger, indexes });
   const nodes = createCache(client.reflect(NODES), { logger });
   const state: BinderState = { pods, nodes, nodeNameByUid: new Map() };
   enqueueOnChange(deps, state, queue);
   for (const cache of [pods, nodes]) cache.start(signal);
-  // Binding starts when all pods are known, because unknown pods would seem to use no resources.
+  // Binding starts only when the caches are complete, because missing pods would appear to use no resources.
   await waitForCaches([pods, nodes], signal);
   const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([

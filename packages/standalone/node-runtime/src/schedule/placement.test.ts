@@ -7,7 +7,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { placePod, type ClusterState, volumeProblem } from "./placement.ts";
+import { placePod, type ClusterState, findVolumeProblem } from "./placement.ts";
 
 type Spec = Partial<Pod["spec"]>;
 
@@ -24,7 +24,7 @@ const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } 
 /** Two nodes, with the pods that are said, unless it is said otherwise. */
 function placed(pod: Pod, cluster: Partial<ClusterState> = {}) {
   const nodes = cluster.nodes ?? [A, B];
-  return placePod(pod, { nodes, placed: [], volumeProblem: () => undefined, ...cluster });
+  return placePod(pod, { nodes, placedPods: [], findVolumeProblem: () => undefined, ...cluster });
 }
 
 const on = (node: KubeNode, pod: Pod) => ({ pod, node });
@@ -89,8 +89,8 @@ describe("preferred node among several", () => {
     },
   });
   test.each([
-    { name: "prefers the first name", cluster: { nodes: [B, A] }, want: "a" },
-    { name: "prefers the node with fewer pods", cluster: { placed: [on(A, aPod())] }, want: "b" },
+    { name: "the first by name", cluster: { nodes: [B, A] }, want: "a" },
+    { name: "the one with fewer pods", cluster: { placedPods: [on(A, aPod())] }, want: "b" },
     {
       name: "prefers the node with the highest affinity weight",
       spec: preferring(preference(1, "north"), preference(2, "south")),
@@ -99,7 +99,7 @@ describe("preferred node among several", () => {
     {
       name: "avoids a node by preferred anti-affinity",
       spec: antiAffinityTerms(5),
-      cluster: { placed: [on(A, labelled("web"))] },
+      cluster: { placedPods: [on(A, labelled("web"))] },
       want: "b",
     },
     {
@@ -167,8 +167,8 @@ describe("pod affinity", () => {
       cluster: { nodes: [aNode("a2", { zone: "north" }), B, A] },
       want: "b",
     },
-  ])("determines the node: $name", ({ pod, there, cluster = {}, want }) => {
-    expect(placed(pod, { placed: there, ...cluster })).toEqual({ nodeName: want });
+  ])("decide: $name", ({ pod, there, cluster = {}, want }) => {
+    expect(placed(pod, { placedPods: there, ...cluster })).toEqual({ nodeName: want });
   });
 
   test("rejects terms with a namespaceSelector by labels", () => {
@@ -203,8 +203,8 @@ describe("the reason for a pod that fits no node", () => {
       want: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.",
     },
     {
-      name: "too many pods",
-      cluster: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
+      name: "no place left",
+      cluster: { nodes, placedPods: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
       want: "0/1 nodes are available: 1 Too many pods.",
     },
     {
@@ -220,14 +220,14 @@ describe("the reason for a pod that fits no node", () => {
     },
     {
       name: "volumes",
-      cluster: { volumeProblem: () => "node(s) had volume node affinity conflict" },
+      cluster: { findVolumeProblem: () => "node(s) had volume node affinity conflict" },
       want: "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
     },
     {
       name: "anti-affinity in both directions",
       spec: { affinity: { podAntiAffinity: required(near("web")) } },
       cluster: {
-        placed: [
+        placedPods: [
           on(A, labelled("web")),
           on(B, labelled("db", { affinity: { podAntiAffinity: required(near("a")) } })),
         ],
@@ -296,7 +296,7 @@ test.each([
   };
   const at = { claimNode: "a", lookup };
   const usable = ["a", "b"].filter(
-    (name) => volumeProblem(aPod(spec), node(name), at) === undefined,
+    (name) => findVolumeProblem(aPod(spec), node(name), at) === undefined,
   );
   expect(usable).toEqual(want);
 });

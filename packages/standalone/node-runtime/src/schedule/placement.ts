@@ -13,7 +13,7 @@ import {
   type PlacedPod,
 } from "./affinity.ts";
 import { parseAllocatable, describeShortage, findShortages } from "./resources.ts";
-import { toleratesCordon, findUntolerated, listUntoleratedSoft } from "./taints.ts";
+import { toleratesCordon, findUntoleratedTaint, listUntoleratedSoftTaints } from "./taints.ts";
 
 interface VolumeAffinity {
   readonly required?: { readonly nodeSelectorTerms?: readonly NodeTerm[] };
@@ -25,8 +25,8 @@ function isVolumeUsableOn({ spec }: PersistentVolume, node: KubeNode): boolean {
   return required === undefined || selectsNode(required.nodeSelectorTerms ?? [], node);
 }
 
-/** Returns why the pod's claims exclude the node. Claims without a volume get one on the disk of `claimNode`. */
-export function volumeProblem(
+/** Returns why the pod's claims exclude the node. Unbound claims are provisioned only on `claimNode`. */
+export function findVolumeProblem(
   pod: Pod,
   node: KubeNode,
   { claimNode, lookup }: { readonly claimNode: string; readonly lookup: ClaimLookup },
@@ -41,89 +41,89 @@ export function volumeProblem(
 
 export interface ClusterState {
   readonly nodes: readonly KubeNode[];
-  readonly placed: readonly PlacedPod[];
-  readonly volumeProblem: (node: KubeNode) => string | undefined;
+  readonly placedPods: readonly PlacedPod[];
+  readonly findVolumeProblem: (node: KubeNode) => string | undefined;
 }
 
 type Placement = { readonly nodeName: string } | { readonly problem: string };
 
 /** Source: plugins nodeunschedulable and tainttoleration of Kubernetes. */
-function taintProblem(pod: Pod, { spec }: KubeNode): string | undefined {
+function findTaintProblem(pod: Pod, { spec }: KubeNode): string | undefined {
   if (spec?.unschedulable === true && !toleratesCordon(pod)) return "node(s) were unschedulable";
-  const taint = findUntolerated(pod, spec?.taints ?? []);
+  const taint = findUntoleratedTaint(pod, spec?.taints ?? []);
   return taint && `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ""}}`;
 }
 
-const NO_MATCH = "node(s) didn't match Pod's node affinity/selector";
+const NO_MATCH_MESSAGE = "node(s) didn't match Pod's node affinity/selector";
 
-/** Returns the scheduler's text, with the missing labels if any. Source: plugin nodeaffinity of Kubernetes. */
-function selectorProblem(pod: Pod, node: KubeNode): string | undefined {
+/** Returns why the node selector or node affinity excludes the node. Source: plugin nodeaffinity of Kubernetes. */
+function findSelectorProblem(pod: Pod, node: KubeNode): string | undefined {
   const labels = node.metadata.labels ?? {};
-  const missing = Object.entries(pod.spec.nodeSelector ?? {})
+  const missingLabels = Object.entries(pod.spec.nodeSelector ?? {})
     .filter(([label, value]) => labels[label] !== value)
     .map(([label, value]) => `${label}=${value}`)
     .sort();
-  if (missing.length > 0) return `${NO_MATCH} (${missing.join(", ")})`;
+  if (missingLabels.length > 0) return `${NO_MATCH_MESSAGE} (${missingLabels.join(", ")})`;
   const { nodes } = parseAffinity(pod);
-  return nodes === undefined || selectsNode(nodes, node) ? undefined : NO_MATCH;
+  return nodes === undefined || selectsNode(nodes, node) ? undefined : NO_MATCH_MESSAGE;
 }
 
-function listPodsOn({ placed }: ClusterState, node: KubeNode): readonly Pod[] {
+function listPodsOn({ placedPods }: ClusterState, node: KubeNode): readonly Pod[] {
   const { name } = node.metadata;
-  return placed.filter((one) => one.node.metadata.name === name).map(({ pod }) => pod);
+  return placedPods.filter((one) => one.node.metadata.name === name).map(({ pod }) => pod);
 }
 
-/** Lists why the pod cannot run on the node: all resource shortages, or the first other reason. */
+/** Lists why the pod cannot run on the node: all insufficient resources, or the first other reason. */
 function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
   const allocatable = parseAllocatable(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];
-  const first = taintProblem(pod, node) ?? selectorProblem(pod, node);
-  if (first !== undefined) return [first];
+  const firstProblem = findTaintProblem(pod, node) ?? findSelectorProblem(pod, node);
+  if (firstProblem !== undefined) return [firstProblem];
   const shortages = findShortages(pod, listPodsOn(cluster, node), allocatable);
   if (shortages.length > 0) return shortages.map(describeShortage);
-  return [cluster.volumeProblem(node) ?? findAffinityConflict(pod, node, cluster.placed)].flatMap(
-    (problem) => problem ?? [],
-  );
+  return [
+    cluster.findVolumeProblem(node) ?? findAffinityConflict(pod, node, cluster.placedPods),
+  ].flatMap((problem) => problem ?? []);
 }
 
 /** Source: FitError in pkg/scheduler/framework of Kubernetes. */
 function describeNoNode(nodes: number, reasons: readonly string[]): string {
-  const kinds = [...new Set(reasons)].sort();
-  const counted = kinds.map((kind) => {
-    const count = reasons.filter((reason) => reason === kind).length;
-    return `${String(count)} ${kind}`;
+  const uniqueReasons = [...new Set(reasons)].sort();
+  const countedReasons = uniqueReasons.map((uniqueReason) => {
+    const count = reasons.filter((reason) => reason === uniqueReason).length;
+    return `${String(count)} ${uniqueReason}`;
   });
-  return `0/${String(nodes)} nodes are available: ${counted.join(", ")}.`;
+  return `0/${String(nodes)} nodes are available: ${countedReasons.join(", ")}.`;
 }
 
-function sumWeights<T>(preferred: readonly Weighted<T>[], isMet: (term: T) => boolean): number {
-  return preferred.reduce((sum, { weight, term }) => sum + (isMet(term) ? weight : 0), 0);
+function sumWeights<T>(preferences: readonly Weighted<T>[], isMet: (term: T) => boolean): number {
+  return preferences.reduce((sum, { weight, term }) => sum + (isMet(term) ? weight : 0), 0);
 }
 
 /** Returns the node's scores. Higher is better, and earlier scores take precedence. */
 function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly number[] {
   const { preferred } = parseAffinity(pod);
-  const at = { node, placed: cluster.placed };
-  const met =
+  const target = { node, placedPods: cluster.placedPods };
+  const weightSum =
     sumWeights(preferred.nodes, (term) => selectsNode([term], node)) +
-    sumWeights(preferred.podAffinityTerms, (term) => hasMatchingPod(term, pod, at)) -
-    sumWeights(preferred.antiAffinityTerms, (term) => hasMatchingPod(term, pod, at));
-  const taints = listUntoleratedSoft(pod, node.spec?.taints ?? []);
-  return [-taints.length, met, -listPodsOn(cluster, node).length];
+    sumWeights(preferred.podAffinityTerms, (term) => hasMatchingPod(term, pod, target)) -
+    sumWeights(preferred.antiAffinityTerms, (term) => hasMatchingPod(term, pod, target));
+  const softTaints = listUntoleratedSoftTaints(pod, node.spec?.taints ?? []);
+  return [-softTaints.length, weightSum, -listPodsOn(cluster, node).length];
 }
 
 function compareCandidates(
-  [one, first]: readonly [KubeNode, readonly number[]],
-  [other, second]: readonly [KubeNode, readonly number[]],
+  [one, scores]: readonly [KubeNode, readonly number[]],
+  [other, otherScores]: readonly [KubeNode, readonly number[]],
 ): number {
-  const index = first.findIndex((score, at) => score !== second[at]);
-  if (index >= 0) return (second[index] ?? 0) - (first[index] ?? 0);
+  const index = scores.findIndex((score, position) => score !== otherScores[position]);
+  if (index >= 0) return (otherScores[index] ?? 0) - (scores[index] ?? 0);
   return one.metadata.name < other.metadata.name ? -1 : 1;
 }
 
 export function placePod(pod: Pod, cluster: ClusterState): Placement {
-  const unsupported = findUnsupportedAffinity(pod);
-  if (unsupported !== undefined) return { problem: unsupported };
+  const unsupportedAffinity = findUnsupportedAffinity(pod);
+  if (unsupportedAffinity !== undefined) return { problem: unsupportedAffinity };
   const candidates = cluster.nodes.map((node) => ({
     node,
     problems: listProblems(pod, node, cluster),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource requests of pods, compared with a node's resources. Pure. Source: NodeResourcesFit of Kubernetes' scheduler.
+// Compares resource requests of pods with a node's resources. Pure. Source: NodeResourcesFit of Kubernetes' scheduler.
 import { type Container, type KubeNode, type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 import { findRequest } from "../translate/resources.ts";
 
-/** Amounts by resource: CPU in thousandths, memory in bytes, others as numbers. */
+/** Amounts by resource: CPU in millicores, memory in bytes, other resources as counts. */
 export type Amounts = ReadonlyMap<string, number>;
 
 const MILLIS_PER_CPU = 1000;
 
-/** Converts an amount to whole units, rounded up. CPU is first rounded, because fractions such as 0.1 are inexact. */
+/** Converts an amount to whole units, rounded up. Rounds CPU to millionths first, because fractions are inexact. */
 function toUnits(resource: string, amount: number): number {
   return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / MILLIS_PER_CPU) : amount);
 }
@@ -18,7 +18,7 @@ function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/** Computes a pod's request: its containers together, or the largest init container, because these run one by one. */
+/** Computes a pod's request: the larger of the containers' sum and the largest init container, by resource. */
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);
@@ -34,7 +34,7 @@ export function computePodRequest({ spec }: Pod): Amounts {
   return new Map([...podRequests, ["pods", 1]]);
 }
 
-/** Parses the node's resources for pods; undefined until the node reports them. */
+/** Parses the node's allocatable resources. Returns undefined until the node reports them. */
 export function parseAllocatable(node: KubeNode | undefined): Amounts | undefined {
   const allocatable = node?.status?.allocatable;
   if (allocatable === undefined) return undefined;
@@ -44,7 +44,7 @@ export function parseAllocatable(node: KubeNode | undefined): Amounts | undefine
   return new Map(amounts);
 }
 
-/** A resource that a pod lacks, in the units of {@link Amounts}. */
+/** Resource that is insufficient for a pod, in the units of {@link Amounts}. */
 interface Shortage {
   readonly resource: string;
   readonly requested: number;
@@ -54,26 +54,26 @@ interface Shortage {
 
 /** Sums the requests of unfinished pods, including pods that are being deleted. */
 function sumRequests(pods: readonly Pod[]): Amounts {
-  const used = new Map<string, number>();
+  const usedAmounts = new Map<string, number>();
   for (const pod of pods.filter((one) => !isPodFinished(one))) {
     for (const [name, amount] of computePodRequest(pod))
-      used.set(name, (used.get(name) ?? 0) + amount);
+      usedAmounts.set(name, (usedAmounts.get(name) ?? 0) + amount);
   }
-  return used;
+  return usedAmounts;
 }
 
-/** Lists the resources that `pod` lacks beside `otherPods`, sorted by name. */
+/** Lists the resources that are insufficient for `pod` in addition to `otherPods`, sorted by name. */
 export function findShortages(
   pod: Pod,
   otherPods: readonly Pod[],
   allocatable: Amounts,
 ): readonly Shortage[] {
-  const used = sumRequests(otherPods);
+  const usedAmounts = sumRequests(otherPods);
   return [...computePodRequest(pod)]
     .map(([resource, requested]) => ({
       resource,
       requested,
-      used: used.get(resource) ?? 0,
+      used: usedAmounts.get(resource) ?? 0,
       capacity: allocatable.get(resource) ?? 0,
     }))
     .filter((one) => one.requested > 0 && one.used + one.requested > one.capacity)

@@ -5,8 +5,8 @@ import { aPod } from "../testing/pods.ts";
 import {
   findTaintEviction,
   toleratesCordon,
-  findUntolerated,
-  listUntoleratedSoft,
+  findUntoleratedTaint,
+  listUntoleratedSoftTaints,
 } from "./taints.ts";
 
 const TAINT: Taint = { key: "rack", value: "7", effect: "NoSchedule" };
@@ -53,7 +53,7 @@ describe("a pod is repelled", () => {
       want: true,
     },
   ])("$name", ({ tolerations, taint, want }) => {
-    const found = findUntolerated(aPod({ tolerations }), [{ ...TAINT, ...taint }]);
+    const found = findUntoleratedTaint(aPod({ tolerations }), [{ ...TAINT, ...taint }]);
     expect(found !== undefined).toBe(want);
   });
 
@@ -111,6 +111,6 @@ test("lists PreferNoSchedule taints that a pod does not tolerate", () => {
   const preferred: Taint = { ...TAINT, effect: "PreferNoSchedule" };
   const other: Taint = { key: "zone", effect: "PreferNoSchedule" };
   const tolerant = aPod({ tolerations: [{ key: "rack", operator: "Exists" }] });
-  expect(listUntoleratedSoft(aPod(), [TAINT, preferred, other])).toEqual([preferred, other]);
-  expect(listUntoleratedSoft(tolerant, [TAINT, preferred, other])).toEqual([other]);
+  expect(listUntoleratedSoftTaints(aPod(), [TAINT, preferred, other])).toEqual([preferred, other]);
+  expect(listUntoleratedSoftTaints(tolerant, [TAINT, preferred, other])).toEqual([other]);
 });

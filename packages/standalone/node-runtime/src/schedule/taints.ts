@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taints and tolerations. Pure. Source: "Taints and Tolerations" of the Kubernetes documentation.
+// Evaluates taints and tolerations. Pure. Source: "Taints and Tolerations" of the Kubernetes documentation.
 import type { Pod, Taint, Toleration } from "@patchbay/api/kubernetes";
 
 /** Taint that `kubectl cordon` sets. Source: TaintNodeUnschedulable of Kubernetes. */
@@ -10,7 +10,7 @@ const UNSCHEDULABLE_TAINT: Taint = {
 
 const TOLERATION_DEFAULTS = { effect: "", key: "", operator: "Equal", value: "" };
 
-/** Returns whether the toleration matches. Unset effect or key match all. Source: Toleration.ToleratesTaint of Kubernetes. */
+/** Returns whether the toleration matches. An unset effect or key matches all. Source: Toleration.ToleratesTaint. */
 function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
   const { effect, key, operator, value } = { ...TOLERATION_DEFAULTS, ...toleration };
   if (effect !== "" && effect !== taint.effect) return false;
@@ -24,35 +24,35 @@ function listTolerations({ spec }: Pod, taint: Taint): readonly Toleration[] {
 
 /** Returns the toleration time; undefined if it is unlimited. Source: taint-eviction-controller of Kubernetes. */
 function findTolerationSeconds(pod: Pod, taint: Taint): number | undefined {
-  const fitting = listTolerations(pod, taint);
-  const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
-  const minimum = fitting.length === 0 ? 0 : Math.min(...seconds);
+  const tolerations = listTolerations(pod, taint);
+  const seconds = tolerations.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
+  const minimum = tolerations.length === 0 ? 0 : Math.min(...seconds);
   return minimum === Infinity ? undefined : Math.max(0, minimum);
 }
 
-/** Returns the taint that evicts the pod first; undefined if none does. */
+/** Returns the taint that evicts the pod first; undefined if no taint does. */
 export function findTaintEviction(
   pod: Pod,
   taints: readonly Taint[],
 ): { readonly afterSeconds: number; readonly taint: Taint } | undefined {
-  const found = taints.flatMap((taint) => {
+  const evictions = taints.flatMap((taint) => {
     const afterSeconds =
       taint.effect === "NoExecute" ? findTolerationSeconds(pod, taint) : undefined;
     return afterSeconds === undefined ? [] : [{ afterSeconds, taint }];
   });
-  return found.toSorted((left, right) => left.afterSeconds - right.afterSeconds)[0];
+  return evictions.toSorted((left, right) => left.afterSeconds - right.afterSeconds)[0];
 }
 
 export function toleratesCordon(pod: Pod): boolean {
   return listTolerations(pod, UNSCHEDULABLE_TAINT).length > 0;
 }
 
-export function findUntolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
-  const enforced = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
-  return enforced.find((taint) => listTolerations(pod, taint).length === 0);
+export function findUntoleratedTaint(pod: Pod, taints: readonly Taint[]): Taint | undefined {
+  const enforcedTaints = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
+  return enforcedTaints.find((taint) => listTolerations(pod, taint).length === 0);
 }
 
-export function listUntoleratedSoft(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
-  const preferred = taints.filter(({ effect }) => effect === "PreferNoSchedule");
-  return preferred.filter((taint) => listTolerations(pod, taint).length === 0);
+export function listUntoleratedSoftTaints(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
+  const softTaints = taints.filter(({ effect }) => effect === "PreferNoSchedule");
+  return softTaints.filter((taint) => listTolerations(pod, taint).length === 0);
 }

@@ -16,7 +16,7 @@ import {
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createImageAccess, createGrants } from "../images/access.ts";
 import { NO_PULL_GUARD } from "../images/pull-guard.ts";
-import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
+import { UID_INDEX, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
 import { reconcilePod } from "../pods/reconcile-pod.ts";
 import { createPodUidIndex } from "../pods/owners.ts";
@@ -47,7 +47,7 @@ export class PodWorld {
   readonly files = createFakeFiles();
   readonly disk = createFakeVolumeDisk();
   readonly log = createFakeLogger();
-  readonly pods = createFakeCache<Pod>({ [BY_UID]: (pod) => [pod.metadata.uid ?? ""] });
+  readonly pods = createFakeCache<Pod>({ [UID_INDEX]: (pod) => [pod.metadata.uid ?? ""] });
   readonly notes: Note[] = [];
   readonly health = new Map<string, ContainerHealth>();
   readonly node: KubeNode = {
@@ -57,7 +57,7 @@ export class PodWorld {
     status: { allocatable: { cpu: "2", memory: "4Gi", pods: "110" } },
   };
   /** Error message of the next volume preparation. */
-  volumeProblem: string | undefined;
+  findVolumeProblem: string | undefined;
   /** Number of interrupted starts that were reported to the sweeper. */
   interruptions = 0;
   readonly crashInjector = new CrashInjector(EFFECTS);
@@ -185,8 +185,8 @@ export class PodWorld {
       }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: {
-        now: () => Promise.resolve(),
-        afterInterruption: () => void (this.interruptions += 1),
+        sweep: () => Promise.resolve(),
+        sweepAfterInterruption: () => void (this.interruptions += 1),
       },
       releasedSandboxIds: new Set(),
       observeNetworks: (makeSandbox) => makeSandbox(),
@@ -196,7 +196,7 @@ export class PodWorld {
   #volumes(): Volumes {
     return {
       prepare: async (pod) => {
-        const { volumeProblem: reason } = this;
+        const { findVolumeProblem: reason } = this;
         if (reason !== undefined) throw new AppError("RUNTIME_POD_FAILED", { pod: "a", reason });
         await this.files.ensureDirectory(`/p/${UID}`);
         return new Map((pod.spec.volumes ?? []).map(({ name }) => [name, `/p/${UID}/${name}`]));

@@ -13,7 +13,7 @@ import type {
 import { toDevices, toSocketMounts, toContainerResources } from "./resources.ts";
 import { expandArguments, buildEnvironment, type EnvContext, SizeBudget } from "./environment.ts";
 import { buildHostsFilePath } from "./sandbox.ts";
-import { containerLabels, buildLogPath, RESTART_DELAY_ANNOTATION } from "./labels.ts";
+import { buildContainerLabels, buildLogPath, RESTART_DELAY_ANNOTATION } from "./labels.ts";
 import { toContainerSecurity } from "./security.ts";
 
 export interface ContainerOptions extends EnvContext {
@@ -62,13 +62,13 @@ function toMounts(options: ContainerOptions): readonly ContainerMount[] {
   const mounts = (options.container.volumeMounts ?? []).map((mount) => toMount(options, mount));
   const isHosts = ({ containerPath }: ContainerMount): boolean => containerPath === "/etc/hosts";
   if (options.pod.spec.hostNetwork === true || mounts.some(isHosts)) return mounts;
-  const hosts: ContainerMount = {
+  const hostsMount: ContainerMount = {
     containerPath: "/etc/hosts",
     hostPath: buildHostsFilePath(options.podDirectory),
     readonly: true,
     propagation: "PRIVATE",
   };
-  return [...mounts, hosts];
+  return [...mounts, hostsMount];
 }
 
 function toVolumeDevices({
@@ -104,7 +104,7 @@ export function toContainerConfig(options: ContainerOptions): ContainerConfig {
     env: [...variables],
     mounts: [...toMounts(options), ...toSocketMounts(container, pod.metadata.uid ?? "")],
     devices: [...toDevices(container), ...toVolumeDevices(options)],
-    labels: containerLabels(pod, container.name),
+    labels: buildContainerLabels(pod, container.name),
     annotations:
       delaySeconds === undefined ? {} : { [RESTART_DELAY_ANNOTATION]: String(delaySeconds) },
     logPath: buildLogPath(container.name, attempt),

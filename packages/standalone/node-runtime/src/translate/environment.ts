@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment variables and arguments of a container. Pure: the caller reads the referenced objects.
+// Builds environment variables and arguments of a container. Pure: the caller reads the referenced objects.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { findField, findResourceField } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** Maximum bytes of one argument or variable. Source: MAX_ARG_STRLEN of linux/binfmts.h, less the zero byte. */
-const TEXT_MAX = 131_071;
-/** Maximum bytes of all arguments and variables: a quarter of the stack's limit of 8 MiB. Source: execve(2). */
-const TOTAL_MAX = 2 * 1024 * 1024;
+/** Maximum size of one argument or variable, in bytes. Source: MAX_ARG_STRLEN of linux/binfmts.h, less the zero byte. */
+const TEXT_MAX_BYTES = 131_071;
+/** Maximum size of all arguments and variables, in bytes: a quarter of the stack limit of 8 MiB. Source: execve(2). */
+const TOTAL_MAX_BYTES = 2 * 1024 * 1024;
 
-const SIZE_LIMITS = `${String(TEXT_MAX)} bytes in one, ${String(TOTAL_MAX / 2 ** 20)} MiB in all`;
+const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_BYTES / 2 ** 20)} MiB in all`;
 
-const REFERENCE = /\$(\$|\(([^()]*)\))/g;
+const REFERENCE_PATTERN = /\$(\$|\(([^()]*)\))/g;
 
 /** Resolves a reference. `$$` is a dollar sign, and unknown names are unchanged. Source: package expansion of Kubernetes. */
 function resolveReference(
-  [whole, kind, name = ""]: readonly (string | undefined)[],
+  [match, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,
 ): string {
-  return kind === "$" ? "$" : (variables.get(name) ?? whole ?? "");
+  return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Returns whether the expansion fits. Checked in advance, because nested double references grow exponentially. */
+/** Returns whether the expanded text fits. Computes the size first, because nested references grow exponentially. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
-  for (const match of text.matchAll(REFERENCE)) {
+  for (const match of text.matchAll(REFERENCE_PATTERN)) {
     bytes += Buffer.byteLength(resolveReference(match, variables)) - Buffer.byteLength(match[0]);
-    if (bytes > TEXT_MAX) return false;
+    if (bytes > TEXT_MAX_BYTES) return false;
   }
-  return bytes <= TEXT_MAX;
+  return bytes <= TEXT_MAX_BYTES;
 }
 
-/** Expands references; undefined if the result would exceed the limit for one argument. */
+/** Expands references. Returns undefined if the result would exceed the limit of one argument. */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   if (!fitsLimit(text, variables)) return undefined;
-  return text.replace(REFERENCE, (...match: readonly string[]) =>
+  return text.replace(REFERENCE_PATTERN, (...match: readonly string[]) =>
     resolveReference(match, variables),
   );
 }
 
 export class SizeBudget {
-  #remainingBytes = TOTAL_MAX;
+  #remainingBytes = TOTAL_MAX_BYTES;
 
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
-    this.#remainingBytes -= bytes + 1; // the zero byte
-    return bytes <= TEXT_MAX && this.#remainingBytes >= 0;
+    this.#remainingBytes -= bytes + 1; // plus the terminating zero byte
+    return bytes <= TEXT_MAX_BYTES && this.#remainingBytes >= 0;
   }
 }
 
@@ -74,7 +74,7 @@ interface Variables {
 }
 
 /** Pattern of variable names that `execve` accepts. Kubernetes' IsEnvVarName is stricter. */
-const NAME = /^[^=\0]+$/;
+const NAME_PATTERN = /^[^=\0]+$/;
 
 function uniqueNames(names: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
@@ -84,11 +84,11 @@ export function listEnvReferences({ env = [], envFrom = [] }: Container): EnvRef
   return {
     configMaps: uniqueNames([
       ...envFrom.map(({ configMapRef }) => configMapRef?.name),
-      ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name),
+      ...env.map(({ valueFrom: resolveValue }) => resolveValue?.configMapKeyRef?.name),
     ]),
     secrets: uniqueNames([
       ...envFrom.map(({ secretRef }) => secretRef?.name),
-      ...env.map(({ valueFrom }) => valueFrom?.secretKeyRef?.name),
+      ...env.map(({ valueFrom: resolveValue }) => resolveValue?.secretKeyRef?.name),
     ]),
   };
 }
@@ -97,13 +97,13 @@ function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Sets a variable. Throws if the value is too long, or undefined because its expansion would be. */
+/** Sets a variable. Throws if the value is too long, or undefined because its expansion was too long. */
 function setVariable(
   variables: Variables,
   container: Container,
-  at: readonly [string, string | undefined],
+  variable: readonly [string, string | undefined],
 ): void {
-  const [name, value] = at;
+  const [name, value] = variable;
   if (value === undefined || !variables.budget.consume(`${name}=${value}`)) {
     throw buildRejection(
       container,
@@ -141,7 +141,7 @@ function resolveKey(
   throw buildRejection(container, problem);
 }
 
-function keyReference({
+function parseKeyReference({
   configMapKeyRef,
   secretKeyRef,
 }: NonNullable<EnvVar["valueFrom"]>): Reference | undefined {
@@ -149,23 +149,23 @@ function keyReference({
   return secretKeyRef === undefined ? undefined : { kind: "secret", ...secretKeyRef };
 }
 
-function valueFrom(
+function resolveValue(
   container: Container,
-  from: NonNullable<EnvVar["valueFrom"]>,
+  valueFrom: NonNullable<EnvVar["valueFrom"]>,
   context: EnvContext,
 ): string | undefined {
-  const reference = keyReference(from);
+  const reference = parseKeyReference(valueFrom);
   if (reference !== undefined) return resolveKey(container, context.sources, reference);
-  if (from.resourceFieldRef !== undefined) {
-    return findResourceField(context.pod, from.resourceFieldRef, container);
+  if (valueFrom.resourceFieldRef !== undefined) {
+    return findResourceField(context.pod, valueFrom.resourceFieldRef, container);
   }
-  const path = from.fieldRef?.fieldPath ?? "";
+  const path = valueFrom.fieldRef?.fieldPath ?? "";
   const value = findField(context.pod, path, context);
   if (value === undefined) throw buildRejection(container, `fieldPath ${path} is not supported`);
   return value;
 }
 
-function envFromReference({
+function parseEnvFromReference({
   configMapRef,
   secretRef,
 }: EnvFromSource): Omit<Reference, "key"> | undefined {
@@ -176,10 +176,10 @@ function envFromReference({
 function addVariablesFrom(
   variables: Variables,
   container: Container,
-  at: readonly [EnvFromSource, EnvSources],
+  source: readonly [EnvFromSource, EnvSources],
 ): void {
-  const [from, sources] = at;
-  const reference = envFromReference(from);
+  const [envFrom, sources] = source;
+  const reference = parseEnvFromReference(envFrom);
   if (reference === undefined) return;
   const { kind, name = "", optional } = reference;
   const data = findData(sources, reference);
@@ -187,25 +187,25 @@ function addVariablesFrom(
     throw buildRejection(container, `${kind} ${name} does not exist`);
   }
   for (const [key, value] of Object.entries(data ?? {})) {
-    const variable = `${from.prefix ?? ""}${key}`;
-    if (NAME.test(variable)) setVariable(variables, container, [variable, value]);
+    const variable = `${envFrom.prefix ?? ""}${key}`;
+    if (NAME_PATTERN.test(variable)) setVariable(variables, container, [variable, value]);
   }
 }
 
 function addVariable(
   variables: Variables,
   container: Container,
-  at: readonly [EnvVar, EnvContext],
+  entry: readonly [EnvVar, EnvContext],
 ): void {
-  const [{ name, value, valueFrom: from }, context] = at;
-  if (!NAME.test(name))
+  const [{ name, value, valueFrom }, context] = entry;
+  if (!NAME_PATTERN.test(name))
     throw buildRejection(container, `${JSON.stringify(name)} is not a valid variable name`);
-  if (from === undefined) {
+  if (valueFrom === undefined) {
     setVariable(variables, container, [name, expand(value ?? "", variables.values)]);
     return;
   }
-  const found = valueFrom(container, from, context);
-  if (found !== undefined) setVariable(variables, container, [name, found]);
+  const resolvedValue = resolveValue(container, valueFrom, context);
+  if (resolvedValue !== undefined) setVariable(variables, container, [name, resolvedValue]);
 }
 
 /**
@@ -224,8 +224,8 @@ export function buildEnvironment(
     setVariable(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
     setVariable(variables, container, ["KUBERNETES_SERVICE_PORT_HTTPS", port]);
   }
-  for (const from of container.envFrom ?? [])
-    addVariablesFrom(variables, container, [from, context.sources]);
+  for (const source of container.envFrom ?? [])
+    addVariablesFrom(variables, container, [source, context.sources]);
   for (const one of container.env ?? []) addVariable(variables, container, [one, context]);
   return variables.values;
 }
@@ -234,11 +234,11 @@ export function buildEnvironment(
 export function expandArguments(
   container: Container,
   texts: readonly string[],
-  given: { readonly variables: ReadonlyMap<string, string>; readonly budget: SizeBudget },
+  context: { readonly variables: ReadonlyMap<string, string>; readonly budget: SizeBudget },
 ): readonly string[] {
   return texts.map((text) => {
-    const expanded = expand(text, given.variables);
-    if (expanded !== undefined && given.budget.consume(expanded)) return expanded;
+    const expanded = expand(text, context.variables);
+    if (expanded !== undefined && context.budget.consume(expanded)) return expanded;
     throw buildRejection(
       container,
       `its command exceeds the kernel's limits for programs: ${SIZE_LIMITS}`,

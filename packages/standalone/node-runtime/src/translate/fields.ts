@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of a pod and resources of its containers, for the downward API. Pure.
+// Reads fields of a pod and resources of its containers for the downward API. Pure.
 import type { Container, Pod, ResourceFieldSelector } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 import { findMemoryLimit } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** Values that the pod's status does not contain yet when its containers are created. */
+/** Values that are missing in the pod's status when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
   readonly podIps: readonly string[];
 }
 
-const SUBSCRIPT = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
+const SUBSCRIPT_PATTERN = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
 
 function findPlainField(
   { metadata, spec }: Pod,
@@ -35,7 +35,7 @@ function findPlainField(
 
 /** Source: package fieldpath of Kubernetes. */
 export function findField(pod: Pod, path: string, context: FieldContext): string | undefined {
-  const match = SUBSCRIPT.exec(path);
+  const match = SUBSCRIPT_PATTERN.exec(path);
   if (match === null) return findPlainField(pod, path, context);
   const [, kind, key = ""] = match;
   const { labels = {}, annotations = {} } = pod.metadata;
@@ -50,14 +50,14 @@ function computeAmount(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/** Returns the amount in units of the divisor, rounded up. Uses `own` if no container is named. */
+/** Returns the amount in units of the divisor, rounded up. */
 export function findResourceField(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,
-  own?: Container,
+  defaultContainer?: Container,
 ): string {
-  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const container = all.find(({ name }) => name === containerName) ?? own;
+  const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  const container = containers.find(({ name }) => name === containerName) ?? defaultContainer;
   const unit = parseQuantity(divisor ?? "1") ?? 1;
   const amount = container === undefined ? 0 : computeAmount(container, resource);
   return String(Math.ceil(amount / (unit > 0 ? unit : 1)));

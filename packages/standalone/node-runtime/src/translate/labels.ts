@@ -11,7 +11,7 @@ const CONTAINER_LABEL = "io.kubernetes.container.name";
 /** Annotation of a container with the delay before its start, in seconds. */
 export const RESTART_DELAY_ANNOTATION = "patchbay.io/restart-delay-seconds";
 
-export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string>> {
+export function buildSandboxLabels({ metadata }: Pod): Readonly<Record<string, string>> {
   return {
     ...metadata.labels,
     [NAME_LABEL]: metadata.name,
@@ -20,7 +20,10 @@ export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string
   };
 }
 
-export function containerLabels(pod: Pod, container: string): Readonly<Record<string, string>> {
+export function buildContainerLabels(
+  pod: Pod,
+  container: string,
+): Readonly<Record<string, string>> {
   const { name, namespace = "", uid = "" } = pod.metadata;
   return {
     [NAME_LABEL]: name,

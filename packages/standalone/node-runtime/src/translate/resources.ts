@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel limits and devices of a container, from its requests and limits.
+// Derives kernel limits and devices of a container from its requests and limits.
 import { names } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
@@ -9,7 +9,7 @@ import type {
   ContainerMount,
 } from "@patchbay/core/interfaces";
 
-/** Memory limit of containers without limit, so that no pod can use the machine's whole memory. */
+/** Default memory limit of a container, which prevents a pod from using all of the machine's memory. */
 const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
 /** Source: QuotaPeriod of the kubelet. */
 const CPU_PERIOD_US = 100_000;
@@ -33,7 +33,7 @@ function parseAmount(
   return quantity === undefined ? undefined : parseQuantity(quantity);
 }
 
-/** Returns the request, by default the limit. Source: resource defaults of Kubernetes. */
+/** Returns the request. Defaults to the limit. Source: resource defaults of Kubernetes. */
 export function findRequest({ resources }: Container, resource: string): number {
   return (
     parseAmount(resources?.requests, resource) ?? parseAmount(resources?.limits, resource) ?? 0
@@ -49,23 +49,23 @@ function isGuaranteed(container: Container): boolean {
 
 /** Source: "Quality of Service classes" of the Kubernetes documentation. */
 export function findQosClass({ spec }: Pod): QosClass {
-  const all = [...(spec.initContainers ?? []), ...spec.containers];
+  const containers = [...(spec.initContainers ?? []), ...spec.containers];
   const hasRequest = (one: Container): boolean =>
     QOS_RESOURCES.some((resource) => findRequest(one, resource) > 0);
-  if (!all.some(hasRequest)) return "BestEffort";
-  return all.every(isGuaranteed) ? "Guaranteed" : "Burstable";
+  if (!containers.some(hasRequest)) return "BestEffort";
+  return containers.every(isGuaranteed) ? "Guaranteed" : "Burstable";
 }
 
 function computeOomScore(pod: Pod, container: Container, memoryBytes: number): number {
   const qos = findQosClass(pod);
   if (qos === "Guaranteed") return OOM_GUARANTEED;
   if (qos === "BestEffort") return OOM_BEST_EFFORT;
-  const part = findRequest(container, "memory") / Math.max(memoryBytes, 1);
-  const score = Math.floor(1000 - 1000 * part);
+  const requestedShare = findRequest(container, "memory") / Math.max(memoryBytes, 1);
+  const score = Math.floor(1000 - 1000 * requestedShare);
   return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
 }
 
-/** Returns the container's limit in bytes, by default the larger of {@link DEFAULT_MEMORY_BYTES} and its request. */
+/** Returns the memory limit in bytes. Defaults to the larger of {@link DEFAULT_MEMORY_BYTES} and the request. */
 export function findMemoryLimit(container: Container): number {
   const limit = parseAmount(container.resources?.limits, "memory") ?? 0;
   if (limit > 0) return Math.ceil(limit);
@@ -88,7 +88,7 @@ export function toContainerResources(
   };
 }
 
-/** Devices of resources. Source: device plugin of KubeVirt. */
+/** Device files of extended resources. Source: device plugin of KubeVirt. */
 export const DEVICES: readonly (readonly [resource: string, device: string])[] = [
   [names.KVM_RESOURCE, "/dev/kvm"],
   [names.TUN_RESOURCE, "/dev/net/tun"],

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api/kubernetes";
 import type { SandboxConfig } from "@patchbay/core/interfaces";
-import { buildLogDirectory, sandboxLabels } from "./labels.ts";
+import { buildLogDirectory, buildSandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
 import { toSandboxSecurity } from "./security.ts";
 
@@ -26,7 +26,7 @@ export function findHostname({ metadata, spec }: Pod, nodeName: string): string 
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
-/** Options that resolve names with fewer than 5 dots in the cluster first. Source: kubelet. */
+/** Options with which names of fewer than 5 dots are first resolved in the cluster's domains. Source: kubelet. */
 const CLUSTER_OPTIONS = ["ndots:5"];
 
 function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
@@ -34,16 +34,15 @@ function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxCon
   const usesClusterDns =
     dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork);
   if (dns === undefined || !usesClusterDns) return undefined;
-  const services = `svc.${dns.domain}`;
+  const servicesDomain = `svc.${dns.domain}`;
   return {
     servers: [dns.server],
-    searches: [`${metadata.namespace ?? ""}.${services}`, services, dns.domain],
+    searches: [`${metadata.namespace ?? ""}.${servicesDomain}`, servicesDomain, dns.domain],
     options: CLUSTER_OPTIONS,
   };
 }
 
-/** Returns the option's name. A pod's option overrides the cluster's option of the same name. */
-function optionName(option: string): string {
+function parseOptionName(option: string): string {
   return option.split(":")[0] ?? "";
 }
 
@@ -56,19 +55,19 @@ function listPodOptions({ spec }: Pod): readonly string[] {
 
 const NO_DNS = { servers: [], searches: [], options: [] };
 
-/** Returns the pod's DNS configuration; undefined for the node's resolvers. */
+/** Returns the pod's DNS configuration; undefined if the pod uses the node's resolvers. */
 function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   const { nameservers = [], searches = [] } = pod.spec.dnsConfig ?? {};
   const clusterDns = findClusterDns(pod, node) ?? NO_DNS;
   const servers = [...new Set([...clusterDns.servers, ...nameservers])];
   if (servers.length === 0) return undefined;
   const podOptions = listPodOptions(pod);
-  const podOptionNames = podOptions.map(optionName);
+  const podOptionNames = podOptions.map(parseOptionName);
   return {
     servers,
     searches: [...new Set([...clusterDns.searches, ...searches])],
     options: [
-      ...clusterDns.options.filter((option) => !podOptionNames.includes(optionName(option))),
+      ...clusterDns.options.filter((option) => !podOptionNames.includes(parseOptionName(option))),
       ...podOptions,
     ],
   };
@@ -83,8 +82,8 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
     hostname: findHostname(pod, node.name),
     logDirectory: buildLogDirectory(pod, node.logDir),
     ...(dns !== undefined && { dns }),
-    labels: sandboxLabels(pod),
-    // The pod's annotations are not passed on, because runtimes act on some, and any pod author can set them.
+    labels: buildSandboxLabels(pod),
+    // Annotations are not passed to the runtime: some change its behavior, and any pod author can set them.
     annotations: {},
     cgroupParent: node.cgroupParent,
     sysctls: Object.fromEntries(sysctls.map((sysctl) => [sysctl.name, sysctl.value])),

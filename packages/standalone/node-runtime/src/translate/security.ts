@@ -33,15 +33,15 @@ function isPrivileged({ securityContext }: Container): boolean {
 }
 
 function buildNamespaceOptions({ spec }: Pod): NamespaceOptions {
-  const own = spec.shareProcessNamespace === true ? "POD" : "CONTAINER";
+  const defaultPidNamespace = spec.shareProcessNamespace === true ? "POD" : "CONTAINER";
   return {
     network: spec.hostNetwork === true ? "NODE" : "POD",
-    pid: spec.hostPID === true ? "NODE" : own,
+    pid: spec.hostPID === true ? "NODE" : defaultPidNamespace,
     ipc: spec.hostIPC === true ? "NODE" : "POD",
   };
 }
 
-/** Returns the runtime's default profile, which only the product's pods can disable. */
+/** Returns the seccomp profile. Only Patchbay's own pods can disable the runtime's default profile. */
 function findSeccompProfile(pod: Pod, container?: Container): SecurityProfile {
   const requested =
     container?.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
@@ -55,13 +55,13 @@ function listGroups({ spec }: Pod): readonly number[] {
 
 export function toSandboxSecurity(pod: Pod): SandboxConfig["security"] {
   const { runAsUser, runAsGroup } = pod.spec.securityContext ?? {};
-  const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   return {
     namespaces: buildNamespaceOptions(pod),
     ...(runAsUser !== undefined && { runAsUser, runAsGroup: runAsGroup ?? runAsUser }),
     supplementalGroups: listGroups(pod),
     readonlyRootfs: true,
-    privileged: all.some(isPrivileged),
+    privileged: containers.some(isPrivileged),
     seccomp: findSeccompProfile(pod),
   };
 }
@@ -94,10 +94,13 @@ function findImageUser(
 
 function mergeSecurityContexts(
   { spec }: Pod,
-  { securityContext: own }: Container,
+  { securityContext: containerContext }: Container,
 ): SecurityContext {
-  const shared = spec.securityContext;
-  return { ...shared, ...Object.fromEntries(Object.entries(own ?? {}).filter(isSet)) };
+  const podContext = spec.securityContext;
+  return {
+    ...podContext,
+    ...Object.fromEntries(Object.entries(containerContext ?? {}).filter(isSet)),
+  };
 }
 
 function isSet([, value]: readonly [string, unknown]): boolean {
@@ -105,7 +108,7 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * Returns user and group. The default group equals the user, because an image's author could choose any group.
+ * Returns the user and group. By default the gid equals the uid, because the image's author could choose any gid.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is or may be root
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {
@@ -131,15 +134,15 @@ export function toContainerSecurity(
   container: Container,
   image: ContainerImage,
 ): ContainerSecurity {
-  const own = container.securityContext;
+  const context = container.securityContext;
   const privileged = isProductPod(pod) && isPrivileged(container);
-  const allowsEscalation = isProductPod(pod) && own?.allowPrivilegeEscalation !== false;
+  const allowsEscalation = isProductPod(pod) && context?.allowPrivilegeEscalation !== false;
   return {
     namespaces: buildNamespaceOptions(pod),
     capabilities: buildCapabilities(pod, container),
     privileged,
     ...findUser(pod, container, image),
-    readonlyRootfs: own?.readOnlyRootFilesystem === true,
+    readonlyRootfs: context?.readOnlyRootFilesystem === true,
     supplementalGroups: listGroups(pod),
     noNewPrivileges: !allowsEscalation,
     maskedPaths: privileged ? [] : MASKED_PATHS,

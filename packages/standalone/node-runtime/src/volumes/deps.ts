@@ -8,11 +8,11 @@ import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";
 import type { PodTokens } from "./objects/pod-tokens.ts";
 
-export interface ImageViews {
+export interface ImageMounts {
   /** Mounts an image read-only at the path. Idempotent. */
-  show(reference: string, path: string): Promise<void>;
-  /** Reverts `show`. Succeeds if nothing is mounted. */
-  release(path: string): Promise<void>;
+  mount(reference: string, path: string): Promise<void>;
+  /** Unmounts the image. Succeeds if nothing is mounted. */
+  unmount(path: string): Promise<void>;
 }
 
 export interface VolumeDeps {
@@ -23,9 +23,9 @@ export interface VolumeDeps {
   readonly node: NodeFacts;
   readonly objects: PodObjects;
   readonly tokens: PodTokens;
-  readonly images: ImageViews;
+  readonly images: ImageMounts;
   readonly sockets: VhostDirectories;
-  /** Serializes preparing, refreshing and removing the volumes of one pod, by uid. */
+  /** Serializes the preparation, refresh and removal of one pod's volumes. The key is the pod's uid. */
   readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;
   readonly mayUseHostPaths: (pod: Pod) => boolean;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host paths: any path for the product's pods, and directories that an administrator opened (hostDisk) for launchers.
+// Checks and mounts host paths. Launchers may use only directories that an administrator enabled for VMs (hostDisk).
 import { KUBEVIRTS, readStorageConfig } from "@patchbay/api";
 import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
-import { volumeFailed } from "./content/volume-files.ts";
+import { buildVolumeError } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
-import { hostDiskPath } from "./layout.ts";
+import { buildHostDiskPath } from "./layout.ts";
 
-/** Returns a function that reads the KubeVirt object on each call, so that a removed directory is denied at once. */
+/** Returns a function that reads the KubeVirt object on each call, so that a changed configuration applies immediately. */
 export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["findHostDisks"] {
   return async () => readStorageConfig((await store.list(KUBEVIRTS)).items[0]).hostDisks;
 }
@@ -17,12 +17,12 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
     return `hostPath ${path}: host disks are disabled; to enable them, add HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
   }
   if (directories.includes(path)) return undefined;
-  const allowed = directories.length === 0 ? "none" : directories.join(", ");
-  return `hostPath ${path} is not one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
+  const allowedDirectories = directories.length === 0 ? "none" : directories.join(", ");
+  return `hostPath ${path} is not one of configuration.hostDiskDirectories of the KubeVirt object (${allowedDirectories})`;
 }
 
 /**
- * Mounts the directory through a file descriptor, because a launcher could replace paths in it with links.
+ * Mounts a host directory that an administrator enabled for VMs.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(
@@ -31,10 +31,10 @@ export async function mountHostDisk(
   volume: { readonly name: string; readonly hostPath: NonNullable<PodVolume["hostPath"]> },
 ): Promise<string> {
   const { name, hostPath } = volume;
-  const path = hostDiskPath(node.podsDir, pod.metadata.uid ?? "", name);
+  const path = buildHostDiskPath(node.podsDir, pod.metadata.uid ?? "", name);
   if ((await disk.listMounts(path)).includes(path)) return path;
   const problem = findProblem(hostPath.path, await findHostDisks());
-  if (problem !== undefined) throw volumeFailed(name, problem);
+  if (problem !== undefined) throw buildVolumeError(name, problem);
   await disk.mountDirectory(path, hostPath.path);
   return path;
 }
@@ -70,15 +70,15 @@ export async function findHostPath(
   const { name, hostPath } = volume;
   const { path, type = "" } = hostPath;
   if (!path.startsWith("/") || path.split("/").includes("..")) {
-    throw volumeFailed(name, `hostPath ${path} must be absolute and without ..`);
+    throw buildVolumeError(name, `hostPath ${path} must be absolute and without ..`);
   }
   if (!Object.hasOwn(REQUIRED_KINDS, type))
-    throw volumeFailed(name, `hostPath has no type ${type}`);
+    throw buildVolumeError(name, `hostPath has no type ${type}`);
   await createIfMissing(deps, hostPath);
   const [kind, requiredKind] = [await deps.disk.readKind(path), REQUIRED_KINDS[type]];
-  if (kind === undefined) throw volumeFailed(name, `hostPath ${path} does not exist`);
+  if (kind === undefined) throw buildVolumeError(name, `hostPath ${path} does not exist`);
   if (requiredKind !== undefined && kind !== requiredKind) {
-    throw volumeFailed(name, `hostPath ${path} is a ${kind}, not a ${requiredKind}`);
+    throw buildVolumeError(name, `hostPath ${path} is a ${kind}, not a ${requiredKind}`);
   }
   return path;
 }

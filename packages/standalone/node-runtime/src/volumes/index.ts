@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 export { refreshVolumes } from "./refresh.ts";
-export type { ImageViews, VolumeDeps } from "./deps.ts";
+export type { ImageMounts, VolumeDeps } from "./deps.ts";
 export { createHostDiskFinder } from "./host-paths.ts";
 export { createPodObjects, type OpenCache } from "./objects/pod-objects.ts";
 export { createPodTokens } from "./objects/pod-tokens.ts";

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import type { PodVolume } from "@patchbay/api/kubernetes";
 
-const UID = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;
+const UID_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;
 
 /** @throws AppError with OS_PATH_REFUSED when the uid cannot be a directory name */
-export function checkedPodDirectory(uid: string, podsDir: string): string {
-  if (!UID.test(uid))
+export function buildCheckedPodDirectory(uid: string, podsDir: string): string {
+  if (!UID_PATTERN.test(uid))
     throw new AppError("OS_PATH_REFUSED", { path: uid, reason: "it is not a UID" });
   return join(podsDir, uid);
 }
 
 /** Source: volume directories of the kubelet. */
-const FOLDERS = {
+const VOLUME_FOLDERS = {
   emptyDir: "kubernetes.io~empty-dir",
   configMap: "kubernetes.io~configmap",
   secret: "kubernetes.io~secret",
@@ -23,34 +23,34 @@ const FOLDERS = {
   image: "kubernetes.io~image",
 } as const;
 
-type OwnKind = keyof typeof FOLDERS;
+type OwnKind = keyof typeof VOLUME_FOLDERS;
 
-const OWN_KINDS = Object.keys(FOLDERS) as readonly OwnKind[]; // the keys are the kinds
+const OWN_KINDS = Object.keys(VOLUME_FOLDERS) as readonly OwnKind[]; // the cast is safe, because VOLUME_FOLDERS has no other keys
 
-export function podDirectory(podsDir: string, uid: string): string {
+export function buildPodDirectory(podsDir: string, uid: string): string {
   return join(podsDir, uid);
 }
 
-export function kindDirectory(podsDir: string, uid: string, kind: OwnKind): string {
-  return join(podDirectory(podsDir, uid), "volumes", FOLDERS[kind]);
+export function buildKindDirectory(podsDir: string, uid: string, kind: OwnKind): string {
+  return join(buildPodDirectory(podsDir, uid), "volumes", VOLUME_FOLDERS[kind]);
 }
 
-export function volumePath(at: {
+export function buildVolumePath(volume: {
   readonly podsDir: string;
   readonly uid: string;
   readonly kind: OwnKind;
   readonly name: string;
 }): string {
-  return join(kindDirectory(at.podsDir, at.uid, at.kind), at.name);
+  return join(buildKindDirectory(volume.podsDir, volume.uid, volume.kind), volume.name);
 }
 
-/** Returns the path of the file with the volume's file system. The pod cannot see this file. */
-export function imageFile(podsDir: string, uid: string, name: string): string {
-  return join(podDirectory(podsDir, uid), "disks", `${name}.ext4`);
+/** Returns the path of the image file that contains the volume's file system. The pod cannot access this file. */
+export function buildImageFilePath(podsDir: string, uid: string, name: string): string {
+  return join(buildPodDirectory(podsDir, uid), "disks", `${name}.ext4`);
 }
 
-export function hostDiskPath(podsDir: string, uid: string, name: string): string {
-  return join(podDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
+export function buildHostDiskPath(podsDir: string, uid: string, name: string): string {
+  return join(buildPodDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
 }
 
 export function findOwnKind(volume: PodVolume): OwnKind | undefined {

@@ -252,11 +252,11 @@ describe("a host disk directory", () => {
   });
 });
 
-test("mounts an image's files, and rejects volumes of unknown type", async () => {
-  const { deps, views } = createVolumeBench();
+test("an image's files are shown, and a volume of another kind is refused", async () => {
+  const { deps, imageMounts } = createVolumeBench();
   const path = `${VOLUMES}/kubernetes.io~image/v`;
   await prepareVolumes(deps, aPodWith([{ name: "v", image: { reference: "guest" } }]));
-  expect([...views]).toEqual([[path, "guest"]]);
+  expect([...imageMounts]).toEqual([[path, "guest"]]);
   await expect(prepareVolumes(deps, aPodWith([{ name: "v" }]))).rejects.toMatchObject({
     details: { reason: "volumes of its kind are not supported" },
   });
@@ -279,7 +279,7 @@ test("a pod that requests sockets has a socket directory until its removal", asy
 
 test("removal releases images, watches, tokens, mounts and the directory, and can be repeated", async () => {
   const bench = createVolumeBench();
-  const { deps, disk, files, views, watches } = bench;
+  const { deps, disk, files, imageMounts, watches } = bench;
   bench.put(aSecret("s", { key: "2" }));
   const pod = aPodWith([
     { name: "v", emptyDir: {} },
@@ -290,7 +290,7 @@ test("removal releases images, watches, tokens, mounts and the directory, and ca
   await prepareVolumes(deps, pod);
   await files.ensureDirectory(`/pods/${UID}`);
   for (let turn = 0; turn < 2; turn += 1) await removeVolumes(deps, UID);
-  expect(views.size).toBe(0);
+  expect(imageMounts.size).toBe(0);
   expect([...watches.values()].map(({ isOpen }) => isOpen)).toEqual([false]);
   expect(deps.tokens.dueMs(UID)).toBeUndefined();
   expect(disk.mounts.size).toBe(0);

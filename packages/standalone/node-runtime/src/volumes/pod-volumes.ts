@@ -7,49 +7,50 @@ import {
   listVolumeReferences,
   isApiBacked,
 } from "./content/references.ts";
-import { buildFiles, type VolumeContents, volumeFailed } from "./content/volume-files.ts";
+import { buildFiles, type VolumeContents, buildVolumeError } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { requestsSockets } from "../translate/resources.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
 import { mountHostDisk, findHostPath } from "./host-paths.ts";
-import { findOwnKind, podDirectory, volumePath, kindDirectory } from "./layout.ts";
+import { findOwnKind, buildPodDirectory, buildVolumePath, buildKindDirectory } from "./layout.ts";
 import { join } from "node:path";
 
-const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
+const PUBLIC_ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
 
 /** Reads the objects and tokens of the pod's volumes, and subscribes to changes of the objects. */
 export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<VolumeContents> {
   const { objects, tokens, node } = deps;
   const { uid = "", namespace = "" } = pod.metadata;
   const references = listVolumeReferences(pod);
-  objects.hold(uid, namespace, references);
+  objects.setReferences(uid, namespace, references);
   const entries = new Map(
     await Promise.all(
-      references.map(async (one) => {
-        return [printReference(one), await objects.read(namespace, one)] as const;
+      references.map(async (reference) => {
+        return [printReference(reference), await objects.read(namespace, reference)] as const;
       }),
     ),
   );
-  const texts = new Map<unknown, string>();
-  for (const source of listTokenSources(pod)) texts.set(source, await tokens.find(pod, source));
+  const tokenTexts = new Map<unknown, string>();
+  for (const source of listTokenSources(pod))
+    tokenTexts.set(source, await tokens.find(pod, source));
   return {
     pod,
     node,
     findEntries: (reference) => entries.get(printReference(reference)),
-    findToken: (source) => texts.get(source),
+    findToken: (source) => tokenTexts.get(source),
   };
 }
 
-/** Writes a volume's files: ConfigMaps to disk, others to memory, to keep secrets off disks. Returns whether they changed. */
+/** Writes a volume's files and returns whether they changed. Writes only ConfigMaps to disk, for secrecy. */
 export async function publishVolume(
   { disk }: VolumeDeps,
   contents: VolumeContents,
-  at: { readonly volume: PodVolume; readonly path: string },
+  target: { readonly volume: PodVolume; readonly path: string },
 ): Promise<boolean> {
-  const files = buildFiles(at.volume, contents);
-  if (at.volume.configMap !== undefined) await disk.makeDirectory(at.path, ACCESS);
-  else await disk.mountMemory(at.path, { access: ACCESS });
-  return disk.publish(at.path, files);
+  const files = buildFiles(target.volume, contents);
+  if (target.volume.configMap !== undefined) await disk.makeDirectory(target.path, PUBLIC_ACCESS);
+  else await disk.mountMemory(target.path, { access: PUBLIC_ACCESS });
+  return disk.publish(target.path, files);
 }
 
 /** Access to a pod's directory, which only root and its group may read. Source: kubelet. */
@@ -59,25 +60,25 @@ export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): s
   const kind = findOwnKind(volume);
   if (kind === undefined) return undefined;
   const { uid = "" } = pod.metadata;
-  return volumePath({ podsDir: deps.node.podsDir, uid, kind, name: volume.name });
+  return buildVolumePath({ podsDir: deps.node.podsDir, uid, kind, name: volume.name });
 }
 
 async function makeVolume(
   deps: VolumeDeps,
   contents: VolumeContents,
-  at: { readonly volume: PodVolume; readonly path: string },
+  target: { readonly volume: PodVolume; readonly path: string },
 ): Promise<void> {
-  const { name, emptyDir, image } = at.volume;
+  const { name, emptyDir, image } = target.volume;
   if (emptyDir !== undefined) {
-    await makeEmptyDir(deps, { pod: contents.pod, name, emptyDir, path: at.path });
+    await makeEmptyDir(deps, { pod: contents.pod, name, emptyDir, path: target.path });
   } else if (image !== undefined) {
-    await deps.images.show(image.reference, at.path);
+    await deps.images.mount(image.reference, target.path);
   } else {
-    await publishVolume(deps, contents, at);
+    await publishVolume(deps, contents, target);
   }
 }
 
-async function prepareOne(
+async function prepareVolume(
   deps: VolumeDeps,
   contents: VolumeContents,
   volume: PodVolume,
@@ -96,7 +97,7 @@ async function prepareOne(
       ? findHostPath(deps, { name, hostPath })
       : mountHostDisk(deps, contents.pod, { name, hostPath });
   }
-  throw volumeFailed(name, "volumes of its kind are not supported");
+  throw buildVolumeError(name, "volumes of its kind are not supported");
 }
 
 async function prepareSockets({ sockets }: VolumeDeps, { metadata, spec }: Pod): Promise<void> {
@@ -105,7 +106,7 @@ async function prepareSockets({ sockets }: VolumeDeps, { metadata, spec }: Pod):
 
 async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   const volumes = pod.spec.volumes ?? [];
-  const directory = podDirectory(deps.node.podsDir, pod.metadata.uid ?? "");
+  const directory = buildPodDirectory(deps.node.podsDir, pod.metadata.uid ?? "");
   await deps.disk.makeDirectory(directory, POD_ACCESS);
   await prepareSockets(deps, pod);
   const needsReading = volumes.some(isApiBacked);
@@ -113,15 +114,15 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
     ? await readVolumeContents(deps, pod)
     : { pod, node: deps.node, findEntries: () => undefined, findToken: () => undefined };
   const paths = volumes.map(async (volume) => {
-    return [volume.name, await prepareOne(deps, contents, volume)] as const;
+    return [volume.name, await prepareVolume(deps, contents, volume)] as const;
   });
   await Promise.allSettled(paths); // after an error, waits until the remaining work has ended
   return new Map(await Promise.all(paths));
 }
 
 /**
- * Prepares the pod's volumes and returns their paths by name. Idempotent: does not change volumes in use.
- * @throws AppError with RUNTIME_VOLUME_FAILED, or an error of the machine
+ * Prepares the pod's volumes and returns their paths by name. Idempotent.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, or the error of an adapter
  */
 export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   return deps.mutex.runExclusive(pod.metadata.uid ?? "", () => prepareLocked(deps, pod));
@@ -129,18 +130,19 @@ export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<
 
 export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void> {
   const { claims, disk, files, images, node, objects, sockets, tokens } = deps;
-  objects.hold(uid, "", []);
+  objects.setReferences(uid, "", []);
   tokens.forget(uid);
-  const views = kindDirectory(node.podsDir, uid, "image");
-  for (const name of await files.list(views)) await images.release(join(views, name));
-  const directory = podDirectory(node.podsDir, uid);
-  await claims.end(uid); // before the directory is removed, whose existence means that something remains
+  const imagesDirectory = buildKindDirectory(node.podsDir, uid, "image");
+  for (const name of await files.list(imagesDirectory))
+    await images.unmount(join(imagesDirectory, name));
+  const directory = buildPodDirectory(node.podsDir, uid);
+  await claims.end(uid); // the directory is removed last, because its existence marks an incomplete removal
   await disk.unmountAll(directory);
   await sockets.remove(uid);
   await files.remove(directory);
 }
 
-/** Removes the volumes of a pod, whose containers must have ended, because their mounts are removed. */
+/** Unmounts and removes the volumes of a pod. The pod's containers must have ended. */
 export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
   return deps.mutex.runExclusive(uid, () => removeLocked(deps, uid));
 }

@@ -6,7 +6,7 @@ import { after, createQueue, done, runReconciler, type LoopWatch, type Next } fr
 import type { Cache } from "@patchbay/core/interfaces";
 import { isApiBacked } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
-import { podDirectory } from "./layout.ts";
+import { buildPodDirectory } from "./layout.ts";
 import { findVolumePath, removeLocked, readVolumeContents, publishVolume } from "./pod-volumes.ts";
 
 /** Source: eviction of the kubelet. */
@@ -23,13 +23,13 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** Refreshes the volumes of a running pod. A volume whose object was deleted is unchanged. Source: kubelet. */
+/** Refreshes the volumes of a running pod. Does not change a volume whose object was deleted. Source: kubelet. */
 async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   try {
     const contents = await readVolumeContents(deps, pod);
     for (const volume of (pod.spec.volumes ?? []).filter(isApiBacked)) {
       const path = findVolumePath(deps, pod, volume);
-      // The start of the pod creates its volumes.
+      // The pod's start creates missing volumes.
       if (path === undefined || !(await deps.files.exists(path))) continue;
       const isChanged = await publishVolume(deps, contents, { volume, path });
       if (isChanged) deps.log.info("volume updated", { uid: uidOf(pod), volume: volume.name });
@@ -40,16 +40,20 @@ async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   }
 }
 
-async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): Promise<Next> {
-  const [pod] = from.pods.listBy(from.uidIndex, uid);
+async function reconcilePod(
+  deps: VolumeDeps,
+  currentPods: CurrentPods,
+  uid: string,
+): Promise<Next> {
+  const [pod] = currentPods.pods.listBy(currentPods.uidIndex, uid);
   if (pod === undefined || isPodFinished(pod)) {
-    deps.objects.hold(uid, "", []);
+    deps.objects.setReferences(uid, "", []);
     deps.tokens.forget(uid);
-    // An evicted pod must free the disk at once, although its object may exist for a long time.
+    // An evicted pod must free the disk immediately, although its object may exist for a long time.
     if (pod?.status?.reason === EVICTED_REASON) await removeLocked(deps, uid);
     return done();
   }
-  const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));
+  const isPrepared = await deps.files.exists(buildPodDirectory(deps.node.podsDir, uid));
   if (!isPrepared || !(pod.spec.volumes ?? []).some(isApiBacked)) return done();
   await refreshPod(deps, pod);
   const dueMs = deps.tokens.dueMs(uid);
@@ -58,7 +62,7 @@ async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): P
 
 export async function refreshVolumes(
   deps: VolumeDeps,
-  from: CurrentPods,
+  currentPods: CurrentPods,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log, objects } = deps;
@@ -66,15 +70,18 @@ export async function refreshVolumes(
   const stopObjects = objects.onChange((uid) => {
     queue.add(uid);
   });
-  const stopPods = from.pods.onChange((change) => {
+  const stopPods = currentPods.pods.onChange((change) => {
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
-  for (const pod of from.pods.list()) queue.add(uidOf(pod));
+  for (const pod of currentPods.pods.list()) queue.add(uidOf(pod));
   const reconcile = (uid: string): Promise<Next> =>
-    deps.mutex.runExclusive(uid, () => reconcilePod(deps, from, uid));
+    deps.mutex.runExclusive(uid, () => reconcilePod(deps, currentPods, uid));
   try {
     const loop = { name: "volumes", queue, reconcile, log, clock };
-    await runReconciler({ ...loop, ...(from.watch && { watch: from.watch }) }, signal);
+    await runReconciler(
+      { ...loop, ...(currentPods.watch && { watch: currentPods.watch }) },
+      signal,
+    );
   } finally {
     stopObjects();
     stopPods();

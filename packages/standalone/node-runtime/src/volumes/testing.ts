@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volume services with fakes, for the tests of this folder.
+// Volume dependencies with fakes, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";
@@ -29,10 +29,10 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** Watches that were opened, also ended ones, by selection, for example `Secret ns metadata.name=a`. */
+  /** All watches, including ended ones, by selection, for example `Secret ns metadata.name=a`. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
   /** References of mounted images, by path. */
-  readonly views: ReadonlyMap<string, string>;
+  readonly imageMounts: ReadonlyMap<string, string>;
   /** Claims in use, as `UID CLAIM`. */
   readonly claims: ReadonlySet<string>;
   /** Requested tokens, as `AUDIENCE SECONDS`. */
@@ -83,7 +83,7 @@ class Bench implements VolumeBench {
   readonly clock = createFakeClock();
   readonly log = createFakeLogger();
   readonly watches = new Map<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>();
-  readonly views = new Map<string, string>();
+  readonly imageMounts = new Map<string, string>();
   readonly requests: string[] = [];
   readonly claims = new Set<string>();
   readonly deps: VolumeDeps;
@@ -94,12 +94,12 @@ class Bench implements VolumeBench {
   constructor(signal: AbortSignal) {
     const { clock, log } = this;
     const images = {
-      show: (reference: string, path: string) => {
-        this.views.set(path, reference);
+      mount: (reference: string, path: string) => {
+        this.imageMounts.set(path, reference);
         return this.files.ensureDirectory(path);
       },
-      release: (path: string) => {
-        this.views.delete(path);
+      unmount: (path: string) => {
+        this.imageMounts.delete(path);
         return Promise.resolve();
       },
     };
@@ -113,7 +113,7 @@ class Bench implements VolumeBench {
       sockets: this.sockets,
       node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
       objects: createPodObjects(
-        { openCache: (type, at) => this.#open(type.kind, at), clock },
+        { openCache: (type, selection) => this.#open(type.kind, selection), clock },
         signal,
       ),
       tokens: createPodTokens(this.#request, { clock, log }),

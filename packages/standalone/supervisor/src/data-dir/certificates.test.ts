@@ -12,7 +12,7 @@ import { expect, test } from "vitest";
 import {
   ensureComponentCertificates,
   ensureServerCertificates,
-  newestValidityStartMs,
+  readNewestValidityStartMs,
 } from "./certificates.ts";
 import { buildPaths } from "./paths.ts";
 
@@ -29,13 +29,13 @@ test("renews a certificate 60 days before it expires, and reports its start time
   const first = await ensureServerCertificates(deps);
   await clock.advance(300 * DAY_MS);
   expect((await ensureServerCertificates(deps)).apiServer).toEqual(first.apiServer);
-  const before = await newestValidityStartMs(deps);
+  const before = await readNewestValidityStartMs(deps);
   await clock.advance(10 * DAY_MS);
   const { apiServer, ca } = await ensureServerCertificates(deps);
   expect(readCertificateEnd(apiServer.certPem) - clock.now()).toBeGreaterThan(364 * DAY_MS);
   expect(ca.certPem).toBe(first.ca.certPem);
-  expect(await newestValidityStartMs(deps)).toBe(readCertificateStart(apiServer.certPem));
-  expect(await newestValidityStartMs(deps)).toBeGreaterThan(before);
+  expect(await readNewestValidityStartMs(deps)).toBe(readCertificateStart(apiServer.certPem));
+  expect(await readNewestValidityStartMs(deps)).toBeGreaterThan(before);
 });
 
 test("renews a CA before it expires; the old and the new CA verify each other's certificates", async () => {

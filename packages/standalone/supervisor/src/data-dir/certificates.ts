@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorities, certificates and kubeconfigs of a standalone machine: created once and renewed before they expire.
+// Creates the authorities, certificates and kubeconfigs of a standalone machine, and renews them before they expire.
 import { join } from "node:path";
 import {
   readCertificateEnd,
@@ -25,7 +25,7 @@ import { readFields, readText } from "./json.ts";
 
 const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
-/** Remaining validity below which a certificate is renewed. The supervisor checks once a day. */
+/** Remaining validity below which a certificate is renewed, in milliseconds. */
 const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
 
 interface CertificateDeps {
@@ -37,7 +37,7 @@ interface CertificateDeps {
 type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
   Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
 
-/** Returns whether a certificate is valid long enough and has the subject that this version and node name request. */
+/** Returns whether a certificate remains valid long enough and has the requested subject. */
 function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
   const { commonName, organizations } = readCertificateSubject(certPem);
   const groups = new Set(spec.organizations);
@@ -83,15 +83,15 @@ async function ensureCertificate(
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Remaining validity below which an authority is renewed: a shorter one would shorten the certificates that it signs. */
+/** Remaining validity below which an authority is renewed. An authority must outlive the certificates that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Name of the client whose statements about users aggregated servers trust. */
+/** Name of the client from which aggregated servers accept user names in headers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Name of the client for webhooks. Only its name differs from {@link FRONT_PROXY_CLIENT}, not its authority. */
+/** Name of the client that calls webhooks. The authority is the same as that of {@link FRONT_PROXY_CLIENT}. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
-/** Source: kubeadm. */
+/** Name of the API server's client certificate for kubelets. Source: kubeadm. */
 export const KUBELET_CLIENT = "kube-apiserver-kubelet-client";
 
 export const NODE_SERVER = "node-runtime";
@@ -108,7 +108,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** Service whose account has a group with the name of the node. */
+/** Service whose account is a member of a group named after the node. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -117,7 +117,7 @@ export interface Certificates {
   readonly frontProxyClient: IssuedCertificate;
   readonly webhookClient: IssuedCertificate;
   readonly kubeletClient: IssuedCertificate;
-  /** Secret PEM key that signs service account tokens. */
+  /** Private PEM key that signs service account tokens. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
 }
@@ -141,14 +141,17 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/** Returns when the newest certificate became valid. Processes that started earlier have not loaded it. */
-export async function newestValidityStartMs({ files, paths }: CertificateDeps): Promise<number> {
+/** Returns when the newest certificate became valid. A process that started earlier has not loaded this certificate. */
+export async function readNewestValidityStartMs({
+  files,
+  paths,
+}: CertificateDeps): Promise<number> {
   const certFiles = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(certFiles.map((name) => files.readText(join(paths.pki, name))));
   return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : readCertificateStart(text))));
 }
 
-/** Creates the key if it is missing. Never replaces it, so that existing tokens remain valid. */
+/** Creates the key if it is missing. An existing key is not replaced, so that existing tokens remain valid. */
 async function ensureSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
   const file = join(paths.pki, `${name}.key`);
   const existing = await files.readText(file);
@@ -243,7 +246,7 @@ export function buildKubeconfigPath(paths: Paths, component: string): string {
   return join(paths.kubeconfigs, `${component}.kubeconfig`);
 }
 
-/** Creates the certificates and kubeconfigs of components that are missing or expire soon. */
+/** Creates missing certificates and kubeconfigs of components, and renews those that expire soon. */
 export async function ensureComponentCertificates(
   deps: CertificateDeps,
   ca: Authority,
@@ -253,7 +256,7 @@ export async function ensureComponentCertificates(
     const file = buildKubeconfigPath(deps.paths, account.name);
     await ensureKubeconfig(deps, ca, { account, file, server: machine.server });
   }
-  // The certificate contains the node's name, not the address, because the address may change.
+  // The certificate contains the node's name instead of its address, because the address may change.
   await ensureCertificate(deps, ca, {
     name: NODE_SERVER,
     request: {
@@ -293,7 +296,7 @@ async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): 
   });
 }
 
-/** Creates the certificates of the relay, which virt-handler reads for each migration. */
+/** Creates the certificates of migration relays, which virt-handler reads for each migration. */
 async function ensureRelayCertificate(
   deps: CertificateDeps,
   ca: Authority,
@@ -308,7 +311,7 @@ async function ensureRelayCertificate(
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],
-      // The relay is a server on one node and a client on the other node.
+      // A relay is a server on one node and a client on the other node.
       usages: ["server", "client"],
       ipAddresses: [],
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files whose content is not trusted.
+// Reads JSON files without trusting their content.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { Files } from "@patchbay/core/interfaces";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ownership of the data directory: which directories a machine may use, and which `--purge` may delete.
+// Checks and marks the data directory. Only a marked directory may be deleted by `--purge`.
 import { relative, sep, basename, join } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -9,7 +9,7 @@ import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
 export const KIND = "PatchbayStandalone";
-/** Directory of every ext4 file system. Source: mke2fs(8). */
+/** Directory in the root of every ext4 file system. Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
@@ -21,22 +21,22 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
 }
 
 /**
- * Rejects a directory without the machine's mark that contains other files than the machine's own.
+ * Rejects an unmarked directory that contains files which a machine does not create.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
   const { dataDir, settings } = paths;
   const ownNames = [LOST_AND_FOUND, ...listOwnNames(paths)];
-  const isOwn = (name: string): boolean =>
-    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // unfinished files have an additional suffix
-  const foreignName = (await files.list(dataDir)).find((name) => !isOwn(name));
-  // The mark is checked last, because files that appear meanwhile are created after it.
+  const isOwnName = (name: string): boolean =>
+    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have an additional suffix
+  const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
+  // Reads the mark after the listing, because a machine that starts meanwhile creates the mark before other files.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 
-/** Marks the directory as the machine's. The caller must hold the machine's lock. */
+/** Marks the directory. The caller must have acquired the machine's lock. */
 export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
   if (isMarked(await readFields(files, settings))) return;
   await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);
@@ -56,8 +56,7 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * Deletes the data. Preserves a mount point, which belongs to the administrator. Deletes the mark last, so that a
- * failed purge can be repeated.
+ * Deletes the data. Preserves a mount point. Deletes the mark last, so that a failed purge can be repeated.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {

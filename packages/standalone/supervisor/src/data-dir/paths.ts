@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export interface Paths {
   readonly dataDir: string;
-  /** File that marks the directory as the machine's, and contains the settings of the first start. */
+  /** File that marks the directory and contains the settings of the first start. */
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
@@ -59,11 +59,11 @@ export function buildHealthSocketPath({ run }: Paths, component: string): string
   return join(run, `${component}.sock`);
 }
 
-/** Mode of directories with keys, objects or logs, which only root may read. */
+/** Mode of directories that contain keys, objects or logs. Only root may read them. */
 const PRIVATE_MODE = 0o700;
 const PUBLIC_MODE = 0o755;
 
-/** Lists the directories in order of creation. */
+/** Lists the directories in the order of their creation. */
 export function listDirectories(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
     [paths.dataDir, PUBLIC_MODE],

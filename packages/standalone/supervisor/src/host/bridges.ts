@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes bridges that CNI plugins of this machine created. The plugins never remove bridges.
+// Removes bridges that the machine's CNI plugins have created, because the plugins never remove bridges.
 import { isJsonObject } from "@patchbay/api/json";
 import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, type Logger } from "@patchbay/base";
@@ -46,7 +46,7 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   });
 }
 
-/** Removes the recorded bridges, except those with a port. */
+/** Removes the bridges that CNI plugins have created. Preserves bridges with a port. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(
@@ -54,9 +54,12 @@ export async function removeBridges(deps: CleaningDeps): Promise<void> {
       listCreatedBridges(files, { stateDir, bootId }),
     ),
   );
-  const { remove, inUse } = planBridgeRemoval(records.flat(), await listLinks(runner));
+  const { remove: removableNames, inUse } = planBridgeRemoval(
+    records.flat(),
+    await listLinks(runner),
+  );
   for (const link of inUse) log.warn("bridge is in use and not removed", { link });
-  for (const name of remove) {
+  for (const name of removableNames) {
     const argv = ["ip", "link", "del", name, "type", "bridge"] as const;
     const { exitCode, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
     if (exitCode === 0) log.info("bridge removed", { link: name });

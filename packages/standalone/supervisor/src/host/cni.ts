@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods' default network: its CNI configuration and its results in CNI's cache.
+// Configures the pods' default network. Removes the machine's results from the cache of CNI.
 import { join } from "node:path";
 import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
@@ -31,7 +31,7 @@ export function buildDefaultNetwork(settings: Settings, leasesDir: string): obje
   };
 }
 
-/** Writes the network's configuration, unless an administrator added another file. */
+/** Writes the configuration of the default network, unless an administrator added another file. */
 export async function writeDefaultNetwork(
   files: Files,
   paths: Paths,
@@ -44,7 +44,7 @@ export async function writeDefaultNetwork(
   if (text !== (await files.readText(file))) await files.writeAtomic(file, text);
 }
 
-/** Cache that all runtimes of a host share. Source: CacheDir of the CNI library. */
+/** Directory of cached results, which all runtimes of a host share. Source: CacheDir of the CNI library. */
 const RESULTS_DIR = "/var/lib/cni/results";
 
 /** Returns whether a cached result belongs to one of the configurations. Source: cachedInfo of the CNI library. */
@@ -53,7 +53,7 @@ export function isResultOf(text: string | undefined, configs: readonly string[])
   return config !== "" && configs.includes(config);
 }
 
-/** Removes this machine's results from the cache. Its pods must have been deleted. */
+/** Removes this machine's results from the cache. The machine's pods must have been deleted. */
 export async function removeCniResults({
   files,
   paths,
@@ -61,8 +61,10 @@ export async function removeCniResults({
   readonly files: Files;
   readonly paths: Paths;
 }): Promise<void> {
-  const confs = await files.list(paths.cniConf);
-  const texts = await Promise.all(confs.map((name) => files.readText(join(paths.cniConf, name))));
+  const configFiles = await files.list(paths.cniConf);
+  const texts = await Promise.all(
+    configFiles.map((name) => files.readText(join(paths.cniConf, name))),
+  );
   const configs = texts.filter((text) => text !== undefined);
   for (const name of await files.list(RESULTS_DIR)) {
     const path = join(RESULTS_DIR, name);

@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { buildDefaultNetwork } from "./cni.ts";
 import { parseLoopDevicesBelow } from "./leftovers.ts";
-import { restoreText, findRulesWithin } from "./rules.ts";
-import { unitText } from "./service-unit.ts";
+import { buildRestoreInput, findRulesWithin } from "./rules.ts";
+import { buildUnitText } from "./service-unit.ts";
 import { chooseFreeSubnet, overlaps } from "../settings/subnet.ts";
 
 describe("the pods' subnet", () => {
@@ -82,7 +82,7 @@ const LISTING = String.raw`-P POSTROUTING ACCEPT
 
 test("removes masquerade rules of our subnet only, rule before chain", () => {
   const rules = findRulesWithin(LISTING, "10.88.111.0/24");
-  expect(restoreText(rules)).toBe(
+  expect(buildRestoreInput(rules)).toBe(
     [
       "*nat",
       String.raw`-D POSTROUTING -s 10.88.111.2/32 -m comment --comment "name: \"patchbay\" id: \"d893f708\"" -j CNI-d1ea458b499ca99cf43d02c9`,
@@ -94,8 +94,8 @@ test("removes masquerade rules of our subnet only, rule before chain", () => {
   );
 });
 
-test("a unit quotes systemd's special characters", () => {
-  expect(unitText(["/bin/node", '{"a":"50%"}'])).toContain(
+test("a unit quotes what systemd would read", () => {
+  expect(buildUnitText(["/bin/node", '{"a":"50%"}'])).toContain(
     String.raw`ExecStart="/bin/node" "{\"a\":\"50%%\"}"`,
   );
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what a stopped machine leaves on the host: bridges, mounts, loop devices, control groups and CNI results.
+// Removes a stopped machine's bridges, mounts, loop devices, control groups and CNI results from the host.
 import { type CleaningDeps, removeBridges } from "./bridges.ts";
 import { messageOf } from "@patchbay/base";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
@@ -8,11 +8,11 @@ import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
 
-/** Parses the loop devices below a directory. Excludes AUTOCLEAR ones, which other programs may have reused meanwhile. */
-export function parseLoopDevicesBelow(listed: string, directory: string): readonly string[] {
-  return listed.split("\n").flatMap((line) => {
+/** Parses the loop devices of files below a directory. Excludes AUTOCLEAR devices, which the kernel detaches itself. */
+export function parseLoopDevicesBelow(listing: string, directory: string): readonly string[] {
+  return listing.split("\n").flatMap((line) => {
     const [device = "", autoclear, ...file] = line.trimStart().split(" ");
-    // The raw output escapes blanks and similar characters, for example as \x20.
+    // With --raw, losetup escapes spaces and similar characters, for example as \x20.
     const path = file
       .join(" ")
       .replace(/\\x([0-9a-f]{2})/g, (_, code: string) =>
@@ -45,7 +45,6 @@ async function removeMounts(deps: CleaningDeps): Promise<void> {
   }
 }
 
-/** Removes control groups, except those with processes. */
 async function removePodGroups(deps: CleaningDeps): Promise<void> {
   await removeGroups(deps, buildCgroupRoot(deps.paths));
 }

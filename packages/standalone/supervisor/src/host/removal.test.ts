@@ -8,7 +8,13 @@ import { buildPaths } from "../data-dir/paths.ts";
 import { writeDefaultNetwork, removeCniResults } from "./cni.ts";
 import { removeLoops } from "./leftovers.ts";
 import { removeMasquerade, removeServiceRules } from "./rules.ts";
-import { hasSystemd, installService, isInstalled, stopService, unitText } from "./service-unit.ts";
+import {
+  hasSystemd,
+  installService,
+  isInstalled,
+  stopService,
+  buildUnitText,
+} from "./service-unit.ts";
 
 const PATHS = buildPaths("/d");
 const RESULTS = "/var/lib/cni/results";
@@ -67,13 +73,13 @@ describe("the systemd unit", () => {
     expect(await installService(here, ["/bin/patchbay", "up"], row.name)).toBe(row.want);
     expect(await isInstalled(here.files)).toBe(true);
     const text = await here.files.readText("/etc/systemd/system/patchbay.service");
-    expect(text).toBe(unitText(["/bin/patchbay", "up"]));
+    expect(text).toBe(buildUnitText(["/bin/patchbay", "up"]));
     const want = row.enable === undefined ? [] : ["systemctl daemon-reload", row.enable];
     expect(here.lines()).toEqual(want);
   });
 
-  test("quotes what systemd would expand", () => {
-    const [line] = unitText(["a b", String.raw`c\"d`, "50%", "$HOME"])
+  test("quotes what systemd would replace", () => {
+    const [line] = buildUnitText(["a b", String.raw`c\"d`, "50%", "$HOME"])
       .split("\n")
       .filter((one) => one.startsWith("ExecStart="));
     expect(line).toBe(String.raw`ExecStart="a b" "c\\\"d" "50%%" "$$HOME"`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes iptables and nftables rules, routes and addresses that outlive the machine's programs.
+// Removes iptables and nftables rules, routes and addresses that remain after the machine's programs have ended.
 import { isWithin, parseIp } from "@patchbay/api/values";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
@@ -17,16 +17,16 @@ interface MasqueradeRule {
 }
 
 export function findRulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
-  const own = parseIp(subnet);
+  const subnetRange = parseIp(subnet);
   return listing.split("\n").flatMap((line) => {
     const [, address = "", chain = ""] = RULE_PATTERN.exec(line) ?? [];
     const range = parseIp(address);
-    const isOwn = own !== undefined && range !== undefined && isWithin(range, own);
+    const isOwn = subnetRange !== undefined && range !== undefined && isWithin(range, subnetRange);
     return isOwn ? [{ line, chain }] : [];
   });
 }
 
-export function restoreText(rules: readonly MasqueradeRule[]): string {
+export function buildRestoreInput(rules: readonly MasqueradeRule[]): string {
   const chains = [...new Set(rules.map(({ chain }) => chain))];
   return [
     "*nat",
@@ -38,7 +38,7 @@ export function restoreText(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/** Removes rules that the bridge plugin missed: it searches addresses of a pod's NIC, which a guest may have taken over. */
+/** Removes rules of pods whose NIC has lost its address to a guest. The bridge plugin finds rules only by that address. */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -54,7 +54,7 @@ export async function removeMasquerade(deps: {
     const argv = ["iptables-restore", "--noflush"] as const;
     const { exitCode, stderr } = await runner.run({
       argv,
-      stdin: restoreText(rules),
+      stdin: buildRestoreInput(rules),
       timeoutMs: TIMEOUT_MS,
     });
     if (exitCode === 0) log.info("removed leftover masquerade rules", { count: rules.length });

@@ -10,8 +10,8 @@ function quote(argument: string): string {
   return `"${argument.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
 }
 
-/** Returns the unit. systemd signals only the supervisor, which stops the components in order. */
-export function unitText(command: readonly string[]): string {
+/** Returns the text of the unit. systemd signals only the supervisor, which stops the components in order. */
+export function buildUnitText(command: readonly string[]): string {
   return `# SPDX-License-Identifier: Apache-2.0
 [Unit]
 Description=Patchbay standalone machine
@@ -42,11 +42,11 @@ export async function installService(
   command: readonly string[],
   action: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
-  await files.writeAtomic(UNIT_FILE, unitText(command));
+  await files.writeAtomic(UNIT_FILE, buildUnitText(command));
   if (!(await hasSystemd(files))) return "written";
   await runner.run({ argv: ["systemctl", "daemon-reload"], timeoutMs: TIMEOUT_MS });
-  const now = action === "start" ? ["--now"] : [];
-  const argv = ["systemctl", "enable", ...now, "patchbay.service"] as const;
+  const nowFlags = action === "start" ? ["--now"] : [];
+  const argv = ["systemctl", "enable", ...nowFlags, "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   return action === "start" ? "started" : "enabled";
 }
@@ -55,7 +55,7 @@ export function isInstalled(files: Files): Promise<boolean> {
   return files.exists(UNIT_FILE);
 }
 
-/** Stops the unit through systemd, which would otherwise restart the supervisor. */
+/** Stops the service through systemd, which would otherwise restart the supervisor. */
 export async function stopService(runner: ProcessRunner): Promise<void> {
   const argv = ["systemctl", "stop", "--no-block", "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

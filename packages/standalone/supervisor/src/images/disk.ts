@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disk files as images: inspects a disk with qemu-img in a sandbox, and copies it into the root of an image.
+// Inspects disk files with qemu-img in a sandbox, and copies them into the root of an image.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { ProcessRunner, Files } from "@patchbay/core/interfaces";
@@ -7,18 +7,18 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runSourceProgram } from "@patchbay/containerd";
 
-/** Long, because the disk may be slow. */
+/** Time limit of an inspection, which a slow disk can delay. */
 const INSPECT_TIMEOUT_MS = 60_000;
-// Limits of qemu-img. A valid file needs 20 MiB and less than a second.
+// Limits of qemu-img. A valid file requires 20 MiB of memory and less than one second.
 const MEMORY_BYTES = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES_MAX = 64;
-/** Exit code for a missing program. Source: setpriv(1), prlimit(1), unshare(1). */
+/** Exit code of setpriv, prlimit and unshare if the executed program is missing. Source: setpriv(1), prlimit(1), unshare(1). */
 const EXIT_NOT_FOUND = 127;
 const REASON_LENGTH_MAX = 300;
 
 const USER = String(names.LAUNCHER_UID);
-const CONFINEMENT = [
+const SANDBOX_COMMAND = [
   "unshare",
   "--net",
   "--ipc",
@@ -39,11 +39,11 @@ const CONFINEMENT = [
   "--bounding-set=-all",
   "--",
 ];
-/** Script that opens the file for qemu-img, because the launchers' user may not reach its directory. */
-const WITH_FILE_AS_STDIN = 'file=$1; shift; exec "$@" <"$file"';
+/** Script that opens the file as standard input of qemu-img, because the launchers' user may not reach the file. */
+const OPEN_AS_STDIN_SCRIPT = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
- * Returns the output of qemu-img, which runs without privileges and network, because a hostile file may take it over.
+ * Returns the output of qemu-img, which runs without privileges, because a hostile file could exploit qemu-img.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function inspectDisk(
@@ -52,14 +52,14 @@ export async function inspectDisk(
 ): Promise<string> {
   const info = ["qemu-img", "info", "--output=json", "/dev/stdin"];
   const { exitCode, stdout, stderr } = await runner.run({
-    argv: ["sh", "-c", WITH_FILE_AS_STDIN, "sh", path, ...CONFINEMENT, ...info],
+    argv: ["sh", "-c", OPEN_AS_STDIN_SCRIPT, "sh", path, ...SANDBOX_COMMAND, ...info],
     timeoutMs: INSPECT_TIMEOUT_MS,
   });
   if (exitCode === 0) return stdout;
   if (exitCode === EXIT_NOT_FOUND)
     throw new AppError("OS_PROGRAM_MISSING", { program: "qemu-img" });
   const lastLine = stderr.trim().split("\n").at(-1) ?? "";
-  // Control characters are replaced, because they could manipulate the user's terminal.
+  // Replaces control characters, because they could manipulate the user's terminal.
   const reason = lastLine
     .replaceAll("/dev/stdin", source)
     .replace(/\p{Cc}/gu, "?")
@@ -81,28 +81,28 @@ interface InspectedDisk {
   readonly info: string;
 }
 
-/** Size of a sector. A file without whole sectors is no disk, but for example an interrupted download. */
+/** Size of a sector. A file with a partial sector is not a disk, or its download is incomplete. */
 const SECTOR_BYTES = 512;
-/** Maximum size of a disk, 64 TiB: larger than real disks, and small enough for the tools. */
+/** Maximum size of a disk, 64 TiB. Real disks are smaller. */
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
 const QUOTE_LENGTH_MAX = 200;
 
-/** Checks in order of precedence. Each returns the reason for a rejection. */
+/** Checks in order of precedence. Each check returns the reason of a rejection. */
 const CHECKS: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
-  hasNoFormat,
-  hasUnsupportedFormat,
-  hasWrongSuffix,
-  refersToOtherFile,
-  isUnreadable,
-  hasPartialSector,
-  hasInvalidSize,
+  checkFormatReported,
+  checkFormatSupported,
+  checkSuffix,
+  checkSelfContained,
+  checkReadable,
+  checkSectors,
+  checkSize,
 ];
 
-function hasNoFormat({ format }: JsonObject): string | undefined {
+function checkFormatReported({ format }: JsonObject): string | undefined {
   return typeof format === "string" ? undefined : "qemu-img does not report its format";
 }
 
-function hasUnsupportedFormat(
+function checkFormatSupported(
   { format }: JsonObject,
   { source }: InspectedDisk,
 ): string | undefined {
@@ -111,8 +111,8 @@ function hasUnsupportedFormat(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a file whose suffix contradicts its format: a guest may have written a qcow2 header to its raw disk. */
-function hasWrongSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
+/** Rejects a file whose suffix contradicts its format, because a guest may have written a qcow2 header to its raw disk. */
+function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
   if (suffix === "" || format === expectedFormat) return undefined;
@@ -132,7 +132,7 @@ function quote(value: unknown): string {
   return JSON.stringify(value).slice(0, QUOTE_LENGTH_MAX);
 }
 
-function refersToOtherFile(info: JsonObject): string | undefined {
+function checkSelfContained(info: JsonObject): string | undefined {
   const backing = info["backing-filename"] ?? info["full-backing-filename"];
   const data = findSpecificData(info)["data-file"];
   if (backing !== undefined) {
@@ -141,7 +141,7 @@ function refersToOtherFile(info: JsonObject): string | undefined {
   return data === undefined ? undefined : `its data is in another file, ${quote(data)}`;
 }
 
-function isUnreadable(info: JsonObject): string | undefined {
+function checkReadable(info: JsonObject): string | undefined {
   if (info["encrypted"] === true)
     return "it is encrypted, which is not supported; decrypt it with: qemu-img convert";
   return findSpecificData(info)["corrupt"] === true
@@ -149,27 +149,27 @@ function isUnreadable(info: JsonObject): string | undefined {
     : undefined;
 }
 
-function hasPartialSector({ format }: JsonObject, { bytes }: InspectedDisk): string | undefined {
+function checkSectors({ format }: JsonObject, { bytes }: InspectedDisk): string | undefined {
   return format === "qcow2" || bytes % SECTOR_BYTES === 0
     ? undefined
     : `its ${String(bytes)} bytes are not a whole number of ${String(SECTOR_BYTES)}-byte sectors: it is not a disk, or the download is incomplete`;
 }
 
-function hasInvalidSize(info: JsonObject): string | undefined {
+function checkSize(info: JsonObject): string | undefined {
   const size = info["virtual-size"];
   if (typeof size !== "number" || size <= 0) return "it is empty";
   return size <= VIRTUAL_BYTES_MAX ? undefined : "its disk would be larger than 64 TiB";
 }
 
 /**
- * Checks the output of qemu-img. A disk must not refer to other files. Source: ImageInfo in qapi/block-core.json of QEMU.
+ * Checks the output of qemu-img. Source: ImageInfo in qapi/block-core.json of QEMU.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export function checkDisk(file: InspectedDisk): Disk {
   const value = parseJson(file.info);
   const info = isJsonObject(value) ? value : {};
-  for (const rule of CHECKS) {
-    const reason = rule(info, file);
+  for (const check of CHECKS) {
+    const reason = check(info, file);
     if (reason !== undefined) {
       throw new AppError("IMAGE_SOURCE_INVALID", { source: file.source, reason });
     }
@@ -178,11 +178,11 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** Number of copies: in the image's root, in the archive and in containerd. */
-const COPIES = 3;
-/** Directory of the disk in an image. Source: containerDisk of KubeVirt. */
-const DIRECTORY = "disk";
-const MIB = 2 ** 20;
+/** Number of copies of the disk: in the image's root, in the archive and in containerd. */
+const COPY_COUNT = 3;
+/** Directory that contains the disk in an image. Source: containerDisk of KubeVirt. */
+const DISK_DIRECTORY = "disk";
+const BYTES_PER_MIB = 2 ** 20;
 
 interface Deps {
   readonly files: Files;
@@ -190,52 +190,52 @@ interface Deps {
 }
 
 interface DiskCopy {
-  /** Path as the user wrote it, for messages. */
+  /** Path in the user's spelling, for messages. */
   readonly source: string;
   /** Absolute path of the disk. */
   readonly path: string;
-  /** Absolute path of the image's root, which must not exist. */
+  /** Absolute path of the image's root directory, which must not exist. */
   readonly root: string;
 }
 
 export function printMib(bytes: number): string {
-  return `${String(Math.ceil(bytes / MIB))} MiB`;
+  return `${String(Math.ceil(bytes / BYTES_PER_MIB))} MiB`;
 }
 
 async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promise<void> {
   const { freeBytes } = await files.space(copy.root);
-  const needed = bytes * COPIES;
-  if (needed <= freeBytes) return;
-  const reason = `it needs ${printMib(needed)} on the file system of ${copy.root}, which has ${printMib(freeBytes)} free`;
+  const neededBytes = bytes * COPY_COUNT;
+  if (neededBytes <= freeBytes) return;
+  const reason = `it needs ${printMib(neededBytes)} on the file system of ${copy.root}, which has ${printMib(freeBytes)} free`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: copy.source, reason });
 }
 
 /**
- * Copies the disk before it is inspected, so that guests get exactly what was checked.
+ * Copies a disk and inspects the copy, so that the disk cannot change after the inspection.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {
   const { source, path, root } = copy;
-  const directory = join(root, DIRECTORY);
+  const directory = join(root, DISK_DIRECTORY);
   const bytes = Number(
     await runSourceProgram(deps, source, ["stat", "--dereference", "--format=%s", path]),
   );
   await deps.files.ensureDirectory(directory);
   await checkSpace(deps, copy, bytes);
-  const temporary = join(directory, "file");
+  const temporaryFile = join(directory, "file");
   await runSourceProgram(deps, source, [
     "cp",
     "--reflink=auto",
     "--sparse=always",
     path,
-    temporary,
+    temporaryFile,
   ]);
-  const user = String(names.LAUNCHER_UID);
-  await runSourceProgram(deps, source, ["chown", `${user}:${user}`, temporary]);
-  await runSourceProgram(deps, source, ["chmod", "0440", temporary]);
-  const info = await inspectDisk(deps.runner, { path: temporary, source });
+  const launcherUid = String(names.LAUNCHER_UID);
+  await runSourceProgram(deps, source, ["chown", `${launcherUid}:${launcherUid}`, temporaryFile]);
+  await runSourceProgram(deps, source, ["chmod", "0440", temporaryFile]);
+  const info = await inspectDisk(deps.runner, { path: temporaryFile, source });
   const disk = checkDisk({ source, bytes, info });
   const name = disk.format === "qcow2" ? "disk.qcow2" : "disk.img";
-  await runSourceProgram(deps, source, ["mv", temporary, join(directory, name)]);
+  await runSourceProgram(deps, source, ["mv", temporaryFile, join(directory, name)]);
   return { ...disk, bytes };
 }

@@ -9,8 +9,8 @@ import { buildContainerdLayout } from "../runtime/own-containerd.ts";
 import {
   addImageTo,
   listAddedNames,
-  listWithSizes,
-  removableReference,
+  listImagesWithSizes,
+  expandRemovableReference,
   removeImageFrom,
   classifySource,
 } from "./image-store.ts";
@@ -191,7 +191,7 @@ const OWN = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 test("lists images with their sizes, and omits system images from completion", async () => {
   const its = machine({ images: ["quay.io/team/web:1", ...OWN] });
-  const measured = await listWithSizes(its.access);
+  const measured = await listImagesWithSizes(its.access);
   expect(measured.map(({ reference }) => reference)).toEqual(
     [...OWN, "quay.io/team/web:1"].toSorted(),
   );
@@ -201,7 +201,7 @@ test("lists images with their sizes, and omits system images from completion", a
 
 test("an image without a manifest for this machine has no size", async () => {
   const its = machine({ images: [REFERENCE], manifest: JSON.stringify({ manifests: [] }) });
-  expect(await listWithSizes(its.access)).toStrictEqual([
+  expect(await listImagesWithSizes(its.access)).toStrictEqual([
     { name: "web", reference: REFERENCE, digest: DIGEST },
   ]);
 });
@@ -224,9 +224,9 @@ test("rejects the removal of an image that every pod needs", async () => {
       details: { image, users: "every pod of this machine" },
     };
     await expect(removeImageFrom(its.access, image)).rejects.toMatchObject(refused);
-    expect(() => removableReference(image)).toThrow("every pod");
+    expect(() => expandRemovableReference(image)).toThrow("every pod");
   }
-  expect(removableReference("web")).toBe(REFERENCE);
+  expect(expandRemovableReference("web")).toBe(REFERENCE);
 });
 
 test.each([

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds images from directories, disks, archives and registries to a machine's containerd; lists and removes them.
+// Lists and removes images of a machine's containerd. Adds images from directories, disks, archives and registries.
 import {
   fullReference,
   archiveDirectory,
@@ -17,7 +17,7 @@ import { randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { names } from "@patchbay/api";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
-import { goArchitecture } from "../config.ts";
+import { readGoArchitecture } from "../config.ts";
 import type { Print } from "../supervisor/follow.ts";
 import { copyDisk, printMib } from "./disk.ts";
 import type { ContainerdAccess } from "./with-containerd.ts";
@@ -26,9 +26,9 @@ type ImageSource =
   | { readonly kind: "directory" | "archive" | "disk"; readonly path: string }
   | { readonly kind: "registry"; readonly reference: string };
 
-/** Pattern of paths that are no registry references. */
+/** Pattern of sources that are paths and cannot be registry references. */
 const PATH_PATTERN = /^(\.{0,2}\/|\.{1,2}$|~)/;
-/** Pattern of disk files. The content of a file, not its name, decides the format. */
+/** Pattern of the names of disk files. The format is detected from the file's content. */
 const DISK_PATTERN = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
 const COMPRESSED_PATTERN = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
 const UNPACKERS: Readonly<Record<string, string>> = {
@@ -49,7 +49,7 @@ function classifyFile(source: string, path: string): ImageSource {
 }
 
 /**
- * Decides what a source is. `kind` is the kind of file at `path` as stat prints it.
+ * Determines the kind of a source. `kind` is the type of the file at `path` in the notation of stat(1).
  * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
  */
 export function classifySource(
@@ -73,43 +73,45 @@ const STAT_TIMEOUT_MS = 5000;
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 export interface MachineImage {
-  /** Short name, which VMs use. */
+  /** Short name, with which VMs reference the image. */
   readonly name: string;
   readonly reference: string;
   readonly digest: string;
-  /** Compressed size; unset if the image has no variant for this machine. */
+  /** Compressed size in bytes; unset if the image has no variant for this machine's architecture. */
   readonly bytes?: number;
 }
 
 export interface NewImage {
   readonly name: string;
-  /** Directory, disk file, archive or registry reference. */
+  /** Path of a directory, disk file or archive, or a registry reference. */
   readonly source: string;
   readonly print: Print;
   readonly signal?: AbortSignal;
 }
 
-async function measure(
+async function describeImage(
   access: ContainerdAccess,
   { name, digest }: { readonly name: string; readonly digest: string },
 ): Promise<MachineImage> {
-  const bytes = await measureImage(access, digest, goArchitecture());
+  const bytes = await measureImage(access, digest, readGoArchitecture());
   const image = { name: shortReference(name), reference: name, digest };
   return { ...image, ...(bytes !== undefined && { bytes }) };
 }
 
-export async function listWithSizes(access: ContainerdAccess): Promise<readonly MachineImage[]> {
+export async function listImagesWithSizes(
+  access: ContainerdAccess,
+): Promise<readonly MachineImage[]> {
   const records = await listImages(access);
-  return Promise.all(records.map((record) => measure(access, record)));
+  return Promise.all(records.map((record) => describeImage(access, record)));
 }
 
 export async function listAddedNames(access: ContainerdAccess): Promise<readonly string[]> {
   const records = await listImages(access);
-  const others = records.filter(({ name }) => !OWN_IMAGES.includes(name));
-  return others.map(({ name }) => shortReference(name));
+  const userImages = records.filter(({ name }) => !OWN_IMAGES.includes(name));
+  return userImages.map(({ name }) => shortReference(name));
 }
 
-/** Returns the kind of file as stat prints it; undefined if the path does not exist. */
+/** Returns the type of the file in the notation of stat(1); undefined if the path does not exist. */
 async function findPathKind(
   { runner }: ContainerdAccess,
   path: string,
@@ -119,7 +121,7 @@ async function findPathKind(
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** Calls `use` with the path of a new directory, which `use` creates. Removes the directory afterwards. */
+/** Calls `use` with the path of a directory that `use` creates, and removes the directory afterwards. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,
@@ -135,7 +137,7 @@ async function withWorkDirectory(
 
 async function addDirectory(access: ContainerdAccess, path: string, name: string): Promise<void> {
   await withWorkDirectory(access, async (workDirectory, id) => {
-    const image = { source: path, workDirectory, architecture: goArchitecture() };
+    const image = { source: path, workDirectory, architecture: readGoArchitecture() };
     await importImage(access, { archive: await archiveDirectory(access, image), id }, name);
   });
 }
@@ -161,7 +163,7 @@ async function addDisk(
     print(
       `${format}, ${printMib(bytes)}; the guest sees ${printMib(virtualBytes)}: building an image`,
     );
-    const image = { source: root, workDirectory, architecture: goArchitecture() };
+    const image = { source: root, workDirectory, architecture: readGoArchitecture() };
     const owner = names.LAUNCHER_UID;
     const archive = await archiveDirectory(deps, { ...image, owner });
     await access.files.remove(root);
@@ -203,7 +205,7 @@ async function addFrom(
 }
 
 /**
- * Adds an image, or replaces the image of that name.
+ * Adds an image. Replaces an existing image of that name.
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function addImageTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {
@@ -211,21 +213,21 @@ export async function addImageTo(access: ContainerdAccess, image: NewImage): Pro
   const path = resolve(image.source);
   const source = classifySource(image.source, path, await findPathKind(access, path));
   await addFrom(access, source, { ...image, name });
-  const added = await findImage(access, name);
-  if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
-  return measure(access, added);
+  const addedImage = await findImage(access, name);
+  if (addedImage === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
+  return describeImage(access, addedImage);
 }
 
 /** @throws AppError with IMAGE_NAME_INVALID, IMAGE_IN_USE */
-export function removableReference(name: string): string {
+export function expandRemovableReference(name: string): string {
   const reference = fullReference(name);
   if (!OWN_IMAGES.includes(reference)) return reference;
   throw new AppError("IMAGE_IN_USE", { image: name, users: "every pod of this machine" });
 }
 
-/** @throws AppError with RUNTIME_IMAGE_MISSING, CONTAINERD_FAILED, and what removableReference throws */
+/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_NAME_INVALID, IMAGE_IN_USE, CONTAINERD_FAILED */
 export async function removeImageFrom(access: ContainerdAccess, name: string): Promise<void> {
-  const reference = removableReference(name);
+  const reference = expandRemovableReference(name);
   if ((await findImage(access, reference)) === undefined) {
     throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image commands, which work even if the machine is not up.
+// Image commands, which also work while the machine is down.
 import { fullReference } from "@patchbay/containerd";
 import { createFiles } from "@patchbay/os";
 import { buildPaths } from "../data-dir/paths.ts";
 import {
   addImageTo,
   listAddedNames,
-  listWithSizes,
-  removableReference,
+  listImagesWithSizes,
+  expandRemovableReference,
   removeImageFrom,
   type MachineImage,
   type NewImage,
@@ -20,23 +20,23 @@ export interface ImageToAdd extends NewImage {
 
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
   if (!(await createFiles().exists(buildPaths(dataDir).containerd))) return [];
-  return withContainerd(dataDir, listWithSizes);
+  return withContainerd(dataDir, listImagesWithSizes);
 }
 
-/** Lists images only if containerd runs. Does not start it, because shell completion calls this function. */
+/** Lists images if containerd runs. Does not start containerd, because shell completion calls this function. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);
 }
 
-/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, and those of withContainerd */
+/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, or the code of withContainerd */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
-  fullReference(image.name); // rejects a wrong name before a containerd is started
+  fullReference(image.name); // rejects an invalid name before containerd is started
   return withContainerd(image.dataDir, (access) => addImageTo(access, image));
 }
 
-/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID and those of withContainerd */
+/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, or the code of withContainerd */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  removableReference(name); // rejects a wrong name before a containerd is started
+  expandRemovableReference(name); // rejects an invalid name before containerd is started
   await withContainerd(dataDir, (access) => removeImageFrom(access, name));
 }

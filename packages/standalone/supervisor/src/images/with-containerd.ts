@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access of commands to the machine's containerd, even if the machine is not up.
+// Gives commands access to the machine's containerd, also while the machine is down.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
@@ -13,7 +13,7 @@ import {
   prepareOwnContainerd,
 } from "../runtime/own-containerd.ts";
 import { Component } from "../supervisor/component.ts";
-import { holdMachine } from "../supervisor/hold-machine.ts";
+import { lockMachine } from "../supervisor/hold-machine.ts";
 import { isRecordedRunning } from "../supervisor/state.ts";
 
 const CONTAINERD_START_TIMEOUT_MS = 30_000;
@@ -29,13 +29,13 @@ export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
   return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
-/** Starts a containerd for the call of `use`, and holds the machine's lock meanwhile. */
+/** Starts containerd, calls `use` and stops containerd. Acquires the machine's lock for this time. */
 async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,
 ): Promise<T> {
   const clock = createClock();
-  const { lock, bootId } = await holdMachine({ ...access, clock });
+  const { lock, bootId } = await lockMachine({ ...access, clock });
   const deps = { ...access, clock, bootId, log: createSilentLogger() };
   const component = new Component(containerdProgram(deps), deps);
   try {
@@ -49,7 +49,7 @@ async function withOwnContainerd<T>(
 }
 
 /**
- * Calls `use`. Starts a containerd for it if none runs.
+ * Calls `use`. Starts containerd for the duration of the call if it does not run.
  * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED, RUNTIME_START_FAILED
  */
 export async function withContainerd<T>(
@@ -64,7 +64,7 @@ export async function withContainerd<T>(
     try {
       return await withOwnContainerd(access, use);
     } catch (error) {
-      // Another process is starting the machine.
+      // Another process is starting the machine and its containerd.
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }

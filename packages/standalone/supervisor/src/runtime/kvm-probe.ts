@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether guests use KVM by booting a guest: nested KVM can exist and hang.
+// Boots a guest to decide whether guests can use KVM, because a guest can hang under nested KVM.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageMounts, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
@@ -10,14 +10,14 @@ import { buildCgroupRoot, buildContainerdLayout } from "./own-containerd.ts";
 import type { JsonObject } from "@patchbay/api/json";
 import { readFields, readText } from "../data-dir/json.ts";
 
-/** Text that the guest's init prints. Source: hack/guest/small/init. */
+/** Text that the guest prints when it has booted. Source: hack/guest/small/init. */
 const GUEST_READY = "guest ready";
 const REASON_LENGTH_MAX = 100;
-const CONTAINER = "guest-trial";
-const KERNEL = "vmlinuz";
-const INITRD = "initrd";
+const TRIAL_CONTAINER = "guest-trial";
+const KERNEL_FILE = "vmlinuz";
+const INITRD_FILE = "initrd";
 
-/** Dependencies of a trial, for which the machine's containerd must run. */
+/** Dependencies of a trial, which requires a running containerd. */
 interface TrialDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -31,7 +31,7 @@ interface BootImage {
 
 interface TrialOptions {
   readonly accelerator: "kvm" | "tcg";
-  /** CPU architecture as Node.js names it: `x64` or `arm64`. */
+  /** CPU architecture in the notation of Node.js, `x64` or `arm64`. */
   readonly architecture: string;
   readonly timeoutMs: number;
 }
@@ -65,9 +65,9 @@ function buildQemuCommand({ architecture, accelerator }: TrialOptions): readonly
     "-serial",
     "stdio",
     "-kernel",
-    `/guest/${KERNEL}`,
+    `/guest/${KERNEL_FILE}`,
     "-initrd",
-    `/guest/${INITRD}`,
+    `/guest/${INITRD_FILE}`,
     "-append",
     `console=${console} quiet panic=-1`,
   ];
@@ -84,7 +84,7 @@ function containerFlags(
     "--runc-root",
     layout.runcRoot,
     "--cgroup",
-    `${buildCgroupRoot(paths)}/${CONTAINER}`,
+    `${buildCgroupRoot(paths)}/${TRIAL_CONTAINER}`,
     "--seccomp",
     "--read-only",
     "--mount",
@@ -96,7 +96,7 @@ function buildMountPoint({ run }: Paths): string {
   return join(run, "guest-trial");
 }
 
-/** Lists images that may contain a kernel: all but the machine's own. */
+/** Lists images that may contain a kernel. Excludes the machine's own images. */
 export async function listBootImages(deps: TrialDeps): Promise<readonly BootImage[]> {
   const images = await listImages({ ...deps, layout: buildContainerdLayout(deps.paths) });
   const systemImages: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
@@ -111,17 +111,17 @@ async function withKernel<T>(
 ): Promise<T | undefined> {
   const { files, paths } = deps;
   const mountPoint = buildMountPoint(paths);
-  const views = createImageMounts({ ...deps, layout: buildContainerdLayout(paths) });
+  const mounts = createImageMounts({ ...deps, layout: buildContainerdLayout(paths) });
   await files.ensureDirectory(mountPoint);
   try {
-    await views.release(mountPoint); // a supervisor that crashed may have mounted an image
-    await views.show(image.name, mountPoint);
+    await mounts.unmount(mountPoint); // a crashed supervisor may have mounted an image
+    await mounts.mount(image.name, mountPoint);
     const isBootable =
-      (await files.exists(join(mountPoint, KERNEL))) &&
-      (await files.exists(join(mountPoint, INITRD)));
+      (await files.exists(join(mountPoint, KERNEL_FILE))) &&
+      (await files.exists(join(mountPoint, INITRD_FILE)));
     return isBootable ? await use(mountPoint) : undefined;
   } finally {
-    await views.release(mountPoint);
+    await mounts.unmount(mountPoint);
     await files.remove(mountPoint);
   }
 }
@@ -129,14 +129,14 @@ async function withKernel<T>(
 async function removeContainer(deps: TrialDeps): Promise<void> {
   const access = { ...deps, layout: buildContainerdLayout(deps.paths) };
   for (const args of [
-    ["tasks", "delete", "--force", CONTAINER],
-    ["containers", "delete", CONTAINER],
+    ["tasks", "delete", "--force", TRIAL_CONTAINER],
+    ["containers", "delete", TRIAL_CONTAINER],
   ]) {
     await ctr(access, args).catch(() => undefined);
   }
 }
 
-/** Runs a guest. Returns the problem; undefined if the guest became ready. */
+/** Runs a guest until it is ready. Returns the problem; undefined if the guest became ready. */
 async function runGuest(
   deps: TrialDeps,
   options: TrialOptions,
@@ -154,7 +154,7 @@ async function runGuest(
       "--rm",
       ...flags,
       names.LAUNCHER_IMAGE,
-      CONTAINER,
+      TRIAL_CONTAINER,
       ...buildQemuCommand(options),
     ];
     await ctr({ ...deps, layout }, args, {
@@ -180,7 +180,7 @@ interface TrialResult {
   readonly problem?: string;
 }
 
-/** Boots a guest from the image; undefined if the image has no kernel. The launcher image must exist. */
+/** Boots a guest from the image. Returns undefined if the image has no kernel. The launcher image must exist. */
 export async function bootGuest(
   deps: TrialDeps,
   image: BootImage,
@@ -192,9 +192,9 @@ export async function bootGuest(
   });
 }
 
-/** Time after which a guest that has not booted under KVM counts as failed. */
+/** Time limit of a guest's boot under KVM. */
 const BOOT_TIMEOUT_MS = 15_000;
-const DEVICE = "/dev/kvm";
+const KVM_DEVICE = "/dev/kvm";
 
 export interface KvmFinding {
   readonly useEmulation: boolean;
@@ -203,12 +203,12 @@ export interface KvmFinding {
 
 interface ProbeDeps extends TrialDeps {
   readonly bootId: string;
-  /** CPU architecture as Node.js names it: `x64` or `arm64`. */
+  /** CPU architecture in the notation of Node.js, `x64` or `arm64`. */
   readonly architecture: string;
   readonly launcherImage: () => Promise<void>;
 }
 
-/** Returns the cached finding, which is valid for the same boot of the host and an image that still exists. */
+/** Returns the cached finding if the host has not rebooted and the tested image still exists. */
 function findCached(
   cached: JsonObject | undefined,
   bootId: string,
@@ -228,26 +228,29 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Returns whether guests use KVM. Caches the finding for this boot of the host. */
+/** Returns whether guests use KVM. Caches the finding until the host reboots. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
-  if (!(await files.exists(DEVICE))) {
-    return { useEmulation: true, reason: `there is no ${DEVICE}: guests are emulated in software` };
+  if (!(await files.exists(KVM_DEVICE))) {
+    return {
+      useEmulation: true,
+      reason: `there is no ${KVM_DEVICE}: guests are emulated in software`,
+    };
   }
-  const cache = join(paths.run, "kvm-probe.json");
+  const cacheFile = join(paths.run, "kvm-probe.json");
   const images = await listBootImages(deps);
-  const cached = findCached(await readFields(files, cache), bootId, images);
+  const cached = findCached(await readFields(files, cacheFile), bootId, images);
   if (cached !== undefined) return cached;
   await deps.launcherImage();
   const options = { accelerator: "kvm", architecture, timeoutMs: BOOT_TIMEOUT_MS } as const;
   for (const image of images) {
-    const outcome = await bootGuest(deps, image, options);
-    if (outcome === undefined) continue;
-    const finding = toFinding(outcome.problem);
+    const trialResult = await bootGuest(deps, image, options);
+    if (trialResult === undefined) continue;
+    const finding = toFinding(trialResult.problem);
     const { digest } = image;
     const { useEmulation, reason } = finding;
     await files.writeAtomic(
-      cache,
+      cacheFile,
       `${JSON.stringify({ bootId, digest, useEmulation, why: reason })}\n`,
     );
     return finding;

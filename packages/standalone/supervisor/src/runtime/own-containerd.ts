@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's own containerd: paths, process and cleanup.
+// Paths, process and cleanup of the machine's own containerd.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -19,7 +19,7 @@ import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
 const READY_TIMEOUT_MS = 30_000;
-/** Length of the hash of the data directory, which distinguishes several machines on one host. */
+/** Length of the data directory's hash, which distinguishes the machines of one host. */
 const HASH_LENGTH = 8;
 
 export interface RuntimeDeps {
@@ -61,7 +61,7 @@ export function containerdProgram(
   };
 }
 
-/** Prepares containerd. Returns a description of its snapshotter for the user. */
+/** Prepares containerd. Returns a description of the snapshotter for users. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = buildContainerdLayout(paths);
@@ -70,11 +70,11 @@ export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
 }
 
-/** Removes what containerd left on the host, except images. Call it after containerd has ended. */
+/** Removes containerd's processes, mounts and sockets. Preserves images. containerd must have ended. */
 export async function removeOwnContainerd(deps: RuntimeDeps): Promise<void> {
   const { log, paths } = deps;
   const layout = buildContainerdLayout(paths);
-  const removed = await removeContainerdLeftovers({ ...deps, layout, kill: killAndWait });
-  if (removed.processes > 0)
-    log.warn("leftover container processes were killed", { count: removed.processes });
+  const leftovers = await removeContainerdLeftovers({ ...deps, layout, kill: killAndWait });
+  if (leftovers.processes > 0)
+    log.warn("leftover container processes were killed", { count: leftovers.processes });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that every pod of a machine needs, imported from archives next to the program.
+// Imports the images that every pod of a machine needs from archives next to the program.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
@@ -8,7 +8,7 @@ import { AppError } from "@patchbay/base";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { buildContainerdLayout, type RuntimeDeps } from "./own-containerd.ts";
 
-/** Directory in which hack/images/make-images creates `NAME.tar`, and `NAME.json` with its digest and size. */
+/** Directory in which hack/images/make-images creates `NAME.tar`, and `NAME.json` with the digest and the size. */
 const ARCHIVES = fileURLToPath(new URL("../../../../../.cache/images", import.meta.url));
 const MAKE_COMMAND = "hack/images/make-images";
 const BYTES_PER_MB = 1_000_000;
@@ -51,10 +51,10 @@ async function importIfChanged(
 }
 
 /**
- * Imports the images whose archives changed. An image without archive is used as it is.
+ * Imports the images whose archives have changed. Accepts an existing image without an archive.
  * @throws AppError with RUNTIME_START_FAILED when an image and its archive are missing
  */
 export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
   const deps = { ...runtime, layout: buildContainerdLayout(runtime.paths) };
-  for (const own of OWN_IMAGES) await importIfChanged(deps, own, reportStep);
+  for (const ownImage of OWN_IMAGES) await importIfChanged(deps, ownImage, reportStep);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { apiServerOptions } from "./api-server-options.ts";
+import { buildApiServerOptions } from "./api-server-options.ts";
 
 const KEPT = { apiPort: 6443, apiAddress: "192.0.2.1", serviceSubnet: "10.97.0.0/16" };
 
@@ -25,9 +25,9 @@ test.each([
     want: { port: 1 },
   },
 ])("an API server by $name", ({ port, stored, want }) => {
-  expect(apiServerOptions(port, stored)).toStrictEqual(want);
+  expect(buildApiServerOptions(port, stored)).toStrictEqual(want);
 });
 
-test("rejects an API server without a port", () => {
-  expect(() => apiServerOptions(undefined, { apiPort: "6443" })).toThrow("--port is missing");
+test("an API server without a port is refused", () => {
+  expect(() => buildApiServerOptions(undefined, { apiPort: "6443" })).toThrow("--port is missing");
 });

@@ -5,17 +5,17 @@ import { readNumber, readText } from "../data-dir/json.ts";
 
 export interface ApiServerOptions {
   readonly port: number;
-  /** Address at which pods reach the API server, in addition to the loopback address; unset for none. */
+  /** Additional address at which pods reach the API server; unset if the server listens only on the loopback address. */
   readonly secondHost?: string;
-  /** Network of Services; unset on machines that are older than this setting. */
+  /** Network of Services; unset if an older version wrote the settings file. */
   readonly serviceNetwork?: string;
 }
 
 /**
  * Returns the API server's options. `port` overrides the settings file.
- * @throws AppError with STANDALONE_SETTING_INVALID when neither has a port
+ * @throws AppError with STANDALONE_SETTING_INVALID when no port is set
  */
-export function apiServerOptions(
+export function buildApiServerOptions(
   port: number | undefined,
   stored: JsonObject | undefined,
 ): ApiServerOptions {

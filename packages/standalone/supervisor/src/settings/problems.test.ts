@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { isPort, settingProblems, type RequestedSettings, type HostFacts } from "./problems.ts";
+import { isPort, findSettingProblems, type RequestedSettings, type HostFacts } from "./problems.ts";
 
 const ASKED: RequestedSettings = { apiPort: 6443, nodeName: "node-a", bridge: "br1" };
 const HOST: HostFacts = { links: ["lo"], routes: ["10.5.0.0/16"], isPortFree: true };
@@ -9,7 +9,7 @@ function problems(
   requested: Partial<RequestedSettings>,
   stored: Partial<RequestedSettings> = {},
 ): string {
-  return settingProblems({ ...ASKED, ...requested }, stored, HOST).join("; ");
+  return findSettingProblems({ ...ASKED, ...requested }, stored, HOST).join("; ");
 }
 
 const NO_SUBNET = "it must be like 10.88.1.0/24";

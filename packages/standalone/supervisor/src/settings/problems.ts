@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation of settings: reports all problems at once, before anything is created. Pure.
+// Validates settings before anything is created, and reports all problems together. Pure.
 import { isIP } from "node:net";
 import { dataplaneGroupProblem } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
-/** Requested settings. An unset subnet is chosen later. */
+/** Requested settings. A missing subnet is chosen later. */
 export interface RequestedSettings {
   readonly apiPort: number;
   readonly nodeName: string;
@@ -23,20 +23,20 @@ export interface HostFacts {
 }
 
 const PORT_MAX = 65_535;
-/** Source: IFNAMSIZ in linux/if.h, less the zero byte. */
+/** Maximum length of a link's name. Source: IFNAMSIZ in linux/if.h, less the zero byte. */
 const LINK_NAME_MAX_BYTES = 15;
-const LINK_NAME = /^[^/\s:]+$/;
-const SUBNET = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.0\/24$/;
-const SERVICE_SUBNET = /^(\d{1,3})\.(\d{1,3})\.0\.0\/16$/;
-/** Source: "DNS Subdomain Names" of the Kubernetes documentation. */
-const NODE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const LINK_NAME_PATTERN = /^[^/\s:]+$/;
+const SUBNET_PATTERN = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.0\/24$/;
+const SERVICE_SUBNET_PATTERN = /^(\d{1,3})\.(\d{1,3})\.0\.0\/16$/;
+/** Pattern of node names. Source: "DNS Subdomain Names" of the Kubernetes documentation. */
+const NODE_NAME_PATTERN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const NODE_NAME_MAX = 253;
 
 export function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= PORT_MAX;
 }
 
-function portProblem(
+function findPortProblem(
   { apiPort }: RequestedSettings,
   { isPortFree }: HostFacts,
 ): string | undefined {
@@ -45,47 +45,50 @@ function portProblem(
 }
 
 /** Pattern of wildcard and loopback addresses, at which pods cannot reach the API server. */
-const UNREACHABLE_ADDRESS = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
+const UNREACHABLE_ADDRESS_PATTERN = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
 
-function addressProblem({ apiAddress }: RequestedSettings): string | undefined {
+function findAddressProblem({ apiAddress }: RequestedSettings): string | undefined {
   if (apiAddress === undefined) return undefined;
   if (isIP(apiAddress) === 0) return "it is not an IP address";
-  return UNREACHABLE_ADDRESS.test(apiAddress)
+  return UNREACHABLE_ADDRESS_PATTERN.test(apiAddress)
     ? "pods cannot reach the API server at that address"
     : undefined;
 }
 
-function nodeNameProblem({ nodeName }: RequestedSettings): string | undefined {
-  if (NODE_NAME.test(nodeName) && nodeName.length <= NODE_NAME_MAX) return undefined;
+function findNodeNameProblem({ nodeName }: RequestedSettings): string | undefined {
+  if (NODE_NAME_PATTERN.test(nodeName) && nodeName.length <= NODE_NAME_MAX) return undefined;
   return "it must consist of lower case letters, digits, - and .";
 }
 
-function bridgeProblem({ bridge }: RequestedSettings, { links }: HostFacts): string | undefined {
+function findBridgeProblem(
+  { bridge }: RequestedSettings,
+  { links }: HostFacts,
+): string | undefined {
   if (new TextEncoder().encode(bridge).length > LINK_NAME_MAX_BYTES)
     return `it is longer than ${String(LINK_NAME_MAX_BYTES)} characters`;
-  if (!LINK_NAME.test(bridge) || bridge === "." || bridge === "..")
+  if (!LINK_NAME_PATTERN.test(bridge) || bridge === "." || bridge === "..")
     return "it is not a valid link name";
   return links.includes(bridge) ? "the host already has a link of that name" : undefined;
 }
 
-function subnetProblem(
+function findSubnetProblem(
   { podSubnet }: RequestedSettings,
   { routes }: HostFacts,
 ): string | undefined {
   if (podSubnet === undefined) return undefined;
-  const bytes = SUBNET.exec(podSubnet)?.slice(1).map(Number);
+  const bytes = SUBNET_PATTERN.exec(podSubnet)?.slice(1).map(Number);
   if (bytes === undefined || bytes.some((byte) => byte > 255))
     return "it must be like 10.88.1.0/24";
   const conflict = routes.find((route) => overlaps(podSubnet, route));
   return conflict === undefined ? undefined : `the host has a route to ${conflict}`;
 }
 
-function serviceSubnetProblem(
+function findServiceSubnetProblem(
   { serviceSubnet, podSubnet }: RequestedSettings,
   { routes }: HostFacts,
 ): string | undefined {
   if (serviceSubnet === undefined) return undefined;
-  const bytes = SERVICE_SUBNET.exec(serviceSubnet)?.slice(1).map(Number);
+  const bytes = SERVICE_SUBNET_PATTERN.exec(serviceSubnet)?.slice(1).map(Number);
   if (bytes === undefined || bytes.some((byte) => byte > 255))
     return "it must be like 10.97.0.0/16";
   if (podSubnet !== undefined && overlaps(serviceSubnet, podSubnet))
@@ -94,7 +97,7 @@ function serviceSubnetProblem(
   return conflict === undefined ? undefined : `the host has a route to ${conflict}`;
 }
 
-function groupProblem({ dataplaneGroup }: RequestedSettings): string | undefined {
+function findGroupProblem({ dataplaneGroup }: RequestedSettings): string | undefined {
   return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
 }
 
@@ -103,17 +106,17 @@ const CHECKS: readonly (readonly [
   setting: keyof RequestedSettings,
   problem: (requested: RequestedSettings, host: HostFacts) => string | undefined,
 ])[] = [
-  ["--api-port", "apiPort", portProblem],
-  ["--api-address", "apiAddress", addressProblem],
-  ["--node-name", "nodeName", nodeNameProblem],
-  ["--pod-subnet", "podSubnet", subnetProblem],
-  ["--service-subnet", "serviceSubnet", serviceSubnetProblem],
-  ["--bridge", "bridge", bridgeProblem],
-  ["--dataplane-group", "dataplaneGroup", groupProblem],
+  ["--api-port", "apiPort", findPortProblem],
+  ["--api-address", "apiAddress", findAddressProblem],
+  ["--node-name", "nodeName", findNodeNameProblem],
+  ["--pod-subnet", "podSubnet", findSubnetProblem],
+  ["--service-subnet", "serviceSubnet", findServiceSubnetProblem],
+  ["--bridge", "bridge", findBridgeProblem],
+  ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Returns the problems of new values. Stored values are not checked, because the machine itself uses them. */
-export function settingProblems(
+/** Returns the problems of new values. Stored values are not checked, because the machine itself uses their ports and links. */
+export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,
   host: HostFacts,
@@ -125,8 +128,8 @@ export function settingProblems(
   });
 }
 
-/** Returns a message for each flag that is ignored, because a running machine cannot apply it. */
-export function ignoredFlags(
+/** Returns a message for each flag that a running machine ignores. */
+export function describeIgnoredFlags(
   requested: Partial<RequestedSettings>,
   stored: Partial<RequestedSettings>,
 ): readonly string[] {

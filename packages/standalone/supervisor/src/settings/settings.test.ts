@@ -10,7 +10,7 @@ import { readFields } from "../data-dir/json.ts";
 import { acquireLock } from "../supervisor/hold-machine.ts";
 import { isMarked, KIND } from "../data-dir/ownership.ts";
 import { buildPaths } from "../data-dir/paths.ts";
-import { ignoredFlags } from "./problems.ts";
+import { describeIgnoredFlags } from "./problems.ts";
 import { storeSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();
@@ -167,8 +167,8 @@ test("accepts stored settings although they are in use by this machine", async (
 
 test("warns about settings that a running machine does not apply", () => {
   const stored = { apiPort: 6443, bridge: "patchbay0" };
-  expect(ignoredFlags({ apiPort: 6443 }, stored)).toEqual([]);
-  expect(ignoredFlags({ apiPort: 7443 }, stored)).toEqual([
+  expect(describeIgnoredFlags({ apiPort: 6443 }, stored)).toEqual([]);
+  expect(describeIgnoredFlags({ apiPort: 7443 }, stored)).toEqual([
     "--api-port 7443 is ignored: the machine is already up with 6443; stop it first with: patchbay down",
   ]);
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a standalone machine, chosen at its first start and stored.
+// Chooses and stores the settings of a standalone machine at its first start.
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ownership.ts";
 import type { Paths } from "../data-dir/paths.ts";
-import { isPort, settingProblems, type RequestedSettings } from "./problems.ts";
+import { isPort, findSettingProblems, type RequestedSettings } from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
 
 /** Program and arguments. */
@@ -14,21 +14,21 @@ export type Argv = readonly [string, ...string[]];
 
 export interface Settings {
   readonly apiPort: number;
-  /** Address at which pods and remote clients reach the API server; unset for none. */
+  /** Address at which pods and remote clients reach the API server; unset if the server listens only on the loopback address. */
   readonly apiAddress?: string;
   readonly virtApiPort: number;
   readonly virtHandlerPort: number;
   readonly nodeName: string;
-  /** Default network of pods, a /24 in CIDR notation. */
+  /** Network of pods, a /24 in CIDR notation. */
   readonly podSubnet: string;
   /** Network of Services, a /16 in CIDR notation. */
   readonly serviceSubnet: string;
   readonly bridge: string;
-  /** GID of the vhost-user dataplane; unset if it runs as root. */
+  /** GID of the vhost-user dataplane; unset for root. */
   readonly dataplaneGroup?: number;
   /**
-   * Program and arguments that serve the API in place of this program, for example a server with extensions. It gets this
-   * program's own argument, too. Set in the file only.
+   * Command that serves the API instead of this program, with this program's argument as last argument.
+   * This setting exists only in the settings file.
    */
   readonly apiServerCommand?: Argv;
 }
@@ -39,21 +39,21 @@ export type WantedSettings = Partial<
 
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
-/** Number of ports that are tried for virt-api, and for virt-handler. */
+/** Number of ports to try for each of virt-api and virt-handler. */
 const PORT_TRIES = 100;
 
 function findCommand(fields: JsonObject | undefined): Argv | undefined {
-  const words = fields?.["apiServerCommand"];
-  if (!Array.isArray(words)) return undefined;
-  const [program, ...rest] = words.filter((word) => typeof word === "string");
-  return program === undefined ? undefined : [program, ...rest];
+  const argv = fields?.["apiServerCommand"];
+  if (!Array.isArray(argv)) return undefined;
+  const [program, ...args] = argv.filter((arg) => typeof arg === "string");
+  return program === undefined ? undefined : [program, ...args];
 }
 
-async function findFreePort(from: number, machine: MachineFacts): Promise<number> {
-  for (let port = from; port < from + PORT_TRIES; port += 1) {
+async function findFreePort(firstPort: number, machine: MachineFacts): Promise<number> {
+  for (let port = firstPort; port < firstPort + PORT_TRIES; port += 1) {
     if (await machine.isPortFree(port)) return port;
   }
-  const causes = `virt-api and virt-handler need a port each, but no port from ${String(from)} on is free`;
+  const causes = `virt-api and virt-handler need a port each, but no port from ${String(firstPort)} on is free`;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
@@ -62,7 +62,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
-  /** Claims a network of Services for this machine. Returns false if another machine has claimed it. */
+  /** Claims a network of Services for this machine. Returns false if another machine has claimed the network. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 
@@ -88,7 +88,6 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
     const value = readNumber(fields, name) ?? readText(fields, name);
     return value === "" ? [] : [[name, value]];
   });
-  // keepSettings wrote them; validation rejects numbers in place of texts.
   const apiServerCommand = findCommand(fields);
   return {
     ...Object.fromEntries(stored),
@@ -96,9 +95,9 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   };
 }
 
-/** Merges settings. Requested ones override stored ones, which override defaults. */
+/** Merges settings. Requested values override stored values, which override defaults. */
 function mergeSettings(
-  wanted: WantedSettings,
+  newSettings: WantedSettings,
   stored: Partial<Settings>,
   hostname: string,
 ): RequestedSettings {
@@ -107,24 +106,24 @@ function mergeSettings(
     nodeName: hostname,
     bridge: DEFAULT_BRIDGE,
     ...stored,
-    ...wanted,
+    ...newSettings,
   };
 }
 
 /** @throws AppError with STANDALONE_SETTING_INVALID */
 export async function checkSettings(
   deps: SettingsDeps,
-  wanted: WantedSettings,
+  newSettings: WantedSettings,
   machine: MachineFacts,
 ): Promise<void> {
   const stored = await readSettings(deps);
-  const requested = mergeSettings(wanted, stored, machine.hostname);
+  const requested = mergeSettings(newSettings, stored, machine.hostname);
   const host = {
     links: await machine.listLinks(),
     routes: await machine.listRoutes(),
     isPortFree: isPort(requested.apiPort) && (await machine.isPortFree(requested.apiPort)),
   };
-  const problems = settingProblems(requested, stored, host);
+  const problems = findSettingProblems(requested, stored, host);
   if (problems.length === 0) return;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes: problems.join("; ") });
 }
@@ -135,7 +134,7 @@ async function writeSettings({ files, paths }: SettingsDeps, settings: Settings)
   await files.writeAtomic(paths.settings, text);
 }
 
-/** Claims a network of Services. Stores the settings before, so that `patchbay down` releases it even after a crash. */
+/** Claims a network of Services. Stores the settings first, so that `patchbay down` releases the network after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,
@@ -159,12 +158,12 @@ async function claimFreeServiceSubnet(
 /** @throws AppError with STANDALONE_SETTING_INVALID */
 export async function storeSettings(
   deps: SettingsDeps,
-  wanted: WantedSettings,
+  newSettings: WantedSettings,
   machine: MachineFacts,
 ): Promise<Settings> {
-  await checkSettings(deps, wanted, machine);
+  await checkSettings(deps, newSettings, machine);
   const stored = await readSettings(deps);
-  const requested = mergeSettings(wanted, stored, machine.hostname);
+  const requested = mergeSettings(newSettings, stored, machine.hostname);
   const { apiPort, apiAddress, nodeName, bridge, podSubnet, serviceSubnet, dataplaneGroup } =
     requested;
   const storedPort = stored.virtApiPort === apiPort ? undefined : stored.virtApiPort;
@@ -175,15 +174,15 @@ export async function storeSettings(
   const virtHandlerPort = isStoredPortUsable
     ? storedHandlerPort
     : await findFreePort(virtApiPort + 1, machine);
-  const pods = podSubnet ?? chooseFreeSubnet(await machine.listRoutes());
-  const buildSettings = (services: string): Settings => ({
+  const chosenPodSubnet = podSubnet ?? chooseFreeSubnet(await machine.listRoutes());
+  const buildSettings = (chosenServiceSubnet: string): Settings => ({
     apiPort,
     ...(apiAddress !== undefined && { apiAddress }),
     virtApiPort,
     virtHandlerPort,
     nodeName,
-    podSubnet: pods,
-    serviceSubnet: services,
+    podSubnet: chosenPodSubnet,
+    serviceSubnet: chosenServiceSubnet,
     bridge,
     ...(dataplaneGroup !== undefined && { dataplaneGroup }),
     ...(stored.apiServerCommand !== undefined && { apiServerCommand: stored.apiServerCommand }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks for pods and Services without routes on the host.
+// Chooses networks for pods and Services that conflict with no route of the host.
 import { isWithin, parseIp } from "@patchbay/api/values";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -7,16 +7,20 @@ import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { readText } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
-/** Third byte of the first pod network. Leaves room for Podman's networks, which start at 10.88.0.0. */
+/** Third byte of the first pod network, 10.88.111.0/24. Podman uses networks from 10.88.0.0. */
 const POD_SUBNET_FIRST = 111;
 const POD_SUBNET_COUNT = 128;
-const SERVICE_FIRST = 96;
-const SERVICE_COUNT = 16;
+const SERVICE_SUBNET_FIRST = 96;
+const SERVICE_SUBNET_COUNT = 16;
 
-/** Returns whether two networks or addresses in CIDR notation overlap; false for invalid ones. */
+/** Returns whether two networks or addresses in CIDR notation overlap. Returns false for invalid values. */
 export function overlaps(one: string, other: string): boolean {
-  const [a, b] = [parseIp(one), parseIp(other)];
-  return a !== undefined && b !== undefined && (isWithin(a, b) || isWithin(b, a));
+  const [address, otherAddress] = [parseIp(one), parseIp(other)];
+  return (
+    address !== undefined &&
+    otherAddress !== undefined &&
+    (isWithin(address, otherAddress) || isWithin(otherAddress, address))
+  );
 }
 
 function filterFree(
@@ -29,15 +33,19 @@ function filterFree(
   );
 }
 
-/** Chooses a pod network without routes. Falls back to the first candidate. */
+/** Chooses a pod network without routes. Returns the first candidate if all have routes. */
 export function chooseFreeSubnet(routes: readonly string[]): string {
-  const build = (index: number): string => `10.88.${String(POD_SUBNET_FIRST + index)}.0/24`;
-  return filterFree(routes, POD_SUBNET_COUNT, build)[0] ?? build(0);
+  const buildSubnet = (index: number): string => `10.88.${String(POD_SUBNET_FIRST + index)}.0/24`;
+  return filterFree(routes, POD_SUBNET_COUNT, buildSubnet)[0] ?? buildSubnet(0);
 }
 
-/** Lists networks without routes within 10.96.0.0/12, as in clusters. */
+/** Lists networks without routes in 10.96.0.0/12, the default range of Kubernetes clusters. */
 export function listFreeServiceSubnets(routes: readonly string[]): readonly string[] {
-  return filterFree(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
+  return filterFree(
+    routes,
+    SERVICE_SUBNET_COUNT,
+    (index) => `10.${String(SERVICE_SUBNET_FIRST + index)}.0.0/16`,
+  );
 }
 
 /**
@@ -49,7 +57,7 @@ export async function listRoutes(runner: ProcessRunner): Promise<readonly string
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
     timeoutMs: TIMEOUT_MS,
   });
-  // After a failure, an empty list could lead to a network that the host uses.
+  // A failure must not count as an empty list, because the chosen network could conflict with a route.
   if (exitCode !== 0) {
     throw new AppError("OS_PROGRAM_FAILED", { program: "ip", exitCode, stderr: stderr.trim() });
   }

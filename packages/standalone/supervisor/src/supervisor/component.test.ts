@@ -16,7 +16,7 @@ import {
 import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Component, type ComponentDeps, reasonInLog } from "./component.ts";
+import { Component, type ComponentDeps, parseLogReason } from "./component.ts";
 import { checkHealth } from "./liveness.ts";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { listDirectories, buildPaths } from "../data-dir/paths.ts";
@@ -213,5 +213,5 @@ test.each([
   { name: "fields that are not text", log: '{"reason":7,"error":"","msg":"m"}', want: "m" },
   { name: "no known field", log: '{"level":"fatal"}', want: "" },
 ])("the reason in a log with $name is $want", ({ log, want }) => {
-  expect(reasonInLog(log)).toBe(want);
+  expect(parseLogReason(log)).toBe(want);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A supervised process, which is started or adopted, restarted when it ends, and stopped on request.
+// Supervises a process: start or adoption, restart after its end, and stop.
 import { parseFields, readText, readNumber, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -15,21 +15,21 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { checkHealth, waitUntilHung } from "./liveness.ts";
 
-/** Fields of a log line with the reason, in order of preference. `error` and `msg` are containerd's. */
+/** Fields of a log line that contain the reason, in order of preference. containerd uses `error` and `msg`. */
 const REASON_FIELDS = ["reason", "error", "message", "msg"] as const;
 
-/** Returns the reason in the last line of a log, or the line itself if it is not JSON. */
-export function reasonInLog(log: string | undefined): string {
-  const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
-  const fields = parseFields(last);
-  if (fields === undefined) return last;
+/** Returns the reason in the last line of a log. Returns the whole line unless the line is JSON. */
+export function parseLogReason(log: string | undefined): string {
+  const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
+  const fields = parseFields(lastLine);
+  if (fields === undefined) return lastLine;
   return REASON_FIELDS.map((name) => readText(fields, name)).find((text) => text !== "") ?? "";
 }
 
 const READY_TIMEOUT_MS = 60_000;
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** Run time after which the delay of restarts is reset. */
+/** Run time after which the restart delay is reset. */
 const BACKOFF_RESET_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -37,15 +37,15 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
-  /** Prepares each start. */
+  /** Runs before each start of the process. */
   readonly beforeStart?: () => Promise<void>;
-  /** Resolves when the component is ready. Defaults to waiting for its output line `ready`. */
+  /** Resolves when the component is ready. By default, the output line `ready` reports readiness. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
-  /** Socket of `/healthz`. A component that stops responding is killed. Unset for no checks. */
+  /** Socket that serves `/healthz`; unset for no health checks. A component that does not respond is killed. */
   readonly healthSocket?: string;
 }
 
-/** Dependencies of components. Records of other boots than `bootId` are invalid. */
+/** Dependencies of components. Records with a boot id other than `bootId` are invalid. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -55,9 +55,9 @@ export interface ComponentDeps {
 }
 
 interface RunningProcess extends ProcessName {
-  /** Resolves with the reason when the process ends. */
+  /** Resolves with the reason when the process has ended. */
   readonly ended: Promise<string>;
-  readonly sinceMs: number;
+  readonly startMs: number;
 }
 
 export class Component {
@@ -94,7 +94,7 @@ export class Component {
     this.#supervision = this.#superviseLoop(running);
   }
 
-  /** Stops the component and its process. Idempotent. */
+  /** Stops the supervision and the process. Idempotent. */
   async stop(): Promise<void> {
     this.#stopController.abort(new Error("the component is being stopped"));
     await this.#supervision;
@@ -109,26 +109,26 @@ export class Component {
     return readNumber(await readFields(this.#deps.files, this.#stateFilePath()), "startedAtMs");
   }
 
-  /** Restarts the process. Waits at most {@link READY_TIMEOUT_MS} until it is ready. */
+  /** Restarts the process and waits until it is ready, at most {@link READY_TIMEOUT_MS}. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
     const { signal } = this.#stopController;
-    const next = new Promise<void>((resolve) => {
+    const restarted = new Promise<void>((resolve) => {
       this.#onRestart = resolve;
       signal.addEventListener("abort", this.#onRestart, { once: true });
     });
     await this.#endProcess(running);
-    await next;
+    await restarted;
     await this.#waitForReadiness(AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]));
   }
 
   async #endProcess(running: RunningProcess): Promise<void> {
-    const stopped = running.ended;
+    const processEnd = running.ended;
     await signalProcess(running, "SIGTERM");
     const deadline = new AbortController();
     const result = await Promise.race([
-      stopped.then(() => "ended"),
+      processEnd.then(() => "ended"),
       this.#deps.clock.sleep(STOP_TIMEOUT_MS, deadline.signal).then(
         () => "late",
         () => "ended",
@@ -138,7 +138,7 @@ export class Component {
     if (result === "late") {
       this.#deps.log.warn("component did not stop and is killed", this.#buildLogFields(running));
       await signalProcess(running, "SIGKILL");
-      await stopped;
+      await processEnd;
     }
   }
 
@@ -158,29 +158,32 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** Returns the running process. Stops it instead if it has other arguments. */
+  /** Returns the running process. Stops a process with other arguments and returns undefined. */
   async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());
-    const name = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
-    if (readText(fields, "bootId") !== bootId || !(await isRunning(name))) return undefined;
-    const ended = waitForProcessEnd(name.pid, name.startTime).then(() => "ended");
-    const running = { ...name, ended, sinceMs: clock.monotonicMs() };
+    const processName = {
+      pid: readNumber(fields, "pid") ?? 0,
+      startTime: readText(fields, "startTime"),
+    };
+    if (readText(fields, "bootId") !== bootId || !(await isRunning(processName))) return undefined;
+    const ended = waitForProcessEnd(processName.pid, processName.startTime).then(() => "ended");
+    const running = { ...processName, ended, startMs: clock.monotonicMs() };
     if (isEqual(fields?.["argv"], this.#program.argv)) {
       log.info("component adopted", this.#buildLogFields(running));
       return running;
     }
     log.info("component has other arguments and is restarted", this.#buildLogFields(running));
-    await signalProcess(name, "SIGTERM");
-    await Promise.race([ended, this.#killLater(name)]);
+    await signalProcess(processName, "SIGTERM");
+    await Promise.race([ended, this.#killLater(processName)]);
     return undefined;
   }
 
-  async #killLater(name: ProcessName): Promise<void> {
+  async #killLater(processName: ProcessName): Promise<void> {
     await this.#deps.clock
       .sleep(STOP_TIMEOUT_MS, this.#stopController.signal)
       .catch(() => undefined);
-    await signalProcess(name, "SIGKILL");
+    await signalProcess(processName, "SIGKILL");
   }
 
   async #spawn(): Promise<RunningProcess> {
@@ -198,7 +201,7 @@ export class Component {
     const state = { pid, startTime, bootId, argv, startedAtMs: clock.now() };
     await files.writeAtomic(this.#stateFilePath(), `${JSON.stringify(state)}\n`);
     log.info("component started", this.#buildLogFields(started));
-    return { pid, startTime, ended, sinceMs: clock.monotonicMs() };
+    return { pid, startTime, ended, startMs: clock.monotonicMs() };
   }
 
   async #waitUntilReady(running: RunningProcess): Promise<void> {
@@ -213,7 +216,7 @@ export class Component {
         running.ended,
       ]);
       if (result === undefined) return;
-      const logReason = reasonInLog(await this.#deps.files.readText(this.#logFilePath()));
+      const logReason = parseLogReason(await this.#deps.files.readText(this.#logFilePath()));
       const reason = logReason === "" ? result : `${result}: ${logReason}`;
       throw new AppError("RUNTIME_START_FAILED", { component: this.name, reason });
     } finally {
@@ -236,16 +239,20 @@ export class Component {
       processEnd.abort(new Error("ended"));
     });
     const signal = AbortSignal.any([this.#stopController.signal, processEnd.signal]);
-    await waitUntilHung({ clock, signal, check: (until) => checkHealth(healthSocket, until) });
+    await waitUntilHung({
+      clock,
+      signal,
+      check: (checkSignal) => checkHealth(healthSocket, checkSignal),
+    });
     log.warn("component does not respond and is killed", this.#buildLogFields(running));
     await signalProcess(running, "SIGKILL");
   }
 
   #watch(running: RunningProcess): void {
-    this.#killWhenHung(running).catch(() => undefined); // rejects when the process or the supervision ends
+    this.#killWhenHung(running).catch(() => undefined); // rejects when the process ends or the component is stopped
   }
 
-  async #superviseLoop(first: RunningProcess): Promise<void> {
+  async #superviseLoop(initialProcess: RunningProcess): Promise<void> {
     const { clock, log } = this.#deps;
     const { signal } = this.#stopController;
     const stopped = new Promise<undefined>((resolve) => {
@@ -257,7 +264,7 @@ export class Component {
         { once: true },
       );
     });
-    let running: RunningProcess | undefined = first;
+    let running: RunningProcess | undefined = initialProcess;
     let pauseMs = BACKOFF_FIRST_MS;
     while (!signal.aborted) {
       const reason: string | undefined = await Promise.race([
@@ -265,7 +272,7 @@ export class Component {
         stopped,
       ]);
       if (reason === undefined) return;
-      const runTimeMs = running === undefined ? 0 : clock.monotonicMs() - running.sinceMs;
+      const runTimeMs = running === undefined ? 0 : clock.monotonicMs() - running.startMs;
       if (runTimeMs >= BACKOFF_RESET_MS) pauseMs = BACKOFF_FIRST_MS;
       log.warn("component ended and is restarted", {
         object: this.name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a standalone machine and their arguments.
+// Defines the processes of a standalone machine and their arguments.
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -13,7 +13,7 @@ import {
 } from "../data-dir/certificates.ts";
 import type { Clock } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { apiServerCommand } from "../config.ts";
+import { buildApiServerCommand } from "../config.ts";
 import { buildCgroupRoot, containerdProgram, buildCriEndpoint } from "../runtime/own-containerd.ts";
 import { findDnsAddress } from "@patchbay/service-net/host";
 import type { ComponentProgram } from "./component.ts";
@@ -64,7 +64,7 @@ function buildPodApiServerFlags({ apiAddress, apiPort }: Settings): readonly str
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** Returns the flag of both programs that use socket directories: node-runtime creates and virt-handler checks them. */
+/** Returns the flag that node-runtime and virt-handler share, because one creates and one checks the socket directories. */
 function buildDataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }
@@ -144,7 +144,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
   return {
     apiServer: {
       name: API_SERVER,
-      argv: apiServerCommand(paths.dataDir, settings.apiServerCommand),
+      argv: buildApiServerCommand(paths.dataDir, settings.apiServerCommand),
       healthSocket: buildHealthSocketPath(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),
@@ -166,13 +166,13 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       ...agentFlags,
       "--state-dir",
       paths.netAgent,
-      // The mode ignores pods of other runtimes on this host.
+      // In this mode, net-agent ignores pods of other runtimes on the host.
       "--mode",
       "alone",
-      // Pods have no devices of device plugins, which node-runtime does not support.
+      // node-runtime does not support device plugins, so pods have no devices of device plugins.
       "--pod-resources-socket",
       "none",
-      // NetworkAttachmentDefinitions of tenants may not use the bridge of the pods' default network.
+      // NetworkAttachmentDefinitions of tenants may not use this bridge, which connects the pods' default network.
       "--own-bridge",
       settings.bridge,
     ]),

@@ -29,7 +29,7 @@ function followed(change: Partial<FollowOptions> = {}) {
     print: (line) => lines.push(line),
     pid: process.pid,
     startTime,
-    during: "starting",
+    activePhase: "starting",
     endPhases: ["ready", "failed"],
     timeoutMs: 60_000,
     ...change,
@@ -74,7 +74,7 @@ test("does not print steps of another process or phase", async () => {
 
 test("reports a process that has ended with its last output", async () => {
   await write("stopping", STEPS);
-  const result = await followed({ startTime: "1", during: "stopping", endPhases: [] });
+  const result = await followed({ startTime: "1", activePhase: "stopping", endPhases: [] });
   expect(result).toMatchObject({ ended: true, state: { phase: "stopping" } });
   expect(lines).toEqual(LINES);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows a supervisor: prints its steps until it reaches a phase or ends.
+// Prints the steps of a supervisor until the supervisor reaches a phase or ends.
 import { AppError } from "@patchbay/base";
 import { waitForProcessEnd } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
@@ -20,7 +20,7 @@ export interface FollowOptions {
   readonly print: Print;
   readonly pid: number;
   readonly startTime: string;
-  readonly during: SupervisorPhase;
+  readonly activePhase: SupervisorPhase;
   readonly endPhases: readonly SupervisorPhase[];
   readonly timeoutMs: number;
 }
@@ -44,7 +44,8 @@ export async function follow(options: FollowOptions): Promise<FollowResult> {
   const readSteps = async (): Promise<SupervisorState | undefined> => {
     const state = await readState(files, paths);
     if (state?.pid !== pid) return undefined;
-    const isRelevant = state.phase === options.during || options.endPhases.includes(state.phase);
+    const isRelevant =
+      state.phase === options.activePhase || options.endPhases.includes(state.phase);
     const steps = isRelevant ? state.steps.slice(printed) : [];
     printed += steps.length;
     for (const { afterMs, text } of steps) print(`${printSeconds(afterMs)}  ${text}`);
@@ -70,7 +71,7 @@ function waitForPhase(
   signal: AbortSignal,
 ): Promise<FollowResult> {
   const { promise, resolve, reject } = Promise.withResolvers<FollowResult>();
-  // The promise serializes reads of the state.
+  // This promise serializes reads of the state.
   let reading: Promise<void> = Promise.resolve();
   const readNext = (): void => {
     reading = reading.then(async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuts down guests by deleting all pods of the machine gracefully. The run strategies of VMs are unchanged.
+// Shuts down guests by deleting all pods of the machine gracefully. Does not change the run strategies of VMs.
 import { join } from "node:path";
 import { PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -8,10 +8,10 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";
 import type { Paths } from "../data-dir/paths.ts";
 
-/** Time in addition to the pods' grace period, for the cleanup of links, leases and namespaces. */
+/** Time added to the pods' grace period for the cleanup of links, leases and namespaces. */
 const CLEANUP_TIMEOUT_MS = 30_000;
 const SHUTDOWN_MAX_MS = 180_000;
-/** Time limit after a forced deletion. */
+/** Time limit of a forced deletion. */
 const SWEEP_TIMEOUT_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
 const NAMES_MAX = 5;
@@ -39,11 +39,11 @@ function listSortedNames(pods: readonly Pod[]): readonly string[] {
 function printNames(pods: readonly Pod[]): string {
   const names = listSortedNames(pods);
   const shownNames = names.slice(0, NAMES_MAX).join(", ");
-  const more = names.length - NAMES_MAX;
-  return more > 0 ? `${shownNames} and ${String(more)} more` : shownNames;
+  const hiddenCount = names.length - NAMES_MAX;
+  return hiddenCount > 0 ? `${shownNames} and ${String(hiddenCount)} more` : shownNames;
 }
 
-/** Reports each pod that ends. Returns false if pods remain after the timeout. */
+/** Reports each pod that has ended. Returns false if pods remain after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,
@@ -85,7 +85,7 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
   );
 }
 
-/** Selects pods with a node. Pending pods have no processes and are not deleted. */
+/** Selects pods that are bound to a node. Pending pods have no processes and are not deleted. */
 const SCHEDULED_ONLY = { fieldSelector: "spec.nodeName!=" };
 
 /** Shuts down all guests. Returns the number of deleted pods. */
@@ -117,7 +117,7 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   }
 }
 
-/** Waits until net-agent's journal is empty, which means that net-agent has released all attachments. */
+/** Waits until net-agent's journal is empty, because net-agent has then released all attachments. */
 async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<void> {
   const journal = join(paths.netAgent, "journal");
   const decision = new AbortController();

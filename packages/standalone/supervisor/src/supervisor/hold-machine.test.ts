@@ -7,7 +7,7 @@ import { createFiles, readBootId } from "@patchbay/os";
 import { createFakeClock } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { listDirectories, buildPaths } from "../data-dir/paths.ts";
-import { holdMachine } from "./hold-machine.ts";
+import { lockMachine } from "./hold-machine.ts";
 import { findSupervisor, type Step } from "./state.ts";
 
 const files = createFiles();
@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 function hold(onStep?: (step: Step) => void) {
-  return holdMachine({ files, clock: createFakeClock(), paths }, onStep);
+  return lockMachine({ files, clock: createFakeClock(), paths }, onStep);
 }
 
 test("only one process holds a machine until its lock is released", async () => {
@@ -39,7 +39,7 @@ test("creates and marks its directories, and finds this process as the superviso
   expect(bootId).toBe(await readBootId(files));
   for (const [path] of listDirectories(paths)) expect(await files.exists(path)).toBe(true);
   expect(JSON.parse((await files.readText(paths.settings)) ?? "")).toHaveProperty("kind");
-  await state.step("one");
+  await state.addStep("one");
   expect(await findSupervisor(files, paths)).toMatchObject({ pid: process.pid, bootId, steps });
   expect(steps).toEqual([{ afterMs: 0, text: "one" }]);
   lock.release();

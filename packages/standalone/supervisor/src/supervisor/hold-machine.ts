@@ -9,8 +9,8 @@ import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
 
 /**
- * Acquires the machine's lock, which the kernel releases when this process dies.
- * @throws AppError with STANDALONE_RUNS_ALREADY when another process holds it
+ * Acquires the machine's lock, which the kernel releases when this process ends.
+ * @throws AppError with STANDALONE_RUNS_ALREADY when another process has acquired the lock
  */
 export function acquireLock({ dataDir, lock }: Paths): FileLock {
   const outcome = acquireFileLock(lock);
@@ -18,19 +18,19 @@ export function acquireLock({ dataDir, lock }: Paths): FileLock {
   throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.heldBy });
 }
 
-/** A machine that no other process supervises until `lock` is released. */
-interface HeldMachine {
+/** Machine that no other process can supervise until `lock` is released. */
+interface LockedMachine {
   readonly lock: FileLock;
   /** Id of the current boot. Records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }
 
-/** @throws AppError with STANDALONE_NOT_OURS, and STANDALONE_RUNS_ALREADY when another process holds the lock */
-export async function holdMachine(
+/** @throws AppError with STANDALONE_NOT_OURS, and STANDALONE_RUNS_ALREADY when another process has acquired the lock */
+export async function lockMachine(
   deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
   onStep?: (step: Step) => void,
-): Promise<HeldMachine> {
+): Promise<LockedMachine> {
   const { files, paths } = deps;
   await makeDirectories({ files, paths });
   const lock = acquireLock(paths);

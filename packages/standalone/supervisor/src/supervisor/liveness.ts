@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health checks that detect a hung event loop, like a kubelet's liveness probe.
+// Detects a blocked event loop by health checks, like a kubelet's liveness probe.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import type { Clock } from "@patchbay/base";
@@ -8,10 +8,10 @@ import type { Clock } from "@patchbay/base";
 const PERIOD_MS = 10_000;
 /** Source: default failureThreshold of Kubernetes' probes. */
 const FAILURES_MAX = 3;
-/** Allowed failures before the first success: a component may take a minute until it is ready. */
+/** Allowed failures before the first success, because the start of a component may take one minute. */
 const STARTING_FAILURES_MAX = 6;
 
-/** Checks of a component. `check` rejects when the component does not respond. */
+/** Health checks of a component. `check` rejects when the component does not respond. */
 export interface HealthChecks {
   readonly clock: Clock;
   readonly check: (signal: AbortSignal) => Promise<void>;
@@ -19,7 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts checks, not time, because this process may have been suspended itself.
+ * Resolves when a component hangs. Counts checks instead of time, because this process may have been suspended.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {
@@ -31,7 +31,7 @@ export async function waitUntilHung({ clock, check, signal }: HealthChecks): Pro
       failures = 0;
       limit = FAILURES_MAX;
     };
-    failures += 1; // reset when the answer arrives
+    failures += 1; // reset when the check succeeds
     check(AbortSignal.any([signal, timeout.signal])).then(onHealthy, () => undefined);
     await clock.sleep(PERIOD_MS, signal);
     timeout.abort(new Error("it did not answer in time"));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lifecycle of the supervisor's process: lock, start, wait, stop.
+// Runs the supervisor: acquires the lock, starts the machine, waits for a signal and stops the machine.
 import { messageOf, type Logger } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 
-import { stopSignal, type ProcessArguments } from "../config.ts";
+import { createStopSignal, type ProcessArguments } from "../config.ts";
 import { buildPaths } from "../data-dir/paths.ts";
-import { holdMachine } from "./hold-machine.ts";
+import { lockMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
-/** Value that makes the kernel kill pods first; shims add one. Source: KubeletOOMScoreAdj in qos/policy.go. */
+/** Value with which the kernel kills pods first. Shims use a value that is larger by one. Source: KubeletOOMScoreAdj. */
 const OOM_SCORE = -999;
 
 /** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
@@ -17,12 +17,12 @@ export async function supervise(
   { dataDir, ...settings }: Omit<ProcessArguments, "role">,
   log: Logger,
 ): Promise<void> {
-  const signal = stopSignal();
+  const signal = createStopSignal();
   const files = createFiles();
   const clock = createClock();
   const paths = buildPaths(dataDir);
-  const { lock, bootId, state } = await holdMachine({ files, clock, paths });
-  await state.enter("starting");
+  const { lock, bootId, state } = await lockMachine({ files, clock, paths });
+  await state.enterPhase("starting");
   if (!(await setOomScore(OOM_SCORE)))
     log.warn("services are not protected from the kernel's OOM killer", {
       reason: "this machine does not allow lowering oom_score_adj",
@@ -32,15 +32,15 @@ export async function supervise(
   try {
     await supervisor.start(settings);
   } catch (error) {
-    await state.enter("failed", messageOf(error));
+    await state.enterPhase("failed", messageOf(error));
     throw error;
   }
-  await state.enter("ready");
+  await state.enterPhase("ready");
   log.info("everything is ready", { dataDir });
   // The timer keeps the event loop alive, because components are detached.
   while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
-  await state.enter("stopping");
+  await state.enterPhase("stopping");
   await supervisor.stop();
-  await state.enter("stopped");
+  await state.enterPhase("stopped");
   lock.release();
 }

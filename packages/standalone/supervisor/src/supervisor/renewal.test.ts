@@ -37,8 +37,8 @@ function setUp(newestAgoMs: number) {
       machine.faults.delete("renew");
       return fault === undefined ? Promise.resolve() : Promise.reject(fault);
     },
-    newestMs: () => Promise.resolve(machine.newestMs),
-    services: (): readonly RestartableService[] =>
+    readNewestMs: () => Promise.resolve(machine.newestMs),
+    listServices: (): readonly RestartableService[] =>
       Object.keys(machine.started).map((name) => ({
         name,
         startedAtMs: () => Promise.resolve(machine.started[name]),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daily renewal of certificates. Services that started before the newest certificate are restarted one by one.
+// Renews certificates daily. Restarts one by one the services that started before the newest certificate.
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
 const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 
 export interface RestartableService {
   readonly name: string;
-  /** Returns milliseconds since 1970; undefined if the service does not run and will load certificates at its start. */
+  /** Returns milliseconds since 1970; undefined if the service does not run. */
   startedAtMs(): Promise<number | undefined>;
   restart(): Promise<void>;
 }
@@ -15,11 +15,11 @@ export interface RenewalDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly renew: () => Promise<void>;
-  /** Returns when the newest certificate became valid, slightly before its creation, in milliseconds since 1970. */
-  readonly newestMs: () => Promise<number>;
+  /** Returns the time at which the newest certificate became valid, in milliseconds since 1970. */
+  readonly readNewestMs: () => Promise<number>;
   /** Returns the services in the order of their restart. */
-  readonly services: () => readonly RestartableService[];
-  /** Writes the new authority into the API server. */
+  readonly listServices: () => readonly RestartableService[];
+  /** Writes the renewed authority into the API server. */
   readonly announce: () => Promise<void>;
 }
 
@@ -31,14 +31,14 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates and restarts services. Tries all before it throws the first failure. */
+  /** Renews certificates and restarts services. Continues after a failed restart and throws the first error at the end. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
-    const { services, announce } = this.#deps;
-    const sinceMs = await this.#renew();
+    const { listServices, announce } = this.#deps;
+    const renewedAtMs = await this.#renew();
     const failures: unknown[] = [];
-    for (const service of services()) {
+    for (const service of listServices()) {
       if (signal.aborted) return;
-      await this.#restart(service, sinceMs).catch((error: unknown) => failures.push(error));
+      await this.#restart(service, renewedAtMs).catch((error: unknown) => failures.push(error));
     }
     if (this.#isAnnouncementDue && !signal.aborted) {
       await announce();
@@ -47,18 +47,18 @@ export class Renewal {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Renews certificates. Returns the time, in milliseconds since 1970, before which a service to restart was started. */
+  /** Renews certificates. Returns a time in milliseconds since 1970; services that started earlier must restart. */
   async #renew(): Promise<number> {
-    const { clock, renew, newestMs } = this.#deps;
-    const beforeMs = await newestMs();
+    const { clock, renew, readNewestMs } = this.#deps;
+    const previousNewestMs = await readNewestMs();
     await renew();
-    const afterMs = await newestMs();
-    return afterMs > beforeMs ? clock.now() : afterMs;
+    const newestMs = await readNewestMs();
+    return newestMs > previousNewestMs ? clock.now() : newestMs;
   }
 
-  async #restart(service: RestartableService, sinceMs: number): Promise<void> {
+  async #restart(service: RestartableService, renewedAtMs: number): Promise<void> {
     const startedAtMs = await service.startedAtMs();
-    if (startedAtMs === undefined || startedAtMs >= sinceMs) return;
+    if (startedAtMs === undefined || startedAtMs >= renewedAtMs) return;
     this.#deps.log.info("restarting a service whose certificates were renewed", {
       object: service.name,
     });
@@ -67,7 +67,7 @@ export class Renewal {
   }
 }
 
-/** Renews at once and then daily. The start of this process may have renewed certificates of adopted components. */
+/** Renews certificates daily. Begins immediately, because adopted components may still use old certificates. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
   const renewal = new Renewal(deps);
   while (!signal.aborted) {

@@ -3,7 +3,7 @@ import { readProcessStartTime } from "@patchbay/os";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { buildPaths } from "../data-dir/paths.ts";
-import { findSupervisor, readState, failureReason, StateWriter, type Step } from "./state.ts";
+import { findSupervisor, readState, findFailureReason, StateWriter, type Step } from "./state.ts";
 
 const PATHS = buildPaths("/d");
 const WHO = { pid: 7, startTime: "100", bootId: "boot" };
@@ -66,7 +66,7 @@ test.each([
   { state: STATE, want: "it ended" },
   { state: { ...STATE, reason: "no disk" }, want: "no disk" },
 ])("the reason of $state is $want", ({ state, want }) => {
-  expect(failureReason(state, "it ended")).toBe(want);
+  expect(findFailureReason(state, "it ended")).toBe(want);
 });
 
 test("writes each step with its time, and resets the time when the supervisor stops", async () => {
@@ -75,13 +75,13 @@ test("writes each step with its time, and resets the time when the supervisor st
   const steps: Step[] = [];
   const writer = new StateWriter({ files, clock, paths: PATHS }, WHO, (step) => steps.push(step));
   await clock.advance(10.4);
-  await writer.step("one");
+  await writer.addStep("one");
   const [one, two] = [
     { afterMs: 10, text: "one" },
     { afterMs: 5, text: "two" },
   ];
   expect(await readState(files, PATHS)).toEqual({ ...STATE, phase: "starting", steps: [one] });
-  await writer.enter("failed", "no disk");
+  await writer.enterPhase("failed", "no disk");
   expect(await readState(files, PATHS)).toEqual({
     ...STATE,
     phase: "failed",
@@ -89,9 +89,9 @@ test("writes each step with its time, and resets the time when the supervisor st
     reason: "no disk",
   });
   await clock.advance(100);
-  await writer.enter("stopping");
+  await writer.enterPhase("stopping");
   await clock.advance(5);
-  await writer.step("two");
+  await writer.addStep("two");
   expect(await readState(files, PATHS)).toEqual({ ...STATE, phase: "stopping", steps: [two] });
   expect(steps).toEqual([one, two]);
 });
@@ -111,7 +111,7 @@ test("writes its states one after the other", async () => {
     },
   };
   const writer = new StateWriter({ files: slow, clock: createFakeClock(), paths: PATHS }, WHO);
-  const all = [writer.step("one"), writer.step("two")];
+  const all = [writer.addStep("one"), writer.addStep("two")];
   for (const index of [0, 1]) {
     await expect.poll(() => written.length).toBe(index + 1);
     ended[index]?.();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor's state file, which other processes follow.
+// Reads and writes the supervisor's state file, which other processes watch.
 import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock } from "@patchbay/base";
@@ -12,7 +12,7 @@ export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "f
 const PHASES: readonly SupervisorPhase[] = ["starting", "ready", "stopping", "stopped", "failed"];
 
 export interface Step {
-  /** Time since the supervisor began to start or to stop. */
+  /** Time in milliseconds after the supervisor began to start or to stop. */
   readonly afterMs: number;
   readonly text: string;
 }
@@ -24,7 +24,7 @@ export interface SupervisorState extends ProcessName {
   readonly reason: string;
 }
 
-export function failureReason(state: SupervisorState | undefined, otherwise: string): string {
+export function findFailureReason(state: SupervisorState | undefined, otherwise: string): string {
   const reason = state?.reason ?? "";
   return reason === "" ? otherwise : reason;
 }
@@ -79,8 +79,8 @@ export class StateWriter {
     this.#startMs = deps.clock.monotonicMs();
   }
 
-  /** Writes a new phase. The phase `stopping` starts a new list of steps. */
-  enter(phase: SupervisorPhase, reason = ""): Promise<void> {
+  /** Writes a new phase. The phase `stopping` begins a new list of steps. */
+  enterPhase(phase: SupervisorPhase, reason = ""): Promise<void> {
     this.#phase = phase;
     if (phase === "stopping") {
       this.#steps = [];
@@ -89,7 +89,7 @@ export class StateWriter {
     return this.#write(reason);
   }
 
-  step(text: string): Promise<void> {
+  addStep(text: string): Promise<void> {
     const afterMs = Math.round(this.#deps.clock.monotonicMs() - this.#startMs);
     const step = { afterMs, text };
     this.#steps.push(step);
@@ -107,7 +107,7 @@ export class StateWriter {
   }
 }
 
-/** Returns whether the recorded process runs, identified by PID, start time and boot id. */
+/** Returns whether the recorded process runs. PID, start time and boot id identify the process. */
 export async function isRecordedRunning(files: Files, file: string): Promise<boolean> {
   const fields = await readFields(files, file);
   const process = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a standalone machine starts and stops.
+// Starts and stops the components of a standalone machine in order.
 import { sweepShimSocketsOnChange } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { Component, type ComponentProgram } from "./component.ts";
 import { buildPrograms, type Programs } from "./components.ts";
-import { architecture } from "../config.ts";
+import { readArchitecture } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
@@ -17,7 +17,7 @@ import { buildContainerdLayout, prepareOwnContainerd } from "../runtime/own-cont
 import { importOwnImages } from "../runtime/own-images.ts";
 import { prepare, buildServerUrl, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
-import { newestValidityStartMs } from "../data-dir/certificates.ts";
+import { readNewestValidityStartMs } from "../data-dir/certificates.ts";
 import { renewDaily, type RenewalDeps } from "./renewal.ts";
 import type { StateWriter } from "./state.ts";
 
@@ -31,7 +31,7 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
-/** Waits for all tasks, even after a failure, so that none continues in the background. */
+/** Waits until all tasks have ended, even after a failure. */
 async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(tasks);
   for (const outcome of outcomes) {
@@ -63,12 +63,12 @@ export class Supervisor {
    * Starts the machine. On failure, stops the components that it started.
    * @throws AppError with RUNTIME_START_FAILED
    */
-  async start(wanted: WantedSettings): Promise<void> {
+  async start(requestedSettings: WantedSettings): Promise<void> {
     try {
-      const { prepared, programs, client } = await this.#startServer(wanted);
+      const { prepared, programs, client } = await this.#startServer(requestedSettings);
       const finding = await this.#writeObjects(client);
       await this.#startServices(programs, client, prepared);
-      await this.#deps.state.step(finding.reason);
+      await this.#deps.state.addStep(finding.reason);
       void renewDaily(this.#buildRenewal(programs), this.#renewalController.signal);
     } catch (error) {
       this.#endController.abort(new Error("the machine did not start"));
@@ -81,11 +81,11 @@ export class Supervisor {
     const { state, log } = this.#deps;
     this.#renewalController.abort(new Error("the machine stops"));
     const controller = this.#components.find(({ name }) => name === "virt-controller");
-    // The controller is stopped first, so that it creates no new pods for running VMs.
+    // The controller is stopped first, because it would create new pods for running VMs.
     if (controller !== undefined) await controller.stop();
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
-      await state.step(`${String(count)} pods ended, guests were shut down`);
+      await state.addStep(`${String(count)} pods ended, guests were shut down`);
     } catch (error) {
       log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
     }
@@ -94,42 +94,42 @@ export class Supervisor {
     await removeLeftovers(this.#deps);
     await removeMasquerade(this.#deps);
     await removeServiceRules(this.#deps);
-    await state.step("host cleaned");
+    await state.addStep("host cleaned");
     await this.#client?.close();
   }
 
-  /** Starts only what shuts down guests. Call {@link stop} afterwards. */
+  /** Starts only the components that shut down guests. {@link stop} must follow. */
   async startForStop(): Promise<void> {
     const { log } = this.#deps;
     try {
       const { programs } = await this.#startServer({});
-      const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
-      await settleAll(needed.map((program) => this.#run(program)));
+      const neededPrograms = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
+      await settleAll(neededPrograms.map((program) => this.#run(program)));
     } catch (error) {
       log.error("guests cannot be shut down gracefully", { reason: messageOf(error), err: error });
     }
-    // Other components may still run, so stop must know them.
+    // Other components may still run, and {@link stop} must stop them too.
     const { settings } = await prepare(this.#deps, {});
     const programs = buildPrograms(this.#deps, settings);
-    const known = new Set(this.#components.map(({ name }) => name));
+    const knownNames = new Set(this.#components.map(({ name }) => name));
     for (const program of Object.values<ComponentProgram>({ ...programs })) {
-      if (!known.has(program.name)) this.#components.push(new Component(program, this.#deps));
+      if (!knownNames.has(program.name)) this.#components.push(new Component(program, this.#deps));
     }
   }
 
   async #startServer(
-    wanted: WantedSettings,
+    requestedSettings: WantedSettings,
   ): Promise<{ prepared: Prepared; programs: Programs; client: KubeClient }> {
     const { state } = this.#deps;
-    const prepared = await prepare(this.#deps, wanted);
-    await state.step("certificates, kubeconfigs and settings are ready");
+    const prepared = await prepare(this.#deps, requestedSettings);
+    await state.addStep("certificates, kubeconfigs and settings are ready");
     const { settings } = prepared;
     const programs = buildPrograms(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const client = await this.#connect();
-    await state.step(`API server listens at ${buildServerUrl(settings.apiPort)}`);
+    await state.addStep(`API server listens at ${buildServerUrl(settings.apiPort)}`);
     await ensureRights(client.store, this.#deps.files, settings.nodeName);
-    await state.step("accounts and roles are ready");
+    await state.addStep("accounts and roles are ready");
     return { prepared, programs, client };
   }
 
@@ -143,14 +143,14 @@ export class Supervisor {
 
   async #startContainerd({ containerd }: Programs): Promise<void> {
     const snapshotter = await prepareOwnContainerd(this.#deps);
-    await this.#deps.state.step(`root file systems are stored ${snapshotter}`);
+    await this.#deps.state.addStep(`root file systems are stored ${snapshotter}`);
     await this.#run(containerd);
     const layout = buildContainerdLayout(this.#deps.paths);
     sweepShimSocketsOnChange({ ...this.#deps, layout }, this.#endController.signal);
   }
 
   #importImages(): Promise<void> {
-    this.#imageImport ??= importOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    this.#imageImport ??= importOwnImages(this.#deps, (text) => this.#deps.state.addStep(text));
     return this.#imageImport;
   }
 
@@ -163,7 +163,7 @@ export class Supervisor {
     const finding = await this.#probe();
     await ensureKinds(client.store);
     await ensureKubeVirt(client.store, finding.useEmulation);
-    await this.#deps.state.step("custom resources are registered");
+    await this.#deps.state.addStep("custom resources are registered");
     return finding;
   }
 
@@ -171,7 +171,7 @@ export class Supervisor {
     try {
       return await probeKvm({
         ...this.#deps,
-        architecture: architecture(),
+        architecture: readArchitecture(),
         launcherImage: () => this.#importImages(),
       });
     } catch (error) {
@@ -197,10 +197,10 @@ export class Supervisor {
     this.#components.push(component);
     await component.start();
     const outcome = component.isAdopted ? "is already running" : "is ready";
-    await this.#deps.state.step(`${program.name} ${outcome}`);
+    await this.#deps.state.addStep(`${program.name} ${outcome}`);
   }
 
-  /** Builds the renewal of all services but containerd, which uses no certificates. */
+  /** Builds the renewal for all services except containerd, which uses no certificates. */
   #buildRenewal({ containerd }: Programs): RenewalDeps {
     const { clock, log } = this.#deps;
     let prepared: Prepared | undefined;
@@ -210,8 +210,8 @@ export class Supervisor {
       renew: async () => {
         prepared = await prepare(this.#deps, {});
       },
-      newestMs: () => newestValidityStartMs(this.#deps),
-      services: () => this.#components.filter(({ name }) => name !== containerd.name),
+      readNewestMs: () => readNewestValidityStartMs(this.#deps),
+      listServices: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();
         if (prepared !== undefined) await announceVirtApi(client, prepared);
@@ -221,8 +221,8 @@ export class Supervisor {
 
   async #shutDown(client: KubeClient): Promise<number> {
     const report = (text: string): void => {
-      // Errors are ignored, because a failed write fails again at the next step, which is awaited.
-      this.#deps.state.step(text).catch(() => undefined);
+      // Errors are ignored here, because the next awaited step fails with the same error.
+      this.#deps.state.addStep(text).catch(() => undefined);
     };
     return shutDownGuests({ ...this.#deps, client, report });
   }
@@ -230,7 +230,7 @@ export class Supervisor {
   async #stopAll(components: readonly Component[]): Promise<void> {
     for (const component of components.toReversed()) {
       await component.stop();
-      await this.#deps.state.step(`${component.name} stopped`);
+      await this.#deps.state.addStep(`${component.name} stopped`);
     }
   }
 }

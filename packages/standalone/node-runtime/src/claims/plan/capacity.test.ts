@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { aVolume } from "../testing.ts";
-import { claimCapacityBytes, freeClaimBytes, sumPromisedBytes } from "./claim.ts";
+import { computeClaimCapacityBytes, computeFreeClaimBytes, sumPromisedBytes } from "./claim.ts";
 
 const GIBIBYTE = 2 ** 30;
 
@@ -10,11 +10,11 @@ test.each<{ name: string; disk: number; want: number }>([
   { name: "reserves a share of a small disk", disk: 10, want: 8.5 },
   { name: "allows nothing without a disk", disk: 0, want: 0 },
 ])("$name", ({ disk, want }) => {
-  expect(claimCapacityBytes(disk * GIBIBYTE)).toBe(want * GIBIBYTE);
+  expect(computeClaimCapacityBytes(disk * GIBIBYTE)).toBe(want * GIBIBYTE);
 });
 
-test("nothing is free if older claims promise more than the disk size", () => {
-  expect(freeClaimBytes({ diskBytes: GIBIBYTE, promisedBytes: 9 * GIBIBYTE })).toBe(0);
+test("nothing is left where older claims promise more than there is", () => {
+  expect(computeFreeClaimBytes({ diskBytes: GIBIBYTE, promisedBytes: 9 * GIBIBYTE })).toBe(0);
 });
 
 test.each<{ name: string; volume: ReturnType<typeof aVolume>; want: number }>([

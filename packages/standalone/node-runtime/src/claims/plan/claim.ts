@@ -13,23 +13,22 @@ import {
   PROVISIONER,
   buildVolumeName,
   HOSTNAME_LABEL,
-  PROVISIONED_BY,
+  PROVISIONED_BY_ANNOTATION,
   VOLUME_FINALIZER,
-  SELECTED_NODE,
+  SELECTED_NODE_ANNOTATION,
 } from "../names.ts";
 import type { ClaimSize } from "@patchbay/core/interfaces";
 import { printBytes } from "../../volumes/storage/limits.ts";
 
-/** Share of the disk reserved for images, pod files and the store, unless `RESERVE_BYTES` is smaller. */
+/** Share of the disk that is reserved for images, pod files and the store, at most RESERVE_BYTES. */
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Returns how many bytes may be promised to claims. Claim files are sparse, so promised bytes count, not written ones. */
-export function claimCapacityBytes(diskBytes: number): number {
+/** Returns how many bytes all claims can request together. Their sparse files can grow to the requested sizes. */
+export function computeClaimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }
 
-/** Returns the bytes promised to claims. A volume counts until its object is deleted, after its data was removed. */
 export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
   return volumes
     .filter(({ spec }) => spec.csi?.driver === PROVISIONER)
@@ -42,9 +41,8 @@ interface ClaimCapacity {
   readonly promisedBytes: number;
 }
 
-/** Returns the bytes left for new claims: 0 if older claims exceed a limit that was introduced later. */
-export function freeClaimBytes({ diskBytes, promisedBytes }: ClaimCapacity): number {
-  return Math.max(claimCapacityBytes(diskBytes) - promisedBytes, 0);
+export function computeFreeClaimBytes({ diskBytes, promisedBytes }: ClaimCapacity): number {
+  return Math.max(computeClaimCapacityBytes(diskBytes) - promisedBytes, 0);
 }
 
 export function buildClaimReference({ metadata }: PersistentVolumeClaim): ClaimReference {
@@ -74,7 +72,7 @@ export function buildVolume(
     kind: PERSISTENT_VOLUMES.kind,
     metadata: {
       name: handle,
-      annotations: { [PROVISIONED_BY]: PROVISIONER },
+      annotations: { [PROVISIONED_BY_ANNOTATION]: PROVISIONER },
       finalizers: [VOLUME_FINALIZER],
     },
     spec: {
@@ -114,23 +112,26 @@ function parseTraits(spec: {
   return { accessModes, className: storageClassName, mode: volumeMode };
 }
 
-/** Returns why the volume does not satisfy the claim. Source: checkVolumeSatisfyClaim of Kubernetes. */
+/** Returns why the volume does not satisfy the claim; undefined if it does. Source: Kubernetes checkVolumeSatisfyClaim. */
 function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): string | undefined {
-  const requested = claim.spec.resources?.requests?.["storage"];
-  const [wanted, offered] = [parseTraits(claim.spec), parseTraits(volume.spec)];
-  if (parseBytes(volume.spec.capacity?.["storage"]) < parseBytes(requested)) {
+  const requestedSize = claim.spec.resources?.requests?.["storage"];
+  const [requestedTraits, offeredTraits] = [parseTraits(claim.spec), parseTraits(volume.spec)];
+  if (parseBytes(volume.spec.capacity?.["storage"]) < parseBytes(requestedSize)) {
     return "requested PV is too small";
   }
-  if (offered.className !== wanted.className) return "storageClassName does not match";
-  if (offered.mode !== wanted.mode) return "incompatible volumeMode";
-  const isOffered = wanted.accessModes.every((mode) => offered.accessModes.includes(mode));
-  return isOffered ? undefined : "incompatible accessMode";
+  if (offeredTraits.className !== requestedTraits.className)
+    return "storageClassName does not match";
+  if (offeredTraits.mode !== requestedTraits.mode) return "incompatible volumeMode";
+  const hasAccessModes = requestedTraits.accessModes.every((mode) =>
+    offeredTraits.accessModes.includes(mode),
+  );
+  return hasAccessModes ? undefined : "incompatible accessMode";
 }
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass | undefined;
-  /** Volume named by the claim or provisioned for it. */
+  /** Volume that the claim references, or that was provisioned for the claim. */
   readonly volume: PersistentVolume | undefined;
   readonly nodeName: string;
   readonly claimCapacity: ClaimCapacity;
@@ -165,13 +166,14 @@ function planWarning(reason: string, message: string): readonly ClaimAction[] {
 const NO_SPACE = "node(s) did not have enough free storage";
 
 function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): string | undefined {
-  if (bytes <= freeClaimBytes(claimCapacity)) return undefined;
+  if (bytes <= computeFreeClaimBytes(claimCapacity)) return undefined;
   const requested = claim.spec.resources?.requests?.["storage"] ?? "";
-  const [all, disk] = [claimCapacityBytes(claimCapacity.diskBytes), claimCapacity.diskBytes].map(
-    printBytes,
-  );
-  const limitText = `claims may use ${all ?? ""} of the disk's ${disk ?? ""}`;
-  if (bytes > claimCapacityBytes(claimCapacity.diskBytes)) {
+  const [capacity, diskSize] = [
+    computeClaimCapacityBytes(claimCapacity.diskBytes),
+    claimCapacity.diskBytes,
+  ].map(printBytes);
+  const limitText = `claims may use ${capacity ?? ""} of the disk's ${diskSize ?? ""}`;
+  if (bytes > computeClaimCapacityBytes(claimCapacity.diskBytes)) {
     return `${NO_SPACE}: ${requested} are requested, and ${limitText}: create a smaller claim`;
   }
   const promisedText = `${printBytes(claimCapacity.promisedBytes)} of that are promised to other claims`;
@@ -202,16 +204,16 @@ function findProblem(facts: ClaimFacts): string | undefined {
 
 function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly ClaimAction[] {
   const { claim, nodeName } = facts;
-  const selected = claim.metadata.annotations?.[SELECTED_NODE];
+  const selectedNode = claim.metadata.annotations?.[SELECTED_NODE_ANNOTATION];
   const isWaitForFirstConsumer = storageClass.volumeBindingMode === "WaitForFirstConsumer";
-  if (isWaitForFirstConsumer && selected === undefined) {
+  if (isWaitForFirstConsumer && selectedNode === undefined) {
     const message = "waiting for first consumer to be created before binding";
     return [{ kind: "note", type: "Normal", reason: "WaitForFirstConsumer", message }];
   }
-  if (isWaitForFirstConsumer && selected !== nodeName) {
+  if (isWaitForFirstConsumer && selectedNode !== nodeName) {
     return planWarning(
       "ProvisioningFailed",
-      `it is for node ${selected ?? ""}, and this is node ${nodeName}`,
+      `it is for node ${selectedNode ?? ""}, and this is node ${nodeName}`,
     );
   }
   const problem = findProblem(facts);
@@ -295,7 +297,7 @@ function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly Cla
   return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...planWarning("ClaimLost", message)];
 }
 
-/** Returns the name of the bound volume, or of the volume to provision. */
+/** Returns the name of the claim's volume, which may not exist yet. */
 export function findVolumeName({ metadata, spec }: PersistentVolumeClaim): string {
   return (spec.volumeName ?? "") === ""
     ? buildVolumeName(metadata.uid ?? "")

@@ -121,8 +121,8 @@ test.each<Row>([
     findClass: (name: string) => (name === "local" ? storageClass : undefined),
     findVolume: (name: string) => (name === volume?.metadata.name ? volume : undefined),
   };
-  const { toSelect, ...plan } = planPodClaims(POD, lookup, 0);
-  expect({ ...plan, selected: toSelect.length }).toEqual(want);
+  const { claimsToSelect, ...plan } = planPodClaims(POD, lookup, 0);
+  expect({ ...plan, selected: claimsToSelect.length }).toEqual(want);
 });
 
 const BORN_MS = Date.parse("2026-01-01T00:01:00Z");
@@ -151,7 +151,7 @@ test.each([
     const plan = planPodClaims(pod, lookup, BORN_MS + afterMs);
     expect(plan.problems).toEqual(problems);
     expect(plan.requeueAfterMs).toBe(requeueAfterMs);
-    expect(plan.toSelect).toHaveLength(selected ? 0 : 1);
+    expect(plan.claimsToSelect).toHaveLength(selected ? 0 : 1);
   },
 );
 
@@ -167,7 +167,7 @@ test("a pod with another missing claim does not begin provisioning", () => {
   };
   expect(planPodClaims(aPod({ volumes }), lookup, 0)).toEqual({
     areBound: false,
-    toSelect: [],
+    claimsToSelect: [],
     requeueAfterMs: 30_000,
     problems: ['persistentvolumeclaim "none" not found'],
   });
@@ -176,5 +176,9 @@ test("a pod with another missing claim does not begin provisioning", () => {
 test("a pod without claims may start", () => {
   const none = (): undefined => undefined;
   const lookup = { findClaim: none, findClass: none, findVolume: none };
-  expect(planPodClaims(aPod(), lookup, 0)).toEqual({ areBound: true, problems: [], toSelect: [] });
+  expect(planPodClaims(aPod(), lookup, 0)).toEqual({
+    areBound: true,
+    problems: [],
+    claimsToSelect: [],
+  });
 });

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod's claims allow its binding to the node. Pure. Source: Kubernetes scheduler, volume binding.
+// Decides whether a pod's claims allow its binding to the node. Pure. Source: volume binding of Kubernetes' scheduler.
 import type {
   PersistentVolume,
   PersistentVolumeClaim,
   Pod,
   StorageClass,
 } from "@patchbay/api/kubernetes";
-import { PROVISIONER, SELECTED_NODE } from "../names.ts";
+import { PROVISIONER, SELECTED_NODE_ANNOTATION } from "../names.ts";
 
-/** Time that claim and pod may exist before an unbound claim counts as a problem. */
+/** Time after the creation of both pod and claim until an unbound claim is reported as a problem. */
 const BINDING_WAIT_MS = 30_000;
 
 export interface ClaimLookup {
@@ -19,11 +19,11 @@ export interface ClaimLookup {
 
 export interface PodClaims {
   /** Claims to annotate with the selected node. */
-  readonly toSelect: readonly PersistentVolumeClaim[];
-  /** Reasons why the pod cannot be bound. Empty even while a volume is being provisioned, which takes seconds. */
+  readonly claimsToSelect: readonly PersistentVolumeClaim[];
+  /** Reasons why the pod cannot be bound. */
   readonly problems: readonly string[];
   readonly areBound: boolean;
-  /** Time until an unbound claim becomes a problem; unset when no claim is being bound. */
+  /** Time until a claim's binding is overdue; unset when no binding is in progress. */
   readonly requeueAfterMs?: number;
 }
 
@@ -44,7 +44,7 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** Checks a claim that names its volume: its author chose the volume, or binding is half done. */
+/** Checks a claim with a volumeName, which was set by the claim's author or by an unfinished binding. */
 function checkNamedVolume(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const description = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
@@ -74,7 +74,7 @@ function checkUnboundClaim(claim: PersistentVolumeClaim, lookup: ClaimLookup): F
     return problem(`pod has unbound immediate PersistentVolumeClaims: ${name}`);
   }
   const waitsForPod = storageClass.volumeBindingMode === "WaitForFirstConsumer";
-  const needsNode = waitsForPod && annotations?.[SELECTED_NODE] === undefined;
+  const needsNode = waitsForPod && annotations?.[SELECTED_NODE_ANNOTATION] === undefined;
   return { kind: needsNode ? "select" : "begun", claim };
 }
 
@@ -96,11 +96,11 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** Decides about the claims of a pod. Selects no node for any claim while another claim blocks the pod. */
+/** Plans the binding of a pod's claims. Selects no node for a claim while another claim has a problem. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
-  const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
+  const claimsToSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
   const bindingClaims = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const remainingMs = (claim: PersistentVolumeClaim): number =>
     coexistenceStartMs(pod, claim) + BINDING_WAIT_MS - nowMs;
@@ -110,10 +110,12 @@ export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): Pod
       ({ metadata: { name } }) =>
         `persistentvolumeclaim "${name}" is still not bound; for the reason, run: kubectl describe pvc ${name}`,
     );
-  const remainingTimes = [...bindingClaims, ...toSelect].map(remainingMs).filter((ms) => ms > 0);
+  const remainingTimes = [...bindingClaims, ...claimsToSelect]
+    .map(remainingMs)
+    .filter((ms) => ms > 0);
   return {
     problems: [...problems, ...overdueProblems],
-    toSelect: problems.length > 0 ? [] : toSelect,
+    claimsToSelect: problems.length > 0 ? [] : claimsToSelect,
     areBound: findings.every(({ kind }) => kind === "bound"),
     ...(remainingTimes.length === 0 ? {} : { requeueAfterMs: Math.min(...remainingTimes) }),
   };

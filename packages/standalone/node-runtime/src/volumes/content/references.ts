@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects and tokens that the volumes of a pod refer to. Pure.
+// Lists the objects and tokens that a pod's volumes reference. Pure.
 import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api/kubernetes";
 
 export interface ObjectReference {
@@ -36,8 +36,10 @@ export function printReference({ kind, name }: ObjectReference): string {
 }
 
 export function listVolumeReferences({ spec }: Pod): readonly ObjectReference[] {
-  const all = (spec.volumes ?? []).flatMap(listReferences);
-  return [...new Map(all.map((reference) => [printReference(reference), reference])).values()];
+  const references = (spec.volumes ?? []).flatMap(listReferences);
+  return [
+    ...new Map(references.map((reference) => [printReference(reference), reference])).values(),
+  ];
 }
 
 export function listTokenSources({ spec }: Pod): readonly TokenSource[] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of API-backed volumes. Pure: the caller reads objects and tokens.
+// Builds the files of API-backed volumes. Pure: the caller reads objects and tokens.
 import { AppError } from "@patchbay/base";
 import type { VolumeFile } from "@patchbay/core/interfaces";
 import type {
@@ -17,25 +17,25 @@ import type { ObjectReference, TokenSource } from "./references.ts";
 
 interface VolumeReader {
   readonly volume: string;
-  /** Group of the files; unset if that is root's. */
+  /** GID of the files; unset for root's group. */
   readonly fsGroup?: number;
-  /** User of all containers; unset if they differ or their images determine the user. */
+  /** UID of all containers; unset if the containers' UIDs differ or come from their images. */
   readonly onlyUser?: number;
 }
 
 /** Source: defaultMode of API-backed volumes in core/v1. */
 const DEFAULT_MODE = 0o644;
-/** Mode bits added so that the fsGroup can read. Source: roMask in volume_linux.go of Kubernetes. */
-const GROUP_READS = 0o440;
+/** Mode bits that let members of the fsGroup read a file. Source: roMask in volume_linux.go of Kubernetes. */
+const GROUP_READ_BITS = 0o440;
 // Source: NAME_MAX and PATH_MAX of Linux.
 const NAME_MAX = 255;
 const PATH_MAX = 4096;
 
-export function volumeFailed(volume: string, reason: string): AppError {
+export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** Returns whether the path is valid. Two leading dots are reserved for publishing. Source: validatePath in atomic_writer.go. */
+/** Returns whether the path is valid. The prefix `..` is reserved for atomic updates. Source: Kubernetes validatePath. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
@@ -51,21 +51,21 @@ class FileSet {
     this.#reader = reader;
   }
 
-  /** @throws AppError with RUNTIME_VOLUME_FAILED when the path leaves the volume, or collides with a directory */
+  /** @throws AppError with RUNTIME_VOLUME_FAILED when the path is invalid or conflicts with another file's path */
   add(
     path: string,
     bytes: Uint8Array,
     file: { readonly mode: number; readonly uid?: number },
   ): void {
     const { volume, fsGroup } = this.#reader;
-    if (!isValidPath(path)) throw volumeFailed(volume, `invalid path ${JSON.stringify(path)}`);
+    if (!isValidPath(path)) throw buildVolumeError(volume, `invalid path ${JSON.stringify(path)}`);
     const conflictingPath = [...this.files.keys()].find(
       (other) => other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
     );
     if (conflictingPath !== undefined)
-      throw volumeFailed(volume, `paths ${path} and ${conflictingPath} collide`);
+      throw buildVolumeError(volume, `paths ${path} and ${conflictingPath} collide`);
     const group = fsGroup === undefined ? {} : { gid: fsGroup };
-    const mode = fsGroup === undefined ? file.mode : file.mode | GROUP_READS;
+    const mode = fsGroup === undefined ? file.mode : file.mode | GROUP_READ_BITS;
     this.files.set(path, {
       bytes,
       mode,
@@ -107,11 +107,11 @@ export function listSecretEntries(secret: Secret | undefined): Entries {
 }
 
 /** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
-function addEntries(files: FileSet, entries: Entries, wanted: EntrySelection): void {
-  const { volume, description, items, optional = false, mode } = wanted;
+function addEntries(files: FileSet, entries: Entries, selection: EntrySelection): void {
+  const { volume, description, items, optional = false, mode } = selection;
   if (entries === undefined) {
     if (optional) return;
-    throw volumeFailed(volume, `${description} not found`);
+    throw buildVolumeError(volume, `${description} not found`);
   }
   if (items === undefined) {
     for (const [key, bytes] of entries) files.add(key, bytes, { mode });
@@ -120,17 +120,17 @@ function addEntries(files: FileSet, entries: Entries, wanted: EntrySelection): v
   for (const item of items) {
     const bytes = entries.get(item.key);
     if (bytes !== undefined) files.add(item.path, bytes, { mode: item.mode ?? mode });
-    else if (!optional) throw volumeFailed(volume, `${description} has no entry ${item.key}`);
+    else if (!optional) throw buildVolumeError(volume, `${description} has no entry ${item.key}`);
   }
 }
 
-const GO_LETTERS: Readonly<Record<string, string>> = { "07": "\\a", "0b": "\\v" };
+const GO_ESCAPES: Readonly<Record<string, string>> = { "07": "\\a", "0b": "\\v" };
 
 /** Quotes the text like Go's `%q`. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(
     /\\u00([01][0-9a-f])/g,
-    (_, code: string) => GO_LETTERS[code] ?? `\\x${code}`,
+    (_, code: string) => GO_ESCAPES[code] ?? `\\x${code}`,
   );
 }
 
@@ -147,7 +147,7 @@ function findFileText(pod: Pod, file: DownwardFile, node: NodeFacts): string | u
   const path = file.fieldRef?.fieldPath ?? "";
   if (path === "metadata.labels") return printMap(pod.metadata.labels);
   if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
-  // Fields of spec and status are not supported in volumes, because they would have to be refreshed.
+  // Fields of spec and status are not supported in volumes, because their changes would require refreshes.
   return path.startsWith("metadata.") ? findField(pod, path, { node, podIps: [] }) : undefined;
 }
 
@@ -167,7 +167,7 @@ function addDownwardFiles(
   for (const item of items) {
     const text = findFileText(pod, item, node);
     if (text === undefined) {
-      throw volumeFailed(
+      throw buildVolumeError(
         volume,
         `fieldPath ${item.fieldRef?.fieldPath ?? ""} is not supported in volumes`,
       );
@@ -188,8 +188,10 @@ const PRIVATE_MODE = 0o600;
 
 function findOnlyUser(pod: Pod): number | undefined {
   const { runAsUser } = pod.spec.securityContext ?? {};
-  const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
-  const users = new Set(all.map(({ securityContext }) => securityContext?.runAsUser ?? runAsUser));
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const users = new Set(
+    containers.map(({ securityContext }) => securityContext?.runAsUser ?? runAsUser),
+  );
   return users.size === 1 ? [...users][0] : undefined;
 }
 
@@ -203,7 +205,7 @@ function findReader(pod: Pod, volume: string): VolumeReader {
   };
 }
 
-class Collector {
+class FileCollector {
   readonly set: FileSet;
   readonly #reader: VolumeReader;
   readonly #contents: VolumeContents;
@@ -228,9 +230,9 @@ class Collector {
     kind: ObjectReference["kind"],
     source: NonNullable<VolumeProjection["secret"]>,
   ): void {
-    const { name = "", ...wanted } = source;
+    const { name = "", ...selection } = source;
     addEntries(this.set, this.#contents.findEntries({ kind, name }), {
-      ...wanted,
+      ...selection,
       description: `${kind.toLowerCase()} ${JSON.stringify(name)}`,
       volume: this.#reader.volume,
       mode: this.#mode,
@@ -245,10 +247,10 @@ class Collector {
   #addToken(source: TokenSource): void {
     const { volume, fsGroup, onlyUser } = this.#reader;
     const token = this.#contents.findToken(source);
-    if (token === undefined) throw volumeFailed(volume, "its token has not been issued yet");
+    if (token === undefined) throw buildVolumeError(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
-    // Without an fsGroup, whose members can read the file, the user must own it.
+    // Members of an fsGroup can read the file. Without an fsGroup, only its owner can read it.
     const uid = fsGroup === undefined ? onlyUser : undefined;
     this.set.add(source.path, Buffer.from(token), { mode, ...(uid !== undefined && { uid }) });
   }
@@ -259,8 +261,8 @@ function listSources(volume: PodVolume): readonly VolumeProjection[] {
   if (projected !== undefined) return projected.sources ?? [];
   if (configMap !== undefined) return [{ configMap }];
   if (downwardAPI !== undefined) return [{ downwardAPI }];
-  const { secretName, ...rest } = secret ?? {};
-  return [{ secret: { ...rest, ...(secretName !== undefined && { name: secretName }) } }];
+  const { secretName, ...otherFields } = secret ?? {};
+  return [{ secret: { ...otherFields, ...(secretName !== undefined && { name: secretName }) } }];
 }
 
 /** @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid */
@@ -270,7 +272,7 @@ export function buildFiles(
 ): ReadonlyMap<string, VolumeFile> {
   const { configMap, secret, downwardAPI, projected } = volume;
   const { defaultMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {};
-  const collector = new Collector(contents, volume.name, defaultMode);
+  const collector = new FileCollector(contents, volume.name, defaultMode);
   for (const source of listSources(volume)) collector.add(source);
   return collector.set.files;
 }

@@ -17,17 +17,17 @@ describe("an object of a pod", () => {
   test("is watched by name while a pod references it, with one watch for all pods", () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
-    objects.hold("1", "ns", [C, D]);
-    objects.hold("2", "ns", [C]);
-    objects.hold("2", "ns", [C]);
+    objects.setReferences("1", "ns", [C, D]);
+    objects.setReferences("2", "ns", [C]);
+    objects.setReferences("2", "ns", [C]);
     expect(openWatches(bench)).toEqual([
       "ConfigMap ns metadata.name=c",
       "Secret ns metadata.name=c",
     ]);
     expect(bench.watches.size).toBe(2);
-    objects.hold("1", "ns", []);
+    objects.setReferences("1", "ns", []);
     expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
-    objects.hold("2", "ns", []);
+    objects.setReferences("2", "ns", []);
     expect(openWatches(bench)).toEqual([]);
   });
 
@@ -35,8 +35,8 @@ describe("an object of a pod", () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     bench.put(aConfigMap("c", { key: "1" }));
-    objects.hold("1", "ns", [C]);
-    objects.hold("2", "ns", [D]);
+    objects.setReferences("1", "ns", [C]);
+    objects.setReferences("2", "ns", [D]);
     const told: string[] = [];
     const stop = objects.onChange((uid) => told.push(uid));
     bench.put(aConfigMap("c", { key: "2" }));
@@ -59,7 +59,7 @@ describe("an object of a pod", () => {
       { openCache: () => silent, clock },
       new AbortController().signal,
     );
-    objects.hold("1", "ns", [C]);
+    objects.setReferences("1", "ns", [C]);
     const reading = objects.read("ns", C);
     await settle();
     const timeout = clock.advance(10_000);
@@ -84,16 +84,16 @@ describe("an object of a pod", () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     bench.put(aConfigMap("c", { key: "1" }));
-    objects.hold("1", "other", [C]);
+    objects.setReferences("1", "other", [C]);
     expect(await objects.read("ns", C)).toBeUndefined();
-    objects.hold("1", "ns", [C]);
+    objects.setReferences("1", "ns", [C]);
     expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
     expect((await objects.read("ns", C))?.size).toBe(1);
   });
 
   test("leaves no timer after a read", async () => {
     const bench = createVolumeBench();
-    bench.deps.objects.hold("1", "ns", [C]);
+    bench.deps.objects.setReferences("1", "ns", [C]);
     await bench.deps.objects.read("ns", C);
     expect(bench.clock.dueMs).toEqual([]);
   });
@@ -101,7 +101,7 @@ describe("an object of a pod", () => {
   test("is not watched after the node stops", () => {
     const stop = new AbortController();
     const bench = createVolumeBench(stop.signal);
-    bench.deps.objects.hold("1", "ns", [C]);
+    bench.deps.objects.setReferences("1", "ns", [C]);
     stop.abort();
     expect(openWatches(bench)).toEqual([]);
   });

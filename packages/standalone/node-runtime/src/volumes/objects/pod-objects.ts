@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConfigMaps and Secrets of this node's pods, each watched by name while a pod uses it.
+// Caches the ConfigMaps and Secrets of this node's pods. Watches each object by name while a pod uses it.
 import { CONFIG_MAPS, SECRETS, type ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, type Clock } from "@patchbay/base";
@@ -21,13 +21,13 @@ export interface PodObjectsDeps {
 
 export interface PodObjects {
   /** Replaces the set of objects that the pod uses. */
-  hold(uid: string, namespace: string, references: readonly ObjectReference[]): void;
+  setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /**
-   * Reads an object that a pod holds. Waits until its watch is synchronized.
+   * Reads an object that a pod uses. Waits until the object's watch is synchronized.
    * @throws AppError with OS_TIMED_OUT
    */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /** Subscribes to changes of held objects. Returns a function that unsubscribes. */
+  /** Subscribes to changes of the objects in use. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
 }
 
@@ -36,7 +36,7 @@ const READ_TIMEOUT_MS = 10_000;
 interface WatchedObject {
   readonly cache: StartableCache<KubeObject>;
   readonly stop: AbortController;
-  readonly holders: Set<string>;
+  readonly podUids: Set<string>;
 }
 
 const TYPES: Readonly<Record<ObjectReference["kind"], ResourceType<KubeObject>>> = {
@@ -59,17 +59,17 @@ class WatchedObjects implements PodObjects {
     this.#signal = signal;
   }
 
-  hold(uid: string, namespace: string, references: readonly ObjectReference[]): void {
-    const wanted = new Map(references.map((one) => [buildKey(namespace, one), one]));
-    for (const [key, { holders, stop }] of this.#watched) {
-      if (!wanted.has(key)) holders.delete(uid);
-      if (holders.size > 0) continue;
+  setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void {
+    const requestedObjects = new Map(references.map((one) => [buildKey(namespace, one), one]));
+    for (const [key, { podUids, stop }] of this.#watched) {
+      if (!requestedObjects.has(key)) podUids.delete(uid);
+      if (podUids.size > 0) continue;
       stop.abort();
       this.#watched.delete(key);
     }
-    for (const [key, reference] of wanted) {
+    for (const [key, reference] of requestedObjects) {
       const watched = this.#watched.get(key) ?? this.#watch(key, namespace, reference);
-      watched.holders.add(uid);
+      watched.podUids.add(uid);
     }
   }
 
@@ -93,10 +93,10 @@ class WatchedObjects implements PodObjects {
     const stop = new AbortController();
     const selection = { namespace, fieldSelector: `metadata.name=${name}` };
     const cache = this.#deps.openCache(TYPES[kind], selection);
-    const watched = { cache, stop, holders: new Set<string>() };
+    const watched = { cache, stop, podUids: new Set<string>() };
     this.#watched.set(key, watched);
     cache.onChange(() => {
-      for (const uid of watched.holders) for (const notify of this.#listeners) notify(uid);
+      for (const uid of watched.podUids) for (const notify of this.#listeners) notify(uid);
     });
     cache.start(AbortSignal.any([stop.signal, this.#signal]));
     return watched;

@@ -6,7 +6,7 @@ import { aPodWith, UID } from "../testing.ts";
 import type { TokenSource } from "../content/references.ts";
 import {
   createPodTokens,
-  replaceAtMs,
+  computeReplacementMs,
   type PodTokens,
   type RequestToken,
   createTokenRequester,
@@ -24,7 +24,7 @@ test.each([
     want: 5000 + 24 * HOUR_MS,
   },
 ])("a token is replaced $name", ({ lifeMs, want }) => {
-  expect(replaceAtMs({ text: "t", expiresMs: 5000 + lifeMs }, 5000)).toBe(want);
+  expect(computeReplacementMs({ text: "t", expiresMs: 5000 + lifeMs }, 5000)).toBe(want);
 });
 
 describe("tokens of a pod", () => {
@@ -172,8 +172,8 @@ test.each([{}, { token: "t" }, { token: "t", expirationTimestamp: "soon" }])(
 test.each([
   { seconds: 3600, want: 2880 },
   { seconds: 7 * 24 * 3600, want: 24 * 3600 },
-])("replaces a token of $seconds s after $want s", ({ seconds, want }) => {
-  expect(replaceAtMs({ text: "", expiresMs: 5000 + seconds * 1000 }, 5000)).toBe(
+])("a token of $seconds s is replaced after $want s", ({ seconds, want }) => {
+  expect(computeReplacementMs({ text: "", expiresMs: 5000 + seconds * 1000 }, 5000)).toBe(
     5000 + want * 1000,
   );
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service account tokens of pods: requested, cached in memory and replaced before they expire.
+// Requests service account tokens for pods, caches them in memory and replaces them before they expire.
 import type { Pod } from "@patchbay/api/kubernetes";
 import { messageOf, AppError, type Clock, type Logger } from "@patchbay/base";
 
@@ -19,7 +19,7 @@ export type RequestToken = (
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** Returns a token with at least a fifth of its lifetime left, unless the API server issues no new one. */
+  /** Returns a token that is not due for replacement. If a request fails, returns the cached token until it expires. */
   find(pod: Pod, source: TokenSource): Promise<string>;
   /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
   dueMs(uid: string): number | undefined;
@@ -37,7 +37,7 @@ interface CachedToken extends Token {
   replaceMs: number;
 }
 
-export function replaceAtMs(token: Token, nowMs: number): number {
+export function computeReplacementMs(token: Token, nowMs: number): number {
   return nowMs + Math.min((token.expiresMs - nowMs) * REPLACEMENT_SHARE, DAY_MS);
 }
 
@@ -64,24 +64,31 @@ class RequestedTokens implements PodTokens {
     const podTokens = this.#tokens.get(uid) ?? new Map<string, CachedToken>();
     const key = JSON.stringify([audience, expirationSeconds]);
     const cached = podTokens.get(key);
-    const now = this.#clock.now();
-    if (cached !== undefined && now < cached.replaceMs) return cached.text;
+    const nowMs = this.#clock.now();
+    if (cached !== undefined && nowMs < cached.replaceMs) return cached.text;
     try {
       const tokenSpec = { expirationSeconds, ...(audience !== undefined && { audience }) };
       const token = await this.#request(pod, tokenSpec);
-      this.#tokens.set(uid, podTokens.set(key, { ...token, replaceMs: replaceAtMs(token, now) }));
+      this.#tokens.set(
+        uid,
+        podTokens.set(key, { ...token, replaceMs: computeReplacementMs(token, nowMs) }),
+      );
       return token.text;
     } catch (error) {
-      if (cached === undefined || now >= cached.expiresMs) throw error;
-      cached.replaceMs = now + TOKEN_RETRY_INTERVAL_MS;
+      if (cached === undefined || nowMs >= cached.expiresMs) throw error;
+      cached.replaceMs = nowMs + TOKEN_RETRY_INTERVAL_MS;
       this.#log.warn("token not replaced", { uid, reason: messageOf(error) });
       return cached.text;
     }
   }
 
   dueMs(uid: string): number | undefined {
-    const times = [...(this.#tokens.get(uid)?.values() ?? [])].map(({ replaceMs }) => replaceMs);
-    return times.length === 0 ? undefined : Math.max(Math.min(...times) - this.#clock.now(), 0);
+    const replacementTimes = [...(this.#tokens.get(uid)?.values() ?? [])].map(
+      ({ replaceMs }) => replaceMs,
+    );
+    return replacementTimes.length === 0
+      ? undefined
+      : Math.max(Math.min(...replacementTimes) - this.#clock.now(), 0);
   }
 
   forget(uid: string): void {
@@ -96,7 +103,7 @@ export function createPodTokens(
   return new RequestedTokens(request, deps);
 }
 
-interface TokenAnswer {
+interface TokenResponse {
   readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
 }
 
@@ -119,7 +126,7 @@ export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): Re
         },
       },
     });
-    const { status } = JSON.parse(text) as TokenAnswer; // the server validates the schema
+    const { status } = JSON.parse(text) as TokenResponse; // the API server returns a TokenRequest
     // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
     const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
     if (status?.token === undefined || Number.isNaN(expiresMs)) {

@@ -12,7 +12,7 @@ import { findPodUid } from "../../translate/labels.ts";
 import { join } from "node:path";
 import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import type { NodeFacts } from "../../translate/node-facts.ts";
-import { volumePath } from "../layout.ts";
+import { buildVolumePath } from "../layout.ts";
 import {
   type PodUsage,
   computeHeadroomBytes,
@@ -28,9 +28,9 @@ import type { Growths } from "./growth.ts";
 /** Bytes in writable layers, by pod uid and container name. */
 type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-function groupWritableLayers(all: readonly ContainerWrites[]): WritableLayers {
+function groupWritableLayers(writes: readonly ContainerWrites[]): WritableLayers {
   const layers = new Map<string, Map<string, number>>();
-  for (const { name, labels, writtenBytes } of all) {
+  for (const { name, labels, writtenBytes } of writes) {
     const uid = findPodUid(labels);
     if (uid === undefined) continue;
     const podLayers = layers.get(uid) ?? new Map<string, number>();
@@ -63,17 +63,17 @@ async function findMeasuredPaths({ disk, node }: MeasureDeps, pod: Pod): Promise
   const diskVolumes = (pod.spec.volumes ?? []).filter(
     ({ emptyDir }) => emptyDir !== undefined && emptyDir.medium !== "Memory",
   );
-  const all = diskVolumes.map((volume) => {
-    const at = { podsDir: node.podsDir, uid, kind: "emptyDir", name: volume.name } as const;
-    return { name: volume.name, path: volumePath(at) };
+  const volumePaths = diskVolumes.map((volume) => {
+    const location = { podsDir: node.podsDir, uid, kind: "emptyDir", name: volume.name } as const;
+    return { name: volume.name, path: buildVolumePath(location) };
   });
   const mounts = new Set(await disk.listMounts(join(node.podsDir, uid)));
   const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const logs = join(node.logDir, `${namespace}_${name}_${uid}`);
   return {
     pod,
-    ownFileSystems: all.filter(({ path }) => mounts.has(path)),
-    volumes: all.filter(({ path }) => !mounts.has(path)),
+    ownFileSystems: volumePaths.filter(({ path }) => mounts.has(path)),
+    volumes: volumePaths.filter(({ path }) => !mounts.has(path)),
     logs: containers.map((one) => ({ name: one.name, path: join(logs, one.name) })),
   };
 }
@@ -108,13 +108,15 @@ async function measurePods(
   deps: MeasureDeps,
   pods: readonly Pod[],
 ): Promise<ReadonlyMap<string, PodUsage>> {
-  const all: MeasuredPaths[] = [];
-  for (const pod of pods) all.push(await findMeasuredPaths(deps, pod));
-  const paths = all.flatMap(({ volumes, logs }) => [...volumes, ...logs].map(({ path }) => path));
+  const measuredPods: MeasuredPaths[] = [];
+  for (const pod of pods) measuredPods.push(await findMeasuredPaths(deps, pod));
+  const paths = measuredPods.flatMap(({ volumes, logs }) =>
+    [...volumes, ...logs].map(({ path }) => path),
+  );
   const treeSizes = await deps.disk.usedBytes(paths);
   const measurements = { treeSizes, layers: groupWritableLayers(await deps.runtime.listWrites()) };
   const usages = new Map<string, PodUsage>();
-  for (const measured of all) {
+  for (const measured of measuredPods) {
     usages.set(measured.pod.metadata.uid ?? "", await measurePod(deps, measured, measurements));
   }
   return usages;
@@ -131,21 +133,21 @@ export interface StorageDeps extends MeasureDeps {
 }
 
 function computeTotalHeadroom(pods: readonly Pod[], usages: ReadonlyMap<string, PodUsage>): number {
-  const all = pods.flatMap((pod) => {
+  const headrooms = pods.flatMap((pod) => {
     const usage = usages.get(pod.metadata.uid ?? "");
     return usage === undefined ? [] : [computeHeadroomBytes(pod, usage)];
   });
-  return Math.min(Number.MAX_SAFE_INTEGER, ...all);
+  return Math.min(Number.MAX_SAFE_INTEGER, ...headrooms);
 }
 
 function addGrowth(
   usages: ReadonlyMap<string, PodUsage>,
   growths: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map(),
 ): ReadonlyMap<string, PodUsage> {
-  const all = [...usages].map(([uid, usage]) => {
+  const usagesWithGrowth = [...usages].map(([uid, usage]) => {
     return [uid, { ...usage, growth: growths.get(uid) ?? new Map<string, number>() }] as const;
   });
-  return new Map(all);
+  return new Map(usagesWithGrowth);
 }
 
 async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
@@ -174,8 +176,8 @@ export async function checkStorage(
 ): Promise<Walk | undefined> {
   if (deps.pods.list().every(isPodFinished)) return undefined;
   const disk = await deps.files.space(deps.node.podsDir);
-  const now = { ...disk, atMs: deps.clock.monotonicMs() };
-  return isWalkDue(previousWalk, now) ? walk(deps, disk) : previousWalk;
+  const currentSpace = { ...disk, atMs: deps.clock.monotonicMs() };
+  return isWalkDue(previousWalk, currentSpace) ? walk(deps, disk) : previousWalk;
 }
 
 export async function enforceStorageLimits(deps: StorageDeps, signal: AbortSignal): Promise<void> {

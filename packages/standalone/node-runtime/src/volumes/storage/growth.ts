@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recent growth of data that outlives pods, such as claims. Older data does not count for an eviction. Pure.
+// Tracks the recent growth of data that outlives pods, such as claims. Evictions ignore older data. Pure.
 
-/** Duration of a window. Growth is counted over one to two windows. */
+/** Length of a time window. Growth is measured over the last one to two windows. */
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** Returns the recent growth in bytes, by pod uid and description for messages. */
+  /** Returns the recent growth in bytes, by pod uid and by a description for messages. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }
@@ -28,16 +28,16 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** Returns the growth of each item. An item that was added after the first call counts from zero. */
+  /** Returns the growth of each item. The whole size of an item that was added after the first call counts as growth. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
-    const before = this.#marks;
+    const previousMarks = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {
-      const first = {
-        olderBytes: before === undefined ? bytes : 0,
+      const firstMark = {
+        olderBytes: previousMarks === undefined ? bytes : 0,
         newerBytes: bytes,
         atMs: nowMs,
       };
-      return [name, nextMark(before?.get(name) ?? first, bytes, nowMs)] as const;
+      return [name, nextMark(previousMarks?.get(name) ?? firstMark, bytes, nowMs)] as const;
     });
     this.#marks = new Map(marks);
     this.#sizes = sizes;
@@ -47,7 +47,7 @@ export class GrowthTracker {
   resetGrowth(name: string): void {
     const [mark, bytes] = [this.#marks?.get(name), this.#sizes.get(name)];
     if (mark === undefined || bytes === undefined) return;
-    const reset = { olderBytes: bytes, newerBytes: bytes, atMs: mark.atMs };
-    this.#marks = new Map([...(this.#marks ?? []), [name, reset]]);
+    const resetMark = { olderBytes: bytes, newerBytes: bytes, atMs: mark.atMs };
+    this.#marks = new Map([...(this.#marks ?? []), [name, resetMark]]);
   }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disk limits of pods, and the decision when to measure their usage. Pure.
+// Computes disk limits of pods, and decides when to measure the usage. Pure.
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 
 /** Default limit of a pod, in addition to the limits of its emptyDir volumes. */
 export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
-// Free space below which the largest pod is evicted: the smaller of both.
+// Free space below which the largest pod is evicted: the smaller of the two values.
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
 /** Minimum usage of a pod that is evicted because the disk is nearly full. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Maximum time between walks, because the writes of one pod may be hidden by deletions of another. */
+/** Maximum time between two walks. Deletions by one pod can hide the writes of another pod. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
-/** Drop of the free space below which no walk is due, because such writes are normal. */
+/** Decrease of free space, in bytes, below which no walk is due. */
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
@@ -68,12 +68,12 @@ export function sumUsage({ volumes, containers }: PodUsage): number {
   return sum(volumes.values()) + sum(containers.values());
 }
 
-const UNITS = ["Gi", "Mi", "Ki"] as const;
+const SIZE_UNITS = ["Gi", "Mi", "Ki"] as const;
 const UNIT_BYTES = { Gi: 2 ** 30, Mi: 2 ** 20, Ki: 2 ** 10 } as const;
 
 /** Prints a size, for example `12.3Mi`. */
 export function printBytes(bytes: number): string {
-  const unit = UNITS.find((one) => bytes >= UNIT_BYTES[one]);
+  const unit = SIZE_UNITS.find((one) => bytes >= UNIT_BYTES[one]);
   if (unit === undefined) return String(Math.ceil(bytes));
   return `${String(Math.round((bytes / UNIT_BYTES[unit]) * 10) / 10)}${unit}`;
 }
@@ -84,8 +84,8 @@ function findVolumeViolation({ spec }: Pod, { volumes }: PodUsage): string | und
     return limit > 0 && (volumes.get(name) ?? 0) > limit;
   });
   if (violator === undefined) return undefined;
-  const used = printBytes(volumes.get(violator.name) ?? 0);
-  return `Usage of EmptyDir volume "${violator.name}" (${used}) exceeds the limit "${violator.emptyDir?.sizeLimit ?? ""}".`;
+  const usedSize = printBytes(volumes.get(violator.name) ?? 0);
+  return `Usage of EmptyDir volume "${violator.name}" (${usedSize}) exceeds the limit "${violator.emptyDir?.sizeLimit ?? ""}".`;
 }
 
 function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string | undefined {
@@ -94,18 +94,18 @@ function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string
     return limit > 0 && (containers.get(one.name) ?? 0) > limit;
   });
   if (violator === undefined) return undefined;
-  const used = printBytes(containers.get(violator.name) ?? 0);
+  const usedSize = printBytes(containers.get(violator.name) ?? 0);
   const limit = violator.resources?.limits?.["ephemeral-storage"] ?? "";
-  return `Container ${violator.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
+  return `Container ${violator.name} (${usedSize}) exceeded its local ephemeral storage limit "${limit}".`;
 }
 
 function describeLargest({ volumes, containers, growth = new Map() }: PodUsage): string {
-  const all = [
-    ...[...growth].map(([what, bytes]) => ({ what, bytes })),
+  const amounts = [
+    ...[...growth].map(([description, bytes]) => ({ what: description, bytes })),
     ...[...volumes].map(([name, bytes]) => ({ what: `volume "${name}"`, bytes })),
     ...[...containers].map(([name, bytes]) => ({ what: `container "${name}"`, bytes })),
   ];
-  const largest = all.reduce((one, other) => (other.bytes > one.bytes ? other : one), {
+  const largest = amounts.reduce((one, other) => (other.bytes > one.bytes ? other : one), {
     what: "",
     bytes: 0,
   });
@@ -120,18 +120,22 @@ export function findLimitViolation(pod: Pod, usage: PodUsage): string | undefine
   return `Pod ephemeral local storage usage (${printBytes(total)}) exceeds its limit "${printBytes(limit)}"; most of it is in ${describeLargest(usage)}.`;
 }
 
-function pressureBytes({ sizeBytes }: DiskSpace): number {
+function computePressureBytes({ sizeBytes }: DiskSpace): number {
   return Math.min(sizeBytes * PRESSURE_SHARE, PRESSURE_BYTES);
 }
 
 function isLow(disk: DiskSpace): boolean {
-  return disk.freeBytes < pressureBytes(disk);
+  return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns whether an eviction helps: the pod grows, or all pods together could free enough space. */
-function doesEvictionHelp(largest: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
+/** Returns whether an eviction helps: the pod's claims have grown, or all pods together could free enough space. */
+function doesEvictionHelp(
+  largest: PodUsage,
+  usages: readonly PodUsage[],
+  disk: DiskSpace,
+): boolean {
   if (sum(largest.growth?.values() ?? []) >= EVICTION_MIN_BYTES) return true;
-  return sum(all.map(sumUsage)) >= pressureBytes(disk) - disk.freeBytes;
+  return sum(usages.map(sumUsage)) >= computePressureBytes(disk) - disk.freeBytes;
 }
 
 export function selectVictim(
@@ -139,10 +143,10 @@ export function selectVictim(
   disk: DiskSpace,
 ): { readonly uid: string; readonly message: string } | undefined {
   if (!isLow(disk)) return undefined;
-  const all = [...usages].map(([uid, usage]) => {
+  const candidates = [...usages].map(([uid, usage]) => {
     return { uid, usage, bytes: sumUsage(usage) + sum(usage.growth?.values() ?? []) };
   });
-  const [largest] = all.sort((one, other) => other.bytes - one.bytes);
+  const [largest] = candidates.sort((one, other) => other.bytes - one.bytes);
   if (largest === undefined || largest.bytes < EVICTION_MIN_BYTES) return undefined;
   if (!doesEvictionHelp(largest.usage, [...usages.values()], disk)) return undefined;
   const message = `The node was low on resource: ephemeral-storage. ${printBytes(disk.freeBytes)} of ${printBytes(disk.sizeBytes)} were left, and this pod used most (${printBytes(largest.bytes)}); most of it is in ${describeLargest(largest.usage)}.`;
@@ -150,16 +154,16 @@ export function selectVictim(
 }
 
 export function isWalkDue(
-  last: Walk | undefined,
-  now: DiskSpace & { readonly atMs: number },
+  lastWalk: Walk | undefined,
+  currentSpace: DiskSpace & { readonly atMs: number },
 ): boolean {
-  if (last === undefined) return true;
-  const sinceMs = now.atMs - last.atMs;
+  if (lastWalk === undefined) return true;
+  const sinceMs = currentSpace.atMs - lastWalk.atMs;
   if (sinceMs < WALK_INTERVAL_MIN_MS) return false;
-  const writtenBytes = last.freeBytes - now.freeBytes;
+  const writtenBytes = lastWalk.freeBytes - currentSpace.freeBytes;
   return (
-    writtenBytes >= Math.max(last.headroomBytes / 2, NORMAL_WRITES_BYTES) ||
-    isLow(now) ||
+    writtenBytes >= Math.max(lastWalk.headroomBytes / 2, NORMAL_WRITES_BYTES) ||
+    isLow(currentSpace) ||
     sinceMs >= WALK_INTERVAL_MAX_MS
   );
 }
