@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a container runtime to patchbay as its CNI plugin, and the errors that it answers with. Pure. Source: CNI
-// SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
+// Requests in which a container runtime calls patchbay as its CNI plugin, and the CNI errors in the responses. Pure.
+// Source: CNI SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
 import { AppError, isAppError, messageOf, findRetryRule } from "@patchbay/base";
 import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
-/** Commands without VERSION, which the plugin program answers itself. */
+/** CNI commands that the agent executes. The plugin program answers VERSION itself. */
 type PluginCommand = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 
-/** The pod of a sandbox, from the kubelet's CNI_ARGS. */
+/** Pod that the kubelet names in the CNI_ARGS of a sandbox. */
 export interface CalledPod {
   readonly namespace: string;
   readonly name: string;
@@ -23,24 +23,24 @@ interface KnownAttachment {
 
 export interface PluginCall extends KnownAttachment {
   readonly command: PluginCommand;
-  /** Path of the network namespace; unset if it is deleted or the command needs none. */
+  /** Path of the pod's network namespace. Unset if the runtime passes no CNI_NETNS. */
   readonly netnsPath?: string;
   readonly args: readonly (readonly [string, string])[];
-  /** Pod of the sandbox; unset if CNI_ARGS do not name it in full. */
+  /** Pod of the sandbox. Unset if CNI_ARGS lack its namespace, name or UID. */
   readonly pod?: CalledPod;
-  /** Configuration from standard input: of the runtime for `/cni`, of the network for `/delegate`. */
+  /** Network configuration from the plugin's standard input. */
   readonly config: JsonObject;
-  /** Version of the configuration; the response has the same. */
+  /** CNI version of the configuration and of the response. */
   readonly cniVersion: string;
-  /** The runtime's values for capabilities that its configuration declares. */
+  /** Values that the runtime passes for the capabilities in its configuration. */
   readonly runtimeConfig: JsonObject;
-  /** Attachments that GC preserves. */
+  /** Attachments that still exist. GC removes all other attachments. */
   readonly valid: readonly KnownAttachment[];
-  /** Attributes that a controller requests in addition to the configuration. */
+  /** Attributes that a `/delegate` request adds to the configuration. Source: Multus pkg/server/api Request */
   readonly attributes: JsonObject;
 }
 
-/** Codes of CNI errors. Source: CNI SPEC 1.1 section 5, "Error" */
+/** Error codes of CNI. Source: CNI SPEC 1.1 section 5, "Error" */
 export const CNI_CODES = {
   versionUnknown: 1,
   badEnvironment: 4,
@@ -55,17 +55,17 @@ export const CNI_CODES = {
 const COMMANDS: readonly PluginCommand[] = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
 /** Pattern of container IDs. Source: CNI pkg/utils ValidateContainerID */
 const CONTAINER_ID = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
-/** Pattern of interface names; 15 is IFNAMSIZ - 1. Source: CNI pkg/utils ValidateInterfaceName */
+/** Pattern of interface names of at most IFNAMSIZ - 1 bytes. Source: CNI pkg/utils ValidateInterfaceName */
 const INTERFACE_NAME = /^(?!\.{1,2}$)[^/:\s]{1,15}$/;
-/** Key of GC's valid attachments. Source: CNI SPEC 1.1 section 5, "GC" */
+/** Configuration key under which GC receives the attachments that still exist. Source: CNI SPEC 1.1 section 5, "GC" */
 const VALID_ATTACHMENTS = "cni.dev/valid-attachments";
 
 function reject(cniCode: number, reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode });
 }
 
-function readText(from: JsonObject, key: string): string {
-  const value = from[key];
+function readText(object: JsonObject, key: string): string {
+  const value = object[key];
   return typeof value === "string" ? value : "";
 }
 
@@ -73,11 +73,11 @@ function toObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Parses CNI_ARGS. Ignores pairs without an equals sign; values may contain more. Source: CNI pkg/types LoadArgs */
+/** Parses CNI_ARGS. Ignores pairs without an equals sign. Source: CNI pkg/types LoadArgs */
 function parseArgs(text: string): readonly (readonly [string, string])[] {
   return text.split(";").flatMap((pair) => {
-    const at = pair.indexOf("=");
-    return at > 0 ? [[pair.slice(0, at), pair.slice(at + 1)] as const] : [];
+    const separator = pair.indexOf("=");
+    return separator > 0 ? [[pair.slice(0, separator), pair.slice(separator + 1)] as const] : [];
   });
 }
 
@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses GC's list. A missing list is an error, because an empty one would remove all attachments. */
+/** Parses the attachments of a GC request. Rejects a missing list: an empty list would remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,
@@ -134,11 +134,11 @@ function findInvalidVariables(command: PluginCommand, env: JsonObject): readonly
   return Object.keys(isValidByName).filter((name) => isValidByName[name] === false);
 }
 
-/** Parses a call. @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the code to answer with */
+/** Parses a request. @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the CNI error code */
 export function parsePluginCall(body: unknown): PluginCall {
   if (!isJsonObject(body)) reject(CNI_CODES.notDecoded, "the request is not a JSON object");
   const env = toObject(body["env"]);
-  const command = COMMANDS.find((one) => one === env["CNI_COMMAND"]);
+  const command = COMMANDS.find((candidate) => candidate === env["CNI_COMMAND"]);
   if (command === undefined) {
     reject(CNI_CODES.badEnvironment, `CNI_COMMAND must be one of ${COMMANDS.join(", ")}`);
   }
@@ -171,7 +171,7 @@ interface PluginFailure {
   readonly msg: string;
 }
 
-/** Pattern of errors of the API server and the container runtime, which recover without intervention. */
+/** Pattern of error codes of the API server and the container runtime, whose failures can be temporary. */
 const TEMPORARY_ERRORS = /^(?:KUBE|CRI)_/;
 
 function toCniCode({ code, details }: AppError): number {
@@ -186,12 +186,12 @@ function isTemporary(error: AppError): boolean {
   return TEMPORARY_ERRORS.test(error.code) && findRetryRule(error) === "backoff";
 }
 
-/** Converts an error to CNI's format. A temporary error gets the code "try again later". */
+/** Converts an error to a CNI error. Temporary errors get the code `tryAgain`. */
 export function toPluginFailure(error: unknown, cniVersion?: string): PluginFailure {
   const permanentCode = isAppError(error) ? toCniCode(error) : CNI_CODES.internal;
   const code = isAppError(error) && isTemporary(error) ? CNI_CODES.tryAgain : permanentCode;
   return { ...(cniVersion === undefined ? {} : { cniVersion }), code, msg: messageOf(error) };
 }
 
-/** Path of the plugin program, which hack/build-native builds. Sources and compiled files are at the same depth. */
+/** Path of the plugin program, which hack/build-native builds. */
 export const PLUGIN_PROGRAM = fileURLToPath(new URL("../build/patchbay-cni", import.meta.url));

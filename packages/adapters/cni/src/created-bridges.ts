@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records bridges that plugins created on this node, so that `patchbay down` removes these and no others.
+// Records bridges that CNI plugins create on the node, so that `patchbay down` removes only these bridges.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { findAbsentBridges, findCreatedBridges, type CreatedBridge } from "@patchbay/core/nics";
 import { messageOf, type Logger } from "@patchbay/base";
@@ -14,8 +14,8 @@ function recordDirectory(stateDir: string): string {
 
 export interface BridgeRecorder {
   /**
-   * Runs `add` with plugins of these configurations, and records bridges that exist only afterwards, even if `add`
-   * fails. A failure to record is logged. If the process dies meanwhile, nothing is recorded and the bridge stays.
+   * Runs `add`, and records the bridges of these configurations that exist only afterwards, even if `add` fails. Logs a
+   * failure to record. If this process crashes before, `patchbay down` does not remove the bridge.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }
@@ -86,7 +86,7 @@ function parseRecord(text: string | undefined, bootId: string): readonly Created
   return typeof name === "string" && typeof index === "number" ? [{ name, index }] : [];
 }
 
-/** Lists the bridges that a program with this state directory recorded since the boot. */
+/** Lists the bridges that were recorded in this state directory since the node booted. */
 export async function listCreatedBridges(
   files: Files,
   { stateDir, bootId }: Pick<RecorderDeps, "stateDir" | "bootId">,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network configurations in files of the node. A NetworkAttachmentDefinition without `spec.config` refers to the file
-// whose network has its name. Source: NPWG 1.3 section 3.4.1; network-attachment-definition-client, cniconfig.go
+// Network configurations in files of the node, for NetworkAttachmentDefinitions without `spec.config`. Source: NPWG 1.3
+// section 3.4.1; network-attachment-definition-client, cniconfig.go
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -12,16 +12,16 @@ export interface DefinitionFile {
 }
 
 export interface DefinitionSearch {
-  /** First file by name that defines the network; unset if no file defines it. */
+  /** First file, in order of file names, that defines the network. Unset if no file defines the network. */
   readonly file?: DefinitionFile;
   readonly names: readonly string[];
-  /** Files without a readable network name, each with the reason. */
+  /** Files from which no network name can be read, each with the reason. */
   readonly unreadable: readonly string[];
 }
 
 export interface DefinitionFiles {
   readonly directory: string;
-  /** Reads the files each time, because they change. An unreadable file does not prevent reading the others. */
+  /** Reads the directory at each call, because its files change. Reports unreadable files in the result. */
   find(name: string): Promise<DefinitionSearch>;
 }
 
@@ -33,7 +33,7 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** Name of the network that a file defines, or the reason why it defines none. */
+/** Name of the network in a file, or the reason why the file has no readable name. */
 type FileContent = { readonly name: string } | { readonly reason: string };
 
 function parseContent(text: string): FileContent {
@@ -46,7 +46,7 @@ function parseContent(text: string): FileContent {
 class DefinitionDirectory implements DefinitionFiles {
   readonly directory: string;
   readonly #deps: Deps;
-  /** Last logged reason by path, so that each is logged once. */
+  /** Last logged reason by file path, so that each reason is logged once. */
   readonly #loggedReasons = new Map<string, string>();
 
   constructor(deps: Deps, directory: string) {
@@ -72,7 +72,7 @@ class DefinitionDirectory implements DefinitionFiles {
     return { names: [...names].toSorted(), unreadable };
   }
 
-  /** Reads a file, which may have been deleted meanwhile, or be a directory. */
+  /** Reads a file. Returns a reason if the file was deleted or is a directory. */
   async #read(path: string): Promise<string | { readonly reason: string }> {
     try {
       return (await this.#deps.files.readText(path)) ?? { reason: "is gone" };

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device information from device plugins and CNI plugins, in files of the node. Source: NPWG device information 1.1.0
-// sections 4 and 5; network-attachment-definition-client, cniconfig.go
+// Device information that device plugins and CNI plugins exchange in files on the node. Source: NPWG device information
+// 1.1.0 sections 4 and 5; network-attachment-definition-client, cniconfig.go
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Files in two directories: `dp` of device plugins, and `cni` of the CNI runtime. */
+/** Device information files: device plugins write to the directory `dp`, CNI plugins to the directory `cni`. */
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Copies the device plugin's information, if any, to `path` before ADD. */
+  /** Copies the device plugin's information to `path` before ADD, if the device plugin wrote any. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
-  /** Reads device information; undefined if the file is missing or invalid. */
+  /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of the text in UTF-16 units, because it becomes part of an annotation. */
+/** Maximum length of device information in UTF-16 code units. The information becomes part of an annotation. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of CNI and of the annotation `network-status`: network configurations, and results of all versions.
+// Parses and prints CNI network configurations, CNI results of all versions, and the annotation `network-status`.
 // Source: CNI SPEC 1.1 sections 1 and 5; NPWG 1.3 section 5
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Field of a NetworkAttachmentDefinition, by default the prefix of fields in causes. */
+/** Default path of the configuration in a NetworkAttachmentDefinition, the prefix of field paths in causes. */
 const DEFAULT_FIELD = "spec.config";
 /** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -44,37 +44,44 @@ export function textProblem(text: string): string {
 }
 
 function chooseVersion(config: JsonObject): string | undefined {
-  const one = config["cniVersion"];
-  const many = config["cniVersions"];
-  const offered = [
-    ...(typeof one === "string" && one !== "" ? [one] : []),
-    ...(Array.isArray(many) ? many.filter((v): v is string => typeof v === "string") : []),
+  const version = config["cniVersion"];
+  const versions = config["cniVersions"];
+  const offeredVersions = [
+    ...(typeof version === "string" && version !== "" ? [version] : []),
+    ...(Array.isArray(versions)
+      ? versions.filter((item): item is string => typeof item === "string")
+      : []),
   ];
-  return offered.length === 0 ? VERSION_WHEN_ABSENT : findNewestVersion(offered);
+  return offeredVersions.length === 0 ? VERSION_WHEN_ABSENT : findNewestVersion(offeredVersions);
 }
 
-function parsePlugins(config: JsonObject, at: string): readonly Plugin[] | readonly Cause[] {
+function parsePlugins(config: JsonObject, fieldPath: string): readonly Plugin[] | readonly Cause[] {
   if (config["type"] !== undefined) {
     return isPlugin(config)
       ? [config]
-      : [invalid(`${at}.type`, "must be the file name of a plugin")];
+      : [invalid(`${fieldPath}.type`, "must be the file name of a plugin")];
   }
   const plugins = config["plugins"];
   if (!Array.isArray(plugins) || plugins.length === 0) {
     return [
       {
         reason: "FieldValueRequired",
-        field: `${at}.plugins`,
+        field: `${fieldPath}.plugins`,
         message: "neither type nor plugins names a plugin",
       },
     ];
   }
-  const list: readonly unknown[] = plugins;
-  if (list.every(isPlugin)) return list;
-  return list.flatMap((plugin, index) =>
+  const pluginList: readonly unknown[] = plugins;
+  if (pluginList.every(isPlugin)) return pluginList;
+  return pluginList.flatMap((plugin, index) =>
     isPlugin(plugin)
       ? []
-      : [invalid(`${at}.plugins[${String(index)}].type`, "must be the file name of a plugin")],
+      : [
+          invalid(
+            `${fieldPath}.plugins[${String(index)}].type`,
+            "must be the file name of a plugin",
+          ),
+        ],
   );
 }
 
@@ -83,24 +90,24 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses the configuration of a plugin or a list; a missing name becomes `defaultName`. `at` is the path of the text's field,
- * for errors. Retains unknown keys
- * of plugins. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
+ * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces
+ * a missing name. Causes contain `fieldPath`, the path of the field with the text. Source: CNI SPEC 1.1 section 1; NPWG
+ * 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,
   defaultName: string,
-  at = DEFAULT_FIELD,
+  fieldPath = DEFAULT_FIELD,
 ): ParsedNetworkConfig {
   const config = parseJson(text);
   if (!isJsonObject(config)) {
-    return { ok: false, causes: [invalid(at, textProblem(text))] };
+    return { ok: false, causes: [invalid(fieldPath, textProblem(text))] };
   }
-  return parseObject(config, findName(config) ?? defaultName, at);
+  return parseObject(config, findName(config) ?? defaultName, fieldPath);
 }
 
-function parseObject(config: JsonObject, name: string, at: string): ParsedNetworkConfig {
-  const plugins = parsePlugins(config, at);
+function parseObject(config: JsonObject, name: string, fieldPath: string): ParsedNetworkConfig {
+  const plugins = parsePlugins(config, fieldPath);
   const cniVersion = chooseVersion(config);
   if (cniVersion !== undefined && !isCauses(plugins) && NETWORK_NAME.test(name)) {
     const disableCheck = isTrue(config["disableCheck"]) && { disableCheck: true };
@@ -111,15 +118,17 @@ function parseObject(config: JsonObject, name: string, at: string): ParsedNetwor
     ok: false,
     causes: [
       ...(cniVersion === undefined
-        ? [invalid(`${at}.cniVersion`, "is not a CNI version that is supported here")]
+        ? [invalid(`${fieldPath}.cniVersion`, "is not a CNI version that is supported here")]
         : []),
-      ...(NETWORK_NAME.test(name) ? [] : [invalid(`${at}.name`, "is not a valid network name")]),
+      ...(NETWORK_NAME.test(name)
+        ? []
+        : [invalid(`${fieldPath}.name`, "is not a valid network name")]),
       ...(isCauses(plugins) ? plugins : []),
     ],
   };
 }
 
-/** Accepts booleans and strings, like libcni. Source: CNI SPEC 1.1 section 1, which defines a string */
+/** Accepts the boolean and the string `true`, like libcni. Source: CNI SPEC 1.1 section 1, which defines a string */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
@@ -129,7 +138,7 @@ function findName(config: JsonObject): string | undefined {
   return typeof name === "string" && name !== "" ? name : undefined;
 }
 
-/** Merges `cniArgs` into `args.cni` of every plugin; the request wins. Source: NPWG 1.3 section 4.1.2.1.6 */
+/** Merges `cniArgs` into `args.cni` of every plugin, replacing its values. Source: NPWG 1.3 section 4.1.2.1.6 */
 export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): NetworkConfigList {
   const plugins = config.plugins.map((plugin): Plugin => {
     const args = isJsonObject(plugin["args"]) ? plugin["args"] : {};
@@ -139,7 +148,7 @@ export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): Net
   return { ...config, plugins };
 }
 
-/** Adds the device under both names that plugins use. Source: Multus delegateAddDeviceID */
+/** Adds the device ID to every plugin under both keys that plugins read. Source: Multus delegateAddDeviceID */
 export function withDevice(config: NetworkConfigList, deviceID: string): NetworkConfigList {
   const plugins = config.plugins.map((plugin) => ({ ...plugin, deviceID, pciBusID: deviceID }));
   return { ...config, plugins };
@@ -160,18 +169,18 @@ function declares(plugin: Plugin, capability: string): boolean {
   return isJsonObject(declared) && declared[capability] === true;
 }
 
-/** Prints a plugin's input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
+/** Prints a plugin's standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
-  extra: {
+  input: {
     readonly capabilityArgs?: JsonObject;
     readonly prevResult?: CniResult | undefined;
     readonly more?: JsonObject;
   },
 ): string {
   const runtimeConfig = Object.fromEntries(
-    Object.entries(extra.capabilityArgs ?? {}).filter(([capability]) =>
+    Object.entries(input.capabilityArgs ?? {}).filter(([capability]) =>
       declares(plugin, capability),
     ),
   );
@@ -180,8 +189,8 @@ export function printPluginConfig(
     name: list.name,
     cniVersion: list.cniVersion,
     ...(Object.keys(runtimeConfig).length === 0 ? {} : { runtimeConfig }),
-    ...extra.more,
-    prevResult: extra.prevResult,
+    ...input.more,
+    prevResult: input.prevResult,
   });
 }
 
@@ -220,7 +229,7 @@ function isModernResult(value: JsonObject): boolean {
   );
 }
 
-/** Converts a result of version 0.1 or 0.2, which has one address per family and no interfaces. */
+/** Converts a result of version 0.1 or 0.2, which has one address per IP family and no interfaces. */
 function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
@@ -240,7 +249,7 @@ function withoutNulls(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-/** Parses a result, by default of `version`. Retains unknown fields for the next plugin. Undefined if it is invalid. */
+/** Parses a plugin's result, by default of `version`. Retains unknown fields. Undefined for an invalid result. */
 export function parseResult(text: string, version: string): CniResult | undefined {
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
@@ -258,19 +267,19 @@ function isV6({ address }: Pick<Address, "address">): boolean {
   return address.includes(":");
 }
 
-/** Converts addresses and routes of one IP family for versions 0.1 and 0.2, which have one address per family. */
+/** Converts the first address and the routes of one IP family to the format of versions 0.1 and 0.2. */
 function toLegacyFamily(result: CniResult, wantsV6: boolean): object | undefined {
-  const found = result.ips?.find((ip) => isV6(ip) === wantsV6);
-  if (found === undefined) return undefined;
+  const firstAddress = result.ips?.find((ip) => isV6(ip) === wantsV6);
+  if (firstAddress === undefined) return undefined;
   const routes = result.routes?.filter(({ dst }) => dst.includes(":") === wantsV6);
   return {
-    ip: found.address,
-    ...(found.gateway === undefined ? {} : { gateway: found.gateway }),
+    ip: firstAddress.address,
+    ...(firstAddress.gateway === undefined ? {} : { gateway: firstAddress.gateway }),
     ...(routes === undefined || routes.length === 0 ? {} : { routes }),
   };
 }
 
-/** Prints the result in the format of that version; both versions must be known. Source: CNI SPEC 0.2, 0.4, 1.1 "Result" */
+/** Prints the result in the format of `cniVersion`, a known version. Source: CNI SPEC 0.2, 0.4, 1.1 "Result" */
 export function printResult(result: CniResult, cniVersion: string): object {
   if (isAtLeast(cniVersion, "1.0.0")) return { ...result, cniVersion };
   if (isAtLeast(cniVersion, "0.3.0")) {
@@ -291,7 +300,7 @@ const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 type Nic = NonNullable<CniResult["interfaces"]>[number];
 
 interface SandboxNic {
-  /** Index in the result's interfaces; undefined if the result has none. */
+  /** Index in the result's interfaces. Undefined if the result has no interfaces. */
   readonly index: number | undefined;
   readonly nic: Partial<Nic>;
 }
@@ -304,30 +313,32 @@ function listSandboxNics(result: CniResult): readonly SandboxNic[] {
   );
 }
 
-/** Finds the interface with the requested name, or the first one if the result has none with that name. */
-function findRequestedNic(places: readonly SandboxNic[], interfaceName: string): SandboxNic {
-  const named = places.find(({ nic }) => nic.name === interfaceName);
-  return named ?? places[0] ?? { index: undefined, nic: {} };
+/** Finds the sandbox interface with the requested name, otherwise the first sandbox interface. */
+function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: string): SandboxNic {
+  const requestedNic = sandboxNics.find(({ nic }) => nic.name === interfaceName);
+  return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
-/** Lists the addresses of an interface. Addresses without a valid interface belong to the requested one. */
+/** Lists the addresses of an interface. Addresses without a valid index belong to the requested interface. */
 function listAddresses(
   result: CniResult,
   index: number | undefined,
   isRequested: boolean,
 ): readonly string[] {
-  const known = result.interfaces?.length ?? 0;
+  const interfaceCount = result.interfaces?.length ?? 0;
   return (result.ips ?? [])
-    .filter(({ interface: owner }) =>
-      owner === undefined || owner < 0 || owner >= known ? isRequested : owner === index,
+    .filter(({ interface: nicIndex }) =>
+      nicIndex === undefined || nicIndex < 0 || nicIndex >= interfaceCount
+        ? isRequested
+        : nicIndex === index,
     )
     .map(({ address }) => address.replace(/\/.*/, ""));
 }
 
-/** Lists gateways of default routes. A default route without one uses the gateways of the addresses. */
+/** Lists the gateways of default routes. A default route without a gateway uses the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
-    // Plugins may omit `dst`, which the type does not allow.
+    // The type requires `dst`, but plugins may omit the field.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
@@ -340,17 +351,17 @@ function readHardware({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, 
 }
 
 interface AdditionalFacts {
-  /** Gateways of default routes that were set instead of the network's own. */
+  /** Gateways of default routes that replaced the gateways in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 
-/** Lists the gateways that replaced the network's own, and the result's gateways for other IP versions. */
-function allGateways(result: CniResult, set: readonly string[]): readonly string[] {
-  const versions = new Set(set.map((gateway) => parseIp(gateway)?.version));
+/** Lists `replacements`, and the result's gateways of IP versions that `replacements` do not contain. */
+function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
+  const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
-    (each) => !versions.has(parseIp(each)?.version),
+    (otherGateway) => !versions.has(parseIp(otherGateway)?.version),
   );
-  return [...set, ...otherGateways];
+  return [...replacements, ...otherGateways];
 }
 
 function buildElement(
@@ -368,7 +379,7 @@ function buildElement(
 ): NetworkStatus {
   const isRequested = requestedName !== undefined;
   const ips = listAddresses(result, index, isRequested);
-  const gateway = isRequested ? allGateways(result, gateways) : [];
+  const gateway = isRequested ? listAllGateways(result, gateways) : [];
   return {
     name,
     interface: requestedName ?? nic.name ?? "",
@@ -383,8 +394,8 @@ function buildElement(
 const INTERFACES_SINCE = "0.3.0";
 
 /**
- * Checks whether the plugins created no NIC and assigned no address, like KubeVirt's network binding plugin passt.
- * Results before 0.3.0 cannot name interfaces.
+ * Checks whether the plugins created no NIC and assigned no address, as KubeVirt's network binding plugin passt does.
+ * Returns false for versions before 0.3.0, whose results cannot contain interfaces.
  */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);
@@ -395,22 +406,22 @@ function buildElements(
   { name, interfaceName }: { readonly name: string; readonly interfaceName: string },
   additional: AdditionalFacts,
 ): readonly NetworkStatus[] {
-  const places = listSandboxNics(result);
-  const own = findRequestedNic(places, interfaceName);
-  return (places.length === 0 ? [own] : places).map((place) =>
-    buildElement(result, place, {
+  const sandboxNics = listSandboxNics(result);
+  const requestedNic = findRequestedNic(sandboxNics, interfaceName);
+  return (sandboxNics.length === 0 ? [requestedNic] : sandboxNics).map((sandboxNic) =>
+    buildElement(result, sandboxNic, {
       name,
-      requestedName: place === own ? interfaceName : undefined,
+      requestedName: sandboxNic === requestedNic ? interfaceName : undefined,
       additional,
     }),
   );
 }
 
 /**
- * Builds the elements of one attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the network,
- * `interfaceName` is CNI_IFNAME. Addresses have no prefix length; host interfaces are omitted. Like Multus, omits a
- * result without interfaces, because KubeVirt derives its naming scheme for all NICs from the names in the status.
- * Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
+ * Builds the status elements of one attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the network,
+ * `interfaceName` is CNI_IFNAME. Addresses have no prefix length. Returns no element for a result without interfaces,
+ * like Multus, because KubeVirt derives the naming scheme of all NICs from the names in the status. Source: NPWG 1.3
+ * section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
   result: CniResult,
@@ -426,20 +437,22 @@ export function findNetworkStatus(
   name: string,
   interfaceName: string,
 ): NetworkStatus {
-  const own = findRequestedNic(listSandboxNics(result), interfaceName);
-  return buildElement(result, own, { name, requestedName: interfaceName, additional: {} });
+  const requestedNic = findRequestedNic(listSandboxNics(result), interfaceName);
+  return buildElement(result, requestedNic, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** Finds the NIC with a gateway, otherwise the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
+/** Finds the NIC whose address has a gateway. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
-  const withGateway = result.ips?.find(
-    ({ gateway, interface: owner }) => gateway !== undefined && owner !== undefined,
+  const gatewayAddress = result.ips?.find(
+    ({ gateway, interface: nicIndex }) => gateway !== undefined && nicIndex !== undefined,
   );
-  const place = listSandboxNics(result).find(({ index }) => index === withGateway?.interface);
-  return place === undefined ? interfaceName : place.nic.name;
+  const defaultNic = listSandboxNics(result).find(
+    ({ index }) => index === gatewayAddress?.interface,
+  );
+  return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds the elements of a pod's default network, one of which is marked as default. */
+/** Builds the status elements of a pod's default network, and marks one of them as default. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,
@@ -447,9 +460,11 @@ export function buildDefaultNetworkStatuses(
 ): readonly NetworkStatus[] {
   const entries = buildElements(result, { name, interfaceName }, {});
   const nic = findDefaultNic(result, interfaceName);
-  const at = Math.max(
+  const defaultIndex = Math.max(
     0,
     entries.findIndex((entry) => entry.interface === nic),
   );
-  return entries.map((entry, index) => (index === at ? { ...entry, default: true } : entry));
+  return entries.map((entry, index) =>
+    index === defaultIndex ? { ...entry, default: true } : entry,
+  );
 }

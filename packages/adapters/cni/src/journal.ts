@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal of attachments on disk, written before a plugin runs, because the node does not reveal which ones were begun.
+// Journal of attachments on disk, written before a plugin runs, because the node does not show an interrupted ADD.
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -11,11 +11,11 @@ import type {
   NodeNic,
 } from "@patchbay/core/interfaces";
 
-/** A device of the node that is assigned to an attachment. */
+/** Device of the node that an attachment uses. */
 export interface JournalDevice {
-  /** ID of the device; unset if the plugin creates the device and reports it. */
+  /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
-  /** Resource of the device; unset if the device was named explicitly. */
+  /** Resource of the device plugin. Unset if the configuration names the device. */
   readonly resource?: string;
   readonly infoPath: string;
 }
@@ -26,45 +26,44 @@ export interface JournalRow {
   readonly podName: string;
   /** NAMESPACE/NAME of the network definition. */
   readonly network: string;
-  /** Arguments of ADD, which are also those of DEL. */
+  /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Annotation element that requested the attachment; unset without one, or in rows of older agents. */
+  /** Annotation element that requested the attachment. Unset without an element, and in rows of older agents. */
   readonly selection?: NetworkSelection;
-  /** Inode of the network namespace, decimal. */
+  /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
-  /** ID of the boot in which ADD began. Source: /proc/sys/kernel/random/boot_id */
+  /** ID of the boot during which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Number by which a pod's attachments are ordered; later ones may depend on earlier ones. */
+  /** Position in the order in which the pod's attachments were added. Later attachments may depend on earlier ones. */
   readonly sequence: number;
-  /** `begun` until ADD has succeeded; `removed` if DEL has succeeded but is not reported yet. */
+  /** State: `begun` until ADD succeeds, `removed` after DEL succeeds, until the pod's status is updated. */
   readonly state: "begun" | "attached" | "removed";
-  /** Result of ADD; unset until ADD has succeeded. */
   readonly result?: CniResult;
-  /** Whether this is the pod's default network, which the container runtime adds and deletes. */
+  /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** Whether the container runtime creates the attachment, deletes it with the sandbox, and reports it. */
+  /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Gateways of the default routes that the attachment requested, and the routes that they replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
-  /** NICs of the node that the attachment uses, with their settings before ADD, so that DEL can restore them. */
+  /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Whether DEL has succeeded or was abandoned; the state stays `begun` until the node's NICs are restored. */
+  /** Whether DEL succeeded or was abandoned. `state` stays `begun` until the host NICs are restored. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
-  /** Device information after ADD. Source: NPWG device information 1.1 */
+  /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
   readonly deviceInfo?: JsonObject;
   readonly failedRemovals?: number;
 }
 
 export interface Journal {
-  /** Writes a row, replacing the row with the same identity. It is durable when the promise resolves. */
+  /** Writes a row, replacing the row of the same attachment. The row is on disk when the promise resolves. */
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists pods with rows, sorted. Deletes leftovers of a process that died, so call it only before any other work. */
+  /** Lists UIDs of pods with rows. Deletes directories without rows, so call it before any other method. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -74,10 +73,18 @@ const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function isRow(value: unknown): value is JournalRow {
   if (!isJsonObject(value) || !isJsonObject(value["request"])) return false;
-  const texts = ["podUid", "podNamespace", "podName", "network", "netnsInode", "bootId", "state"];
+  const textKeys = [
+    "podUid",
+    "podNamespace",
+    "podName",
+    "network",
+    "netnsInode",
+    "bootId",
+    "state",
+  ];
   const { containerId, interfaceName, config } = value["request"];
   return (
-    texts.every((key) => typeof value[key] === "string") &&
+    textKeys.every((key) => typeof value[key] === "string") &&
     typeof value["sequence"] === "number" &&
     typeof containerId === "string" &&
     typeof interfaceName === "string" &&
@@ -103,7 +110,7 @@ type Rows = Map<string, JournalRow>;
 class FileJournal {
   readonly #files: Files;
   readonly #dir: string;
-  /** Rows by pod UID; missing if the pod's rows were not read. */
+  /** Rows by pod UID. A pod without an entry is read from disk. */
   readonly #rowsByPod = new Map<string, Rows>();
 
   constructor(files: Files, dir: string) {
@@ -125,7 +132,7 @@ class FileJournal {
     const directory = podDirectory(this.#dir, row.podUid);
     const removeFile = async (): Promise<void> => {
       await this.#files.remove(path);
-      if ((await rowNames(this.#files, directory)).length === 0) {
+      if ((await listRowNames(this.#files, directory)).length === 0) {
         await this.#files.remove(directory);
       }
     };
@@ -140,31 +147,31 @@ class FileJournal {
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // The directory is empty, or has a partial row of an agent that died.
-      if ((await rowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
+      // The directory is empty, or contains a partial row that a crashed agent left.
+      if ((await listRowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }
     return pods;
   }
 
-  /** Changes the disk, then the memory. After a failure the pod's rows are read again. */
+  /** Changes the disk, then the memory. After a failure, the next call reads the pod's rows from disk. */
   async #change(
     { podUid }: JournalRow,
-    onDisk: () => Promise<void>,
-    inMemory: (rows: Rows) => void,
+    changeDisk: () => Promise<void>,
+    changeMemory: (rows: Rows) => void,
   ): Promise<void> {
     const rows = this.#rowsByPod.get(podUid);
     this.#rowsByPod.delete(podUid);
-    await onDisk();
+    await changeDisk();
     if (rows === undefined) return;
-    inMemory(rows);
+    changeMemory(rows);
     if (rows.size > 0) this.#rowsByPod.set(podUid, rows);
   }
 
   async #load(podUid: string): Promise<Rows> {
     const directory = podDirectory(this.#dir, podUid);
     const rows: Rows = new Map();
-    for (const name of await rowNames(this.#files, directory)) {
+    for (const name of await listRowNames(this.#files, directory)) {
       const path = `${directory}/${name}`;
       rows.set(path, await readRow(this.#files, path));
     }
@@ -173,7 +180,7 @@ class FileJournal {
   }
 }
 
-/** Creates a journal with a directory per pod. Rows are read once, because only this process writes them. */
+/** Creates a journal with one directory per pod. Caches the rows of a pod, because only this process writes them. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {
@@ -184,13 +191,12 @@ export function createJournal(files: Files, dir: string): Journal {
   };
 }
 
-async function rowNames(files: Files, directory: string): Promise<readonly string[]> {
+async function listRowNames(files: Files, directory: string): Promise<readonly string[]> {
   const names = await files.list(directory);
-  // Files of partial writes have another suffix.
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** Reads a row. An unreadable row is an error, because it may hold an IP address lease. */
+/** Reads a row. Throws if the row is unreadable, because the attachment may still have an IP address lease. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI plugins: ADD, DEL, CHECK, STATUS and GC of the plugins of a list, each with a deadline.
-// Source: CNI SPEC 1.1 sections 2 and 3
+// Runs ADD, DEL, CHECK, STATUS and GC of all CNI plugins in a network configuration, each with a deadline. Source: CNI
+// SPEC 1.1 sections 2 and 3
 import pLimit from "p-limit";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { parseIp } from "@patchbay/api/values";
@@ -23,12 +23,12 @@ const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 interface PluginHost {
   readonly runner: ProcessRunner;
-  /** Directories of plugins, searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
+  /** Directories that are searched for a plugin, in this order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
   readonly limit: LimitFunction;
-  /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.killFamily}. */
+  /** Name of the plugins' process family, the same after a restart. See {@link ProcessRunner.killFamily}. */
   readonly family: string;
-  /** PID of a process in whose mount and network namespaces plugins run; unset for this process's own. */
+  /** PID of a process in whose mount and network namespaces plugins run. Unset for this process's namespaces. */
   readonly hostProcess?: number;
 }
 
@@ -37,12 +37,12 @@ interface Invocation {
   readonly network: string;
   readonly command: "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
   readonly stdin: string;
-  /** CNI_ variables other than CNI_COMMAND and CNI_PATH. */
+  /** CNI environment variables except CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /**
-   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin runs with a stand-in
-   * namespace that has a link with these addresses, because it derives from them what it must remove on the host.
+   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin reads them from a temporary
+   * namespace, to find the rules that it must remove on the host.
    */
   readonly standInAddresses?: readonly string[];
 }
@@ -56,25 +56,26 @@ function buildEnvironment(request: AttachmentRequest): Readonly<Record<string, s
   };
 }
 
-/** Codes of errors that only another configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
+/** CNI error codes that only a changed configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
 const CONFIG_CODES = [1, 2, 6, 7];
 
-/** Maximum length of a plugin's message in events and an annotation, in characters. */
+/** Maximum length of a plugin's message in events and in an annotation, in characters. */
 const MESSAGE_MAX = 1_000;
 
-/** Exit code of a shell and of nsenter if a program is missing. Source: POSIX sh, 2.8.2 */
+/** Exit code of a shell and of nsenter if the program to run does not exist. Source: POSIX sh, 2.8.2 */
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Script that creates a link in a stand-in namespace, and runs the plugin outside of it. The namespace is deleted with
- * this process. The link is a veth, because the plugin needs that kernel module anyway.
+ * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside the
+ * namespace, which the kernel deletes when the script exits. The link is a veth, because the plugin requires veth
+ * anyway.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
 CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
 
-/** Builds a command that runs a plugin in the host's namespaces, as a container runtime would. */
+/** Builds the command line of a plugin, which runs in the host's namespaces, as under a container runtime. */
 function buildCommand(
   path: string,
   { hostProcess }: PluginHost,
@@ -98,7 +99,7 @@ function isMissing(
   return isWrapped && exitCode === NO_SUCH_PROGRAM;
 }
 
-async function runFrom(
+async function runFromDirectory(
   directory: string,
   host: PluginHost,
   call: Invocation,
@@ -116,14 +117,14 @@ async function runFrom(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // Plugins of the next process would compete with a plugin that survived this one for the same sandbox.
+        // A restarted agent kills this family, because surviving plugins would compete for the same sandbox.
         family: host.family,
       }),
     );
     return isMissing(host, call, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
-    if (isAppError(error, "OS_PROGRAM_FAILED")) throw outputTooLong(call, error);
+    if (isAppError(error, "OS_PROGRAM_FAILED")) throw outputTooLongError(call, error);
     if (!isAppError(error, "OS_TIMED_OUT")) throw error;
     throw new AppError(
       "CNI_TIMED_OUT",
@@ -133,7 +134,7 @@ async function runFrom(
   }
 }
 
-function outputTooLong({ plugin, command }: Invocation, error: AppError): AppError {
+function outputTooLongError({ plugin, command }: Invocation, error: AppError): AppError {
   const message = String(error.details["stderr"]);
   return new AppError(
     "CNI_PLUGIN_FAILED",
@@ -142,25 +143,25 @@ function outputTooLong({ plugin, command }: Invocation, error: AppError): AppErr
   );
 }
 
-/** Returns a plugin's message, which may be any bytes, as one line of bounded length. */
-function oneLine(text: string): string {
-  const head = text.trimStart().slice(0, MESSAGE_MAX + 1);
-  const line = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
-  return head.length > MESSAGE_MAX ? `${line}…` : line;
+/** Converts a plugin's output, which may contain any bytes, to one line of at most MESSAGE_MAX characters. */
+function toSingleLine(text: string): string {
+  const start = text.trimStart().slice(0, MESSAGE_MAX + 1);
+  const line = start.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
+  return start.length > MESSAGE_MAX ? `${line}…` : line;
 }
 
 function toError(call: Invocation, outcome: CommandResult): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
-    const outputs = [outcome.stderr, outcome.stdout].map(oneLine);
+    const outputs = [outcome.stderr, outcome.stdout].map(toSingleLine);
     const output = outputs.filter((text) => text !== "").slice(0, 1);
     const message = [`exit code ${String(outcome.exitCode)}`, ...output].join(": ");
     return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
   }
   const { code: cniCode, msg, details } = answer;
   const message = [msg, details].filter((part) => typeof part === "string" && part !== "");
-  const text = oneLine(message.join("; "));
+  const text = toSingleLine(message.join("; "));
   return CONFIG_CODES.includes(cniCode)
     ? new AppError("CNI_CONFIG_INVALID", {
         network: call.network,
@@ -176,7 +177,7 @@ function toError(call: Invocation, outcome: CommandResult): AppError {
  */
 async function invokePlugin(host: PluginHost, call: Invocation): Promise<string> {
   for (const directory of host.binDirs) {
-    const outcome = await runFrom(directory, host, call);
+    const outcome = await runFromDirectory(directory, host, call);
     if (outcome === undefined) continue;
     if (outcome.exitCode !== 0) throw toError(call, outcome);
     return outcome.stdout;
@@ -184,29 +185,28 @@ async function invokePlugin(host: PluginHost, call: Invocation): Promise<string>
   throw new AppError("CNI_PLUGIN_MISSING", { plugin: call.plugin, path: host.binDirs.join(":") });
 }
 
-/** Deadline of VERSION, in milliseconds. */
 const VERSION_TIMEOUT_MS = 5_000;
 
-/** Supported versions by plugin; undefined if the plugin's answer was not understood. */
+/** Supported CNI versions by plugin name. Undefined if the plugin did not answer VERSION with a valid list. */
 type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
-/** Queries a plugin's versions once. A plugin without VERSION is used with the version of the configuration. */
+/** Queries a plugin's versions once. Returns undefined if the plugin does not implement VERSION. */
 async function querySupportedVersions(
   host: PluginHost,
-  known: KnownVersions,
+  versionCache: KnownVersions,
   plugin: string,
 ): Promise<readonly string[] | undefined> {
-  const before = known.get(plugin);
-  if (before !== undefined) return before;
-  // Concurrent callers share one query; a failed one is repeated.
+  const cachedVersions = versionCache.get(plugin);
+  if (cachedVersions !== undefined) return cachedVersions;
+  // Concurrent callers share one query. A failed query is removed, so that the next caller repeats the query.
   const query = queryVersions(host, plugin).then(parseVersions);
-  known.set(plugin, query);
+  versionCache.set(plugin, query);
   let versions: readonly string[] | undefined;
   try {
     versions = await query;
     return versions;
   } finally {
-    if (versions === undefined) known.delete(plugin);
+    if (versions === undefined) versionCache.delete(plugin);
   }
 }
 
@@ -229,22 +229,22 @@ async function queryVersions(host: PluginHost, plugin: string): Promise<unknown>
   }
 }
 
-/** Deadline of CHECK and STATUS, in milliseconds. */
+/** Time limit of CHECK and of STATUS, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
-/** Deadline of GC in milliseconds, the same as of DEL, because GC repeats it. */
+/** Time limit of GC, in milliseconds. GC runs DEL for stale attachments, so it has the time limit of DEL. */
 const GC_TIMEOUT_MS = 30_000;
 const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Checks for the plugin bridge without IPAM, which fails CHECK. Source: plugins 1.1.1, bridge cmdCheck */
+/** Checks for a bridge plugin without IPAM, whose CHECK always fails. Source: plugins 1.1.1, bridge cmdCheck */
 function requiresMissingIpam({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
 
 /**
- * Removes the MAC of a bridge from the result of ADD. A bridge without a MAC of its own uses that of a port, which
- * changes, and the plugin bridge reports that as an error. Source: plugins 1.1.1, bridge validateCniBrInterface
+ * Removes the bridge's MAC from the result of ADD. A bridge without a configured MAC takes the MAC of a port, and CHECK
+ * reports a changed MAC as an error. Source: plugins 1.1.1, bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;
@@ -260,14 +260,14 @@ async function checkAll(
   const { config, capabilityArgs } = request;
   const { cniVersion } = prevResult;
   if (config.disableCheck === true || !isAtLeast(cniVersion, "0.4.0")) return false;
-  const checked = config.plugins.filter((plugin) => !requiresMissingIpam(plugin));
-  for (const plugin of checked) {
-    const list = { name: config.name, cniVersion };
+  const checkedPlugins = config.plugins.filter((plugin) => !requiresMissingIpam(plugin));
+  for (const plugin of checkedPlugins) {
+    const network = { name: config.name, cniVersion };
     await invokePlugin(host, {
       plugin: plugin.type,
       network: config.name,
       command: "CHECK",
-      stdin: printPluginConfig(plugin, list, {
+      stdin: printPluginConfig(plugin, network, {
         capabilityArgs,
         prevResult: withoutBridgeMac(plugin, prevResult),
       }),
@@ -275,30 +275,30 @@ async function checkAll(
       timeoutMs: READ_TIMEOUT_MS,
     });
   }
-  return checked.length > 0;
+  return checkedPlugins.length > 0;
 }
 
-async function listSupporting(
+async function listSupportingPlugins(
   host: PluginHost,
-  known: KnownVersions,
+  versionCache: KnownVersions,
   { cniVersion, plugins }: NetworkConfigList,
 ): Promise<readonly Plugin[]> {
   if (!isAtLeast(cniVersion, STATUS_AND_GC_VERSION)) return [];
-  const supporting: Plugin[] = [];
+  const supportingPlugins: Plugin[] = [];
   for (const plugin of plugins) {
-    const versions = await querySupportedVersions(host, known, plugin.type);
-    if (versions?.includes(STATUS_AND_GC_VERSION) === true) supporting.push(plugin);
+    const versions = await querySupportedVersions(host, versionCache, plugin.type);
+    if (versions?.includes(STATUS_AND_GC_VERSION) === true) supportingPlugins.push(plugin);
   }
-  return supporting;
+  return supportingPlugins;
 }
 
 async function checkStatus(
   host: PluginHost,
-  known: KnownVersions,
+  versionCache: KnownVersions,
   config: NetworkConfigList,
 ): Promise<boolean> {
-  const supporting = await listSupporting(host, known, config);
-  for (const plugin of supporting) {
+  const supportingPlugins = await listSupportingPlugins(host, versionCache, config);
+  for (const plugin of supportingPlugins) {
     await invokePlugin(host, {
       plugin: plugin.type,
       network: config.name,
@@ -312,28 +312,32 @@ async function checkStatus(
       timeoutMs: READ_TIMEOUT_MS,
     });
   }
-  return supporting.length > 0;
+  return supportingPlugins.length > 0;
 }
 
 async function collectGarbage(
   host: PluginHost,
-  known: KnownVersions,
-  what: {
+  versionCache: KnownVersions,
+  target: {
     readonly config: NetworkConfigList;
     readonly listValid: () => Promise<readonly AttachmentName[]>;
   },
 ): Promise<boolean> {
-  const { config } = what;
-  const supporting = config.disableGC === true ? [] : await listSupporting(host, known, config);
-  if (supporting.length === 0) return false;
-  const valid = (await what.listValid()).map(({ containerId, interfaceName }) => ({
+  const { config } = target;
+  const supportingPlugins =
+    config.disableGC === true ? [] : await listSupportingPlugins(host, versionCache, config);
+  if (supportingPlugins.length === 0) return false;
+  const validAttachments = (await target.listValid()).map(({ containerId, interfaceName }) => ({
     containerID: containerId,
     ifname: interfaceName,
   }));
-  // libcni sends both keys, because the specification has used either.
-  const more = { "cni.dev/valid-attachments": valid, "cni.dev/attachments": valid };
+  // libcni sends both keys, because versions of the specification differ in the key.
+  const additionalKeys = {
+    "cni.dev/valid-attachments": validAttachments,
+    "cni.dev/attachments": validAttachments,
+  };
   const failures: unknown[] = [];
-  for (const plugin of supporting) {
+  for (const plugin of supportingPlugins) {
     await invokePlugin(host, {
       plugin: plugin.type,
       network: config.name,
@@ -341,7 +345,7 @@ async function collectGarbage(
       stdin: printPluginConfig(
         plugin,
         { name: config.name, cniVersion: STATUS_AND_GC_VERSION },
-        { more },
+        { more: additionalKeys },
       ),
       env: {},
       timeoutMs: GC_TIMEOUT_MS,
@@ -357,11 +361,11 @@ interface Lock {
   waiters: (() => void)[];
 }
 
-/** Locks by name, either shared by many operations or held by one. */
+/** Named locks that operations acquire shared or exclusively. */
 export class SharedLocks {
   readonly #locks = new Map<string, Lock>();
 
-  /** Runs `work` together with other shared operations, after a running exclusive one. */
+  /** Runs `work` concurrently with other shared operations. Waits for an exclusive operation to end. */
   async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
     const lock = this.#getLock(name);
     while (lock.isExclusive) await waitForChange(lock);
@@ -374,7 +378,7 @@ export class SharedLocks {
     }
   }
 
-  /** Runs `work` alone, after running operations. Later operations wait for it. */
+  /** Runs `work` when all running operations on the name have ended. Later operations wait until `work` ends. */
   async runExclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
     const lock = this.#getLock(name);
     while (lock.isExclusive) await waitForChange(lock);
@@ -407,8 +411,7 @@ function waitForChange(lock: Lock): Promise<void> {
   });
 }
 
-/** Returns `cni` with the operations in `changed` replaced. */
-export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
+export function wrapCni(cni: Cni, overrides: Partial<Cni>): Cni {
   return {
     add: (request) => cni.add(request),
     del: (request, prevResult) => cni.del(request, prevResult),
@@ -416,31 +419,31 @@ export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
     status: (config) => cni.status(config),
     gc: (config, listValid) => cni.gc(config, listValid),
     releaseAddresses: (request) => cni.releaseAddresses(request),
-    ...changed,
+    ...overrides,
   };
 }
 
 interface CniDeps extends Omit<PluginHost, "limit"> {
-  /** Deadline of one plugin's ADD in milliseconds, by default a minute, in which a DHCP server can answer. */
+  /** Time limit of one plugin's ADD, in milliseconds. The default, a minute, allows for a slow DHCP server. */
   readonly addTimeoutMs?: number;
 }
 
 /**
- * Maximum number of concurrent plugins, because each starts programs of its own and more would not finish sooner. After
- * a node's start all pods start together, and the load must not grow with their number.
+ * Maximum number of plugins that run concurrently. After a node restart all pods start together, and more concurrent
+ * plugins would not finish earlier.
  */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
-/** Code for "container unknown", after which nothing is to be cleaned up. Source: CNI SPEC 1.1 section 5, "Error" */
+/** CNI error code "container unknown". DEL counts this error as success. Source: CNI SPEC 1.1 section 5, "Error" */
 const UNKNOWN_CONTAINER = 3;
 
-/** Creates a Cni that runs each plugin in a process group of its own with a deadline. */
+/** Creates the adapter that runs CNI plugins. */
 export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
-  const supported: KnownVersions = new Map();
+  const versionCache: KnownVersions = new Map();
   const locks = new SharedLocks();
-  // GC of a network excludes its other operations. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
+  // GC of a network excludes all other operations on the network. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
   const withLocks = <T>(
     { config, containerId }: AttachmentRequest,
     work: () => Promise<T>,
@@ -449,18 +452,18 @@ export function createCni(host: CniDeps): Cni {
       locks.runExclusive(`container ${containerId}`, work),
     );
   return {
-    add: (request) => withLocks(request, () => addAll(deps, supported, request)),
+    add: (request) => withLocks(request, () => addAll(deps, versionCache, request)),
     del: (request, prevResult) =>
-      withLocks(request, () => delAll(deps, supported, { request, prevResult })),
+      withLocks(request, () => delAll(deps, versionCache, { request, prevResult })),
     check: (request, prevResult) =>
       withLocks(request, () => checkAll(deps, { request, prevResult })),
-    status: (config) => checkStatus(deps, supported, config),
+    status: (config) => checkStatus(deps, versionCache, config),
     gc: (config, listValid) =>
       locks.runExclusive(`network ${config.name}`, () =>
-        collectGarbage(deps, supported, { config, listValid }),
+        collectGarbage(deps, versionCache, { config, listValid }),
       ),
     releaseAddresses: (request) =>
-      withLocks(request, () => releaseAddresses(deps, supported, request)),
+      withLocks(request, () => releaseAddresses(deps, versionCache, request)),
   };
 }
 
@@ -468,14 +471,14 @@ interface Host extends CniDeps, PluginHost {}
 
 async function addAll(
   deps: Host,
-  known: KnownVersions,
+  versionCache: KnownVersions,
   request: AttachmentRequest,
 ): Promise<CniResult> {
   const { config } = request;
-  const supported: (readonly string[] | undefined)[] = [];
+  const supportedVersions: (readonly string[] | undefined)[] = [];
   for (const { type } of config.plugins)
-    supported.push(await querySupportedVersions(deps, known, type));
-  const cniVersion = negotiateVersion(config.cniVersion, supported);
+    supportedVersions.push(await querySupportedVersions(deps, versionCache, type));
+  const cniVersion = negotiateVersion(config.cniVersion, supportedVersions);
   let result: CniResult | undefined;
   for (const plugin of config.plugins) {
     const invocation: Invocation = {
@@ -509,17 +512,17 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   });
 }
 
-/** Runs DEL of IPAM plugins with the main plugin's configuration and environment. Source: CNI SPEC 1.1 section 4 */
+/** Runs only DEL of the IPAM plugins, with the main plugin's configuration. Source: CNI SPEC 1.1 section 4 */
 async function releaseAddresses(
   deps: Host,
-  known: KnownVersions,
+  versionCache: KnownVersions,
   request: AttachmentRequest,
 ): Promise<void> {
   for (const plugin of request.config.plugins.toReversed()) {
     const ipam = isJsonObject(plugin["ipam"]) ? plugin["ipam"]["type"] : undefined;
     if (typeof ipam !== "string" || !isFileName(ipam)) continue;
-    const supported = [await querySupportedVersions(deps, known, ipam)];
-    const cniVersion = negotiateVersion(request.config.cniVersion, supported);
+    const supportedVersions = [await querySupportedVersions(deps, versionCache, ipam)];
+    const cniVersion = negotiateVersion(request.config.cniVersion, supportedVersions);
     await invokePlugin(deps, {
       ...delInvocation(plugin, cniVersion, { request, prevResult: undefined }),
       plugin: ipam,
@@ -532,20 +535,20 @@ interface Removal {
   readonly prevResult: CniResult | undefined;
 }
 
-async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promise<void> {
+async function delAll(deps: Host, versionCache: KnownVersions, removal: Removal): Promise<void> {
   const { request, prevResult } = removal;
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // Uses the version of ADD if it is known, because plugins refuse a previous result of another version.
+      // DEL uses the version of ADD, because plugins reject a previous result of another version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [
-          await querySupportedVersions(deps, known, plugin.type),
+          await querySupportedVersions(deps, versionCache, plugin.type),
         ]);
       await invokePlugin(deps, delInvocation(plugin, cniVersion, removal));
     } catch (error) {
-      // Continues after a failed plugin, so that the others can clean up.
+      // The loop continues after a failure, so that the remaining plugins can clean up.
       if (!isUnknownContainer(error)) failures.push(error);
     }
   }
@@ -579,8 +582,8 @@ function delInvocation(
 }
 
 /**
- * Finds addresses whose masquerading rules the plugin would leave behind, because it reads them from a namespace that
- * was deleted. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds the addresses whose masquerading rules the plugin would not remove, because it reads the addresses from the
+ * deleted namespace. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attachments by container runtimes, from the cache of libcni. Source: CNI libcni/api.go, "cache"
+// Attachments that container runtimes added, read from the result cache of libcni. Source: CNI libcni/api.go, "cache"
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type {
   AttachmentName,
@@ -24,12 +24,12 @@ export interface RememberedAttachment {
   readonly path: string;
 }
 
-/** Cached attachments of this machine's runtimes (Multus, the CRI runtime). */
+/** Result caches of Multus and of the CRI runtime on this node. */
 export interface ResultCache {
   list(): Promise<readonly RememberedAttachment[]>;
-  /** Checks whether any runtime uses the cache. */
+  /** Checks whether any of these caches exists on the node. */
   isInUse(): Promise<boolean>;
-  /** Lists the attachments of a network. @throws AppError with CNI_GC_HELD if a file of the network may be unreadable */
+  /** Lists a network's attachments. @throws AppError with CNI_GC_HELD if a file of the network may be unreadable */
   listNames(network: string): Promise<readonly AttachmentName[]>;
   forget(attachment: RememberedAttachment): Promise<void>;
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
@@ -52,20 +52,20 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
   const { networkName, config, cniArgs, capabilityArgs, result } = value;
   const parsed = parseNetworkConfig(decodeBase64(config), String(networkName));
   if (!parsed.ok) return undefined;
-  const known = isJsonObject(result)
+  const parsedResult = isJsonObject(result)
     ? parseResult(JSON.stringify(result), parsed.config.cniVersion)
     : undefined;
   return {
     config: parsed.config,
     args: Array.isArray(cniArgs) ? cniArgs.filter(isPair) : [],
     capabilityArgs: isJsonObject(capabilityArgs) ? capabilityArgs : {},
-    ...(known === undefined ? {} : { result: known }),
+    ...(parsedResult === undefined ? {} : { result: parsedResult }),
   };
 }
 
 type CacheFiles = Pick<Files, "list" | "readText" | "remove" | "exists">;
 
-/** Reads an entry's names from its content, because names of networks and NICs make file names ambiguous. */
+/** Reads the names from the file's content, because hyphens in names make file names ambiguous. */
 async function readEntry(
   files: CacheFiles,
   path: string,
@@ -88,14 +88,14 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
-/** Reads the attachment's name; undefined if the file belongs to another network, whose name begins the same. */
+/** Reads the attachment in a file. Returns undefined if the file was deleted or belongs to another network. */
 async function readName(
   files: CacheFiles,
   path: string,
   network: string,
 ): Promise<AttachmentName | undefined> {
   const text = await files.readText(path);
-  if (text === undefined) return undefined; // deleted meanwhile
+  if (text === undefined) return undefined;
   const entry = parseJson(text);
   const { kind, networkName, containerId, ifName } = isJsonObject(entry) ? entry : {};
   const isKnown =
@@ -127,17 +127,17 @@ export function createResultCache(files: CacheFiles, dirs: readonly string[]): R
       return entries;
     },
     isInUse: async () => {
-      const all = await Promise.all(dirs.map((dir) => files.exists(`${dir}/results`)));
-      return all.includes(true);
+      const existing = await Promise.all(dirs.map((dir) => files.exists(`${dir}/results`)));
+      return existing.includes(true);
     },
     listNames: async (network) => {
-      const found: AttachmentName[] = [];
+      const attachments: AttachmentName[] = [];
       for (const path of await listPaths(files, dirs)) {
         if (!path.includes(`/results/${network}-`)) continue;
         const name = await readName(files, path, network);
-        if (name !== undefined) found.push(name);
+        if (name !== undefined) attachments.push(name);
       }
-      return found;
+      return attachments;
     },
     forget: ({ path }) => files.remove(path),
   };

@@ -13,14 +13,14 @@ const KNOWN_VERSIONS: readonly string[] = [
   "1.1.0",
 ];
 
-/** Version of a configuration without `cniVersion`. Source: CNI pkg/version ConfigDecoder */
+/** CNI version of a configuration without the field `cniVersion`. Source: CNI pkg/version ConfigDecoder */
 export const VERSION_WHEN_ABSENT = "0.1.0";
 
 export function isKnownVersion(version: string): boolean {
   return KNOWN_VERSIONS.includes(version);
 }
 
-/** Checks whether `version` is `minimum` or later; both must be known. */
+/** Checks whether `version` is `minimum` or later. Both must be known versions. */
 export function isAtLeast(version: string, minimum: string): boolean {
   return KNOWN_VERSIONS.indexOf(version) >= KNOWN_VERSIONS.indexOf(minimum);
 }
@@ -30,8 +30,8 @@ export function findNewestVersion(offered: readonly string[]): string | undefine
 }
 
 /**
- * Parses the versions in an answer to VERSION; undefined if it is invalid. Source: CNI SPEC 1.1 section 4; CNI
- * pkg/version PluginDecoder, where 0.2.0 alone implies 0.1.0
+ * Parses a plugin's answer to VERSION. Returns undefined if the answer is invalid. Source: CNI SPEC 1.1 section 4; CNI
+ * pkg/version PluginDecoder, in which 0.2.0 alone implies 0.1.0
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {
   if (!isJsonObject(answer)) return undefined;
@@ -43,15 +43,15 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/** Returns the newest common version up to `wanted`; without one `wanted`, so that the plugin reports the problem. */
+/** Returns the newest common version up to `wantedVersion`, otherwise `wantedVersion`: plugins report the error. */
 export function negotiateVersion(
-  wanted: string,
-  supported: readonly (readonly string[] | undefined)[],
+  wantedVersion: string,
+  supportedByPlugin: readonly (readonly string[] | undefined)[],
 ): string {
-  const common = KNOWN_VERSIONS.filter(
+  const commonVersions = KNOWN_VERSIONS.filter(
     (version) =>
-      isAtLeast(wanted, version) &&
-      supported.every((versions) => versions?.includes(version) !== false),
+      isAtLeast(wantedVersion, version) &&
+      supportedByPlugin.every((versions) => versions?.includes(version) !== false),
   );
-  return common.at(-1) ?? wanted;
+  return commonVersions.at(-1) ?? wantedVersion;
 }

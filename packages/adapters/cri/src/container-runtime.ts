@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime over CRI v1. Each method makes one call.
+// Client of a container runtime over CRI v1. Each method makes one call.
 import { AppError, isAppError, type Clock } from "@patchbay/base";
 import type {
   ContainerConfig,
@@ -41,37 +41,37 @@ import {
 } from "./wire/to-wire.ts";
 
 const READ_TIMEOUT_MS = 20_000;
-/** Timeout of calls with effects. Source: runtimeRequestTimeout of the kubelet. */
+/** Time limit of calls that change state, in milliseconds. Source: kubelet, runtimeRequestTimeout */
 const CHANGE_TIMEOUT_MS = 120_000;
-/** Twice {@link CHANGE_TIMEOUT_MS}, like the kubelet. */
+/** Time limit of RunPodSandbox, in milliseconds: twice {@link CHANGE_TIMEOUT_MS}, as in the kubelet. */
 const SANDBOX_TIMEOUT_MS = 240_000;
-/** Maximum duration of a pull; containerd itself fails after a minute without data. */
+/** Time limit of an image pull, in milliseconds. containerd itself aborts after a minute without data. */
 const PULL_TIMEOUT_MS = 1_800_000;
-/** How much later than the runtime the client times out. */
+/** Milliseconds by which the client's deadline exceeds the runtime's deadline of the same call. */
 const RUNTIME_DEADLINE_MARGIN_MS = 5000;
-/** Exit code of CRI-O for a program that has timed out. Source: CRI-O oci, ExecSyncContainer. */
+/** Exit code that CRI-O returns for a program that timed out. Source: CRI-O oci, ExecSyncContainer */
 const EXEC_TIMED_OUT_EXIT_CODE = -1;
 
 export interface CriOptions {
-  /** Addresses such as `unix:///…`. The first one that answers CRI v1 is used. */
+  /** Addresses such as `unix:///run/crio/crio.sock`. The client uses the first address that answers CRI v1. */
   readonly endpoints: readonly string[];
   readonly clock: Clock;
 }
 
-/** Creates a runtime that connects at the first call. `close` closes the connection. */
+/** Creates a client that connects at the first call. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
   return new CriRuntime(findEndpoint(endpoints, clock), clock);
 }
 
-const RUNTIME = "runtime.v1.RuntimeService";
-const IMAGES = "runtime.v1.ImageService";
+const RUNTIME_SERVICE = "runtime.v1.RuntimeService";
+const IMAGE_SERVICE = "runtime.v1.ImageService";
 
 class CriRuntime implements ContainerRuntime {
   readonly #endpoint: EndpointFinder;
   readonly #clock: Clock;
 
-  constructor(found: EndpointFinder, clock: Clock) {
-    this.#endpoint = found;
+  constructor(finder: EndpointFinder, clock: Clock) {
+    this.#endpoint = finder;
     this.#clock = clock;
   }
 
@@ -176,25 +176,25 @@ class CriRuntime implements ContainerRuntime {
     type Answer = { readonly stdout: Buffer; readonly stderr: Buffer; readonly exitCode: number };
     const request = { containerId: id, cmd: command, timeout: timeoutSeconds };
     const timeoutMs = timeoutSeconds * 1000;
-    const timedOut = (cause?: unknown): AppError =>
+    const timedOutError = (cause?: unknown): AppError =>
       new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs }, { cause });
     try {
       const call = {
-        service: RUNTIME,
+        service: RUNTIME_SERVICE,
         method: "ExecSync",
         request,
         hasTenantOutput: true,
       } as const;
       const endpoint = await this.#endpoint.get();
       const execAnswer = await endpoint.call<Answer>(call, timeoutMs + RUNTIME_DEADLINE_MARGIN_MS);
-      if (execAnswer.exitCode === EXEC_TIMED_OUT_EXIT_CODE) throw timedOut();
+      if (execAnswer.exitCode === EXEC_TIMED_OUT_EXIT_CODE) throw timedOutError();
       const [stdout, stderr] = [
         execAnswer.stdout.toString("utf8"),
         execAnswer.stderr.toString("utf8"),
       ];
       return { exitCode: execAnswer.exitCode, stdout, stderr };
     } catch (error) {
-      throw isAppError(error, "CRI_TIMED_OUT") ? timedOut(error) : error;
+      throw isAppError(error, "CRI_TIMED_OUT") ? timedOutError(error) : error;
     }
   }
 
@@ -228,7 +228,7 @@ class CriRuntime implements ContainerRuntime {
     };
     type Answer = { readonly imageRef: string };
     const method = "PullImage";
-    const call = { service: IMAGES, method, request, ...(signal && { signal }) } as const;
+    const call = { service: IMAGE_SERVICE, method, request, ...(signal && { signal }) } as const;
     const endpoint = await this.#endpoint.get();
     return (await endpoint.call<Answer>(call, PULL_TIMEOUT_MS)).imageRef;
   }
@@ -260,11 +260,11 @@ class CriRuntime implements ContainerRuntime {
   }
 
   #runtime<Answer>(method: string, request: object, timeoutMs = READ_TIMEOUT_MS): Promise<Answer> {
-    return this.#call({ service: RUNTIME, method, request }, timeoutMs);
+    return this.#call({ service: RUNTIME_SERVICE, method, request }, timeoutMs);
   }
 
   #images<Answer>(method: string, request: object, timeoutMs = READ_TIMEOUT_MS): Promise<Answer> {
-    return this.#call({ service: IMAGES, method, request }, timeoutMs);
+    return this.#call({ service: IMAGE_SERVICE, method, request }, timeoutMs);
   }
 
   async #call<Answer>(call: Call, timeoutMs: number): Promise<Answer> {

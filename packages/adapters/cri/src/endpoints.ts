@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery of the container runtime: the first address that answers CRI v1 is used.
+// Discovery of the container runtime: the first address that answers CRI v1.
 import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 
 import { openEndpoint, type Endpoint } from "./grpc.ts";
@@ -11,7 +11,7 @@ export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
-/** Returns the sockets as `hostProcess` sees them, so that a pod needs no host path. Source: proc_pid_root(5). */
+/** Returns the default sockets below the root of `hostProcess`, or of this process. Source: proc_pid_root(5) */
 export function defaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;
@@ -57,25 +57,25 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
   });
 }
 
-/** Probes the addresses in order at each use until one has answered. */
+/** Creates a finder that probes the addresses in order, and caches the first address that answers. */
 export function findEndpoint(addresses: readonly string[], clock: Clock): EndpointFinder {
-  let probing: Promise<Endpoint> | undefined;
+  let endpointPromise: Promise<Endpoint> | undefined;
   let isClosed = false;
-  const start = async (): Promise<Endpoint> => {
+  const startProbe = async (): Promise<Endpoint> => {
     try {
-      const found = await findFirst(addresses, clock);
-      if (isClosed) found.close();
-      return found;
+      const foundEndpoint = await findFirst(addresses, clock);
+      if (isClosed) foundEndpoint.close();
+      return foundEndpoint;
     } catch (error) {
-      probing = undefined;
+      endpointPromise = undefined;
       throw error;
     }
   };
   return {
-    get: () => (probing ??= start()),
+    get: () => (endpointPromise ??= startProbe()),
     close: () => {
       isClosed = true;
-      probing?.then(
+      endpointPromise?.then(
         (endpoint) => {
           endpoint.close();
         },

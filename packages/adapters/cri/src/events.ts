@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, reports a
-// change every ten seconds.
+// Watches sandboxes and containers over containerd's event service, otherwise over CRI's. If the runtime has neither
+// service, reports a change after each reconnect, every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
 
-/** Pauses before a stream is reopened: the first, the longest while the runtime is down, and the longest otherwise. */
+/** Delays before a stream is reopened, in milliseconds. `downMaxMs` applies while the runtime does not answer. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Times after which a change is reported again, because containerd sends events before the CRI status changes. Source: containerd CRI StartContainer. */
+/** Milliseconds until an event is repeated, because the CRI status lags. Source: containerd CRI StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -16,7 +16,7 @@ export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/** Preferred to CRI's own stream: containerd 1.7 delivers CRI events to only one client, maybe the kubelet. */
+/** Preferred over CRI's event stream, because containerd 1.7 delivers each CRI event to a single client. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
@@ -31,7 +31,7 @@ const CRI_EVENTS: Call = {
   request: {},
 };
 
-const VERSION: Call = { service: "runtime.v1.RuntimeService", method: "Version", request: {} };
+const VERSION_CALL: Call = { service: "runtime.v1.RuntimeService", method: "Version", request: {} };
 const VERSION_TIMEOUT_MS = 10_000;
 
 /** Source: containerd events Envelope. */
@@ -53,7 +53,7 @@ export interface EventDeps {
 
 type OnChange = (id: string | undefined) => void;
 
-/** Reports changes, and calls `onChange` without an id after each connection, because any object may have changed. */
+/** Reports changes until aborted. Calls `onChange` without an ID after each reconnect, because events may be lost. */
 export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
   void new EventWatch(deps, onChange, signal).run();
 }
@@ -88,7 +88,7 @@ class EventWatch {
     }
   }
 
-  /** Returns the error that ended the stream. */
+  /** Reports changes until the stream ends, and returns the error that ended the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();
@@ -96,8 +96,8 @@ class EventWatch {
       const cancel = this.#open(endpoint, resolve);
       this.#signal.addEventListener("abort", cancel, { once: true });
       try {
-        // The answer proves that the stream, which was opened before, is established.
-        await endpoint.call(VERSION, VERSION_TIMEOUT_MS);
+        // The answer proves that the stream, which was opened before this call, is established.
+        await endpoint.call(VERSION_CALL, VERSION_TIMEOUT_MS);
         this.#onChange(undefined);
         return await streamEnd;
       } finally {

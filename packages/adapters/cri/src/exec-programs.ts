@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec programs over containerd's task service, because CRI can start but not end them.
+// Lists and kills exec programs over containerd's task service, because CRI can only start these programs.
 import { isAppError } from "@patchbay/base";
 import type { ExecPrograms } from "@patchbay/core/interfaces";
 import type { CriOptions } from "./container-runtime.ts";
 import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";
 
-/** containerd forwards the call to a shim, which may hang. */
+/** Time limit of a call, in milliseconds. containerd forwards the call to a shim, which may hang. */
 const TIMEOUT_MS = 5000;
 const SIGKILL = 9;
 
 /** Source: containerd tasks ListPidsResponse, runc options ProcessDetails. */
-interface Processes {
+interface ProcessList {
   readonly processes: readonly {
     readonly info: { readonly value: { readonly execId: string } | null } | null;
   }[];
@@ -29,12 +29,12 @@ export function createExecPrograms({ endpoints, clock }: CriOptions): CriExecPro
 class ContainerdPrograms implements CriExecPrograms {
   readonly #endpoint: EndpointFinder;
 
-  constructor(found: EndpointFinder) {
-    this.#endpoint = found;
+  constructor(finder: EndpointFinder) {
+    this.#endpoint = finder;
   }
 
   async list(containerId: string): Promise<readonly string[]> {
-    const answer = await this.#call<Processes>("ListPids", { containerId });
+    const answer = await this.#call<ProcessList>("ListPids", { containerId });
     const ids = (answer?.processes ?? []).map(({ info }) => info?.value?.execId ?? "");
     return ids.filter((id) => id !== "");
   }

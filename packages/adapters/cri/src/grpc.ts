@@ -54,7 +54,7 @@ function findStatus(error: unknown): string {
   return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
 }
 
-/** Converts a gRPC error. UNAVAILABLE may also mean an unreachable registry; the runtime's connection is then open. */
+/** Converts a gRPC error. UNAVAILABLE with an open connection means that the runtime cannot reach the registry. */
 export function toCriError(error: unknown, call: FailedCall): AppError {
   const status = findStatus(error);
   const reason = describeReason(error);
@@ -69,13 +69,13 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** 64-bit numbers become strings, enumerations become names, and missing fields have their default or null. */
+/** Converts 64-bit numbers to strings and enumerations to names. Missing fields get their default or null. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Limit of a program's output, of which the kubelet retains 10 KiB. */
+/** Maximum size of a message with a program's output, in bytes. The kubelet retains only 10 KiB of the output. */
 const TENANT_OUTPUT_BYTES_MAX = 64 * 1024;
 
 const RECONNECT_MS_MAX = 500;
@@ -104,48 +104,47 @@ export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
-  /** containerd namespace; only for containerd's own services. */
+  /** Namespace of containerd. Required by containerd's own services only. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether a tenant's program writes the answer. A long one fails with RESOURCE_EXHAUSTED. */
+  /** Whether a tenant's program writes the response. A response over 64 KiB fails with RESOURCE_EXHAUSTED. */
   readonly hasTenantOutput?: boolean;
 }
 
 interface StreamHandlers<Message> {
   onMessage(message: Message): void;
-  /** `error` is undefined if the server closed the stream. */
+  /** Called once at the end of the stream. `error` is undefined if the server closed the stream. */
   onEnd(error: unknown): void;
 }
 
-/** A runtime's address. Connects at the first call and reconnects when necessary. */
+/** Connection to one address, which is opened at the first call and reopened when necessary. */
 export interface Endpoint {
-  /** `unix:///…` */
   readonly address: string;
   /** @throws AppError with CRI_UNAVAILABLE, CRI_FAILED or CRI_TIMED_OUT */
   call<Response>(call: Call, timeoutMs: number): Promise<Response>;
-  /** Opens a stream. The returned function cancels it. */
+  /** Opens a stream. The returned function cancels the stream. */
   stream<Message>(call: Call, handlers: StreamHandlers<Message>): () => void;
   close(): void;
 }
 
 type Method = MethodDefinition<object, unknown>;
 
-const definitions = new Map<string, PackageDefinition>();
+const definitionsByFile = new Map<string, PackageDefinition>();
 
-function load(file: string): PackageDefinition {
-  const found = definitions.get(file);
-  if (found !== undefined) return found;
+function loadProto(file: string): PackageDefinition {
+  const cachedDefinition = definitionsByFile.get(file);
+  if (cachedDefinition !== undefined) return cachedDefinition;
   const path = fileURLToPath(new URL(`../proto/${file}`, import.meta.url));
   const definition = loadSync(path, MESSAGE_FORMAT);
-  definitions.set(file, definition);
+  definitionsByFile.set(file, definition);
   return definition;
 }
 
 function findMethod({ service, method }: Call): Method {
-  const definition = load(SERVICES[service])[service] as ServiceDefinition | undefined; // the keys of SERVICES are services
-  const found = definition?.[method];
-  if (found === undefined) throw new Error(`${service} has no method ${method}`);
-  return found as Method; // the .proto defines its types
+  const definition = loadProto(SERVICES[service])[service] as ServiceDefinition | undefined;
+  const methodDefinition = definition?.[method];
+  if (methodDefinition === undefined) throw new Error(`${service} has no method ${method}`);
+  return methodDefinition as Method;
 }
 
 function openChannel(address: string, bytesMax: number) {
@@ -168,7 +167,7 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
       try {
         const options = { deadline: clock.now() + timeoutMs };
         const selectedClient = call.hasTenantOutput === true ? tenantOutput.client : client;
-        return (await callUnary(selectedClient, call, options)) as Response; // the .proto defines its type
+        return (await callUnary(selectedClient, call, options)) as Response;
       } catch (error) {
         throw translateError(error, call.method, timeoutMs);
       }

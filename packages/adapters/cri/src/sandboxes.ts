@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes of pods and their network namespaces, read over CRI only.
+// Finds sandboxes of pods and their network namespaces over CRI.
 import type {
   ContainerRuntime,
   Namespaces,
@@ -21,10 +21,10 @@ export interface SandboxDeps {
   readonly namespaces: Namespaces;
 }
 
-/** Far above the number of pods on a node, by default 110. Source: `--max-pods` of the kubelet. */
+/** Maximum number of cached pods, far above the kubelet's default limit of 110. Source: kubelet, `--max-pods` */
 const CACHED_PODS_MAX = 1000;
 
-/** Finds sandboxes over CRI. Ignores those with host network or with a namespace that cannot be opened. */
+/** Creates a finder of sandboxes. Ignores sandboxes on the host network or with an inaccessible network namespace. */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
   const cachedIds = new Map<string, string>();
   const readSandbox = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
@@ -33,14 +33,14 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
   const findLatest = async (podUid: string): Promise<SandboxStatus | undefined> => {
     const listed = await runtime.listSandboxes({ labels: { [UID_LABEL]: podUid } });
-    const last = lastReady(listed, podUid);
-    return last === undefined ? undefined : readSandbox(last.id, podUid);
+    const latest = findLastReady(listed, podUid);
+    return latest === undefined ? undefined : readSandbox(latest.id, podUid);
   };
   return {
     find: async (podUid) => {
       const id = cachedIds.get(podUid);
-      const known = id === undefined ? undefined : await readSandbox(id, podUid);
-      const status = known ?? (await findLatest(podUid));
+      const cachedStatus = id === undefined ? undefined : await readSandbox(id, podUid);
+      const status = cachedStatus ?? (await findLatest(podUid));
       cachedIds.delete(podUid);
       if (status === undefined) return undefined;
       cachedIds.set(podUid, status.id);
@@ -51,18 +51,21 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Returns whether the sandbox is ready and the pod's. Ignores labels, because any client of the runtime sets them. */
+/** Checks the pod's UID in the metadata, because any client of the runtime can set labels. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
 
-function lastReady(listed: readonly SandboxSummary[], podUid: string): SandboxSummary | undefined {
+function findLastReady(
+  listed: readonly SandboxSummary[],
+  podUid: string,
+): SandboxSummary | undefined {
   return listed
     .filter((sandbox) => isReadyFor(sandbox, podUid))
-    .toSorted((one, other) => other.metadata.attempt - one.metadata.attempt)[0];
+    .toSorted((a, b) => b.metadata.attempt - a.metadata.attempt)[0];
 }
 
-/** Returns paths to try, because the namespace's path may be in a mount that this process cannot see. */
+/** Lists alternative paths of the network namespace. The first may be in a mount that this process cannot see. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -89,7 +92,7 @@ interface RuntimeWait {
   readonly log: Logger;
 }
 
-/** Waits until the runtime answers or the signal is aborted. Logs each new reason for a failure. */
+/** Waits until the runtime answers or the signal is aborted. Logs each new reason of a failure once. */
 export async function waitForRuntime(
   { runtime, clock, log }: RuntimeWait,
   signal: AbortSignal,
@@ -112,17 +115,17 @@ export async function waitForRuntime(
   }
 }
 
-/** Timeout of a check, below the 5 s of a kubelet's probe. */
+/** Time limit of a check, in milliseconds. The kubelet's probe waits for 5 s. */
 const PROBLEM_TIMEOUT_MS = 3000;
 
-/** Returns the problem, or undefined when the runtime answers in time. */
+/** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */
 export async function findProblem({
   runtime,
   clock,
 }: Omit<RuntimeWait, "log">): Promise<string | undefined> {
-  const done = new AbortController();
+  const finished = new AbortController();
   const timeout = clock
-    .sleep(PROBLEM_TIMEOUT_MS, done.signal)
+    .sleep(PROBLEM_TIMEOUT_MS, finished.signal)
     .then(() =>
       messageOf(new AppError("CRI_TIMED_OUT", { call: "Version", timeoutMs: PROBLEM_TIMEOUT_MS })),
     )
@@ -131,14 +134,14 @@ export async function findProblem({
   try {
     return await Promise.race([answer, timeout]);
   } finally {
-    done.abort();
+    finished.abort();
   }
 }
 
-/** Sandboxes of a node's pods, with the connection to the runtime. */
+/** Finder of sandboxes, with its connection to the container runtime. */
 export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
-  /** Checks the runtime now, within 3 s. Returns undefined when it answers. */
+  /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */
   findProblem(): Promise<string | undefined>;
   /** Resolves when the runtime answers or the signal is aborted. */
   readonly answered: Promise<void>;
@@ -146,16 +149,15 @@ export interface SandboxConnection {
 }
 
 interface SandboxConnectionOptions {
-  /** Addresses of the runtime; undefined for the default ones. */
+  /** Addresses of the runtime. Undefined selects the default addresses. */
   readonly endpoints: readonly string[] | undefined;
-  /** Pid of a process that sees the default addresses; undefined for this process. */
+  /** PID of a process in whose root directory the default addresses exist. Undefined selects this process. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Connects to the runtime, which may start later. */
 export function openSandboxes(
   options: SandboxConnectionOptions,
   signal: AbortSignal,

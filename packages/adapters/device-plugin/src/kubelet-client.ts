@@ -9,7 +9,7 @@ import {
 import type { Clock } from "@patchbay/base";
 
 const TIMEOUT_MS = 10_000;
-/** Maximum size of a message, as in kubelet's own clients. Source: kubelet podresources, defaultPodResourcesMaxSize */
+/** Maximum size of a response, in bytes. Source: kubelet podresources, defaultPodResourcesMaxSize */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 const OPTIONS = {
@@ -24,7 +24,7 @@ interface KubeletRequest {
   readonly request: object;
 }
 
-/** Calls kubelet. @throws the ServiceError if kubelet is unreachable, too slow, or rejects the request */
+/** Calls the kubelet. @throws ServiceError if the kubelet is unreachable, times out, or rejects the request */
 export async function callKubelet<Answer>(
   socket: string,
   { service, method, request }: KubeletRequest,
@@ -32,18 +32,17 @@ export async function callKubelet<Answer>(
 ): Promise<Answer> {
   const client = new Client(`unix:${socket}`, credentials.createInsecure(), OPTIONS);
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const answer = (error: ServiceError | null, response?: unknown): void => {
-    if (error === null) resolve(response as Answer); // the type in the .proto
+  const onAnswer = (error: ServiceError | null, response?: unknown): void => {
+    if (error === null) resolve(response as Answer);
     else reject(error);
   };
-  // The .proto file defines these types.
   const {
     path,
-    requestSerialize: to,
-    responseDeserialize: from,
+    requestSerialize: serialize,
+    responseDeserialize: deserialize,
   } = service[method] as MethodDefinition<object, unknown>;
   const deadline = clock.now() + TIMEOUT_MS;
-  client.makeUnaryRequest(path, to, from, request, { deadline }, answer);
+  client.makeUnaryRequest(path, serialize, deserialize, request, { deadline }, onAnswer);
   try {
     return await promise;
   } finally {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a device. Containers get a copy of its node, because a container runtime passes on owner and mode of the file.
+// Offers a device. Containers get a copy of its device node, because container runtimes retain the owner and the mode.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
@@ -26,16 +26,16 @@ export interface DeviceOfferOptions {
   readonly deps: OfferDeps & { readonly nodes: DeviceNodes };
 }
 
-/** Offers a device until aborted, like {@link runOffer}. */
+/** Offers a device until the signal is aborted, like {@link runOffer}. */
 export function offerDevice(
   offer: DeviceOffer,
   options: DeviceOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  return runOffer(new DeviceSupply(offer, options), options, signal);
+  return runOffer(new DeviceProvider(offer, options), options, signal);
 }
 
-class DeviceSupply implements Supply {
+class DeviceProvider implements Supply {
   readonly offer: DeviceOffer;
   readonly watchedDirectory: string;
   readonly #options: DeviceOfferOptions;
@@ -66,8 +66,8 @@ class DeviceSupply implements Supply {
   }
 
   /**
-   * Updates the copy. Calls run one after the other, and each checks again, because the previous one may have preceded
-   * a change.
+   * Updates the copy of the device node, after previous calls have ended. Each call checks the device again, because
+   * the device may have changed after the previous check.
    */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers directories of vhost-user sockets: one per pod, deleted after the pod, and all together for the node's
-// dataplane.
+// Offers directories for vhost-user sockets: one directory per pod, and a mount of all directories for the dataplane.
 import { messageOf, KeyedMutex, type Logger } from "@patchbay/base";
 
 import type { PodDevices, VhostDirectories } from "@patchbay/core/interfaces";
@@ -18,7 +17,7 @@ import { runOffer, type OfferDeps } from "./run-offer.ts";
 interface SweepFacts {
   readonly existing: readonly string[];
   readonly inUse: ReadonlySet<string>;
-  /** Directories that were unused at the last check and have not been assigned since. */
+  /** Directories that were unused at the last check and have not been allocated since that check. */
   readonly suspects: ReadonlySet<string>;
 }
 
@@ -28,14 +27,14 @@ interface SweepPlan {
 }
 
 /**
- * Plans deletions. A directory must be unused at two checks, because kubelet lists a pod a little after it requested
- * the devices.
+ * Plans deletions of directories that were unused at two consecutive checks. The kubelet lists a pod only some time
+ * after it allocates the pod's devices.
  */
 export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
-  const free = existing.filter((id) => !inUse.has(id));
+  const unusedIds = existing.filter((id) => !inUse.has(id));
   return {
-    unused: free.filter((id) => suspects.has(id)),
-    suspects: free.filter((id) => !suspects.has(id)),
+    unused: unusedIds.filter((id) => suspects.has(id)),
+    suspects: unusedIds.filter((id) => !suspects.has(id)),
   };
 }
 
@@ -46,11 +45,11 @@ interface DirectoryOfferOptions {
 
 interface SocketOfferOptions extends DirectoryOfferOptions {
   readonly deps: DirectoryOfferOptions["deps"] & { readonly podDevices: PodDevices };
-  /** Milliseconds between checks for directories that pods still use. */
+  /** Interval of checks for unused directories, in milliseconds. */
   readonly sweepEveryMs: number;
 }
 
-class SocketSupply implements Supply {
+class SocketDirectoryProvider implements Supply {
   readonly offer: Offer;
   readonly #deps: SocketOfferOptions["deps"];
   readonly #mutex = new KeyedMutex();
@@ -65,7 +64,6 @@ class SocketSupply implements Supply {
     return Promise.resolve(true);
   }
 
-  /** Creates the parents, without which a node offers no directories. Directories are created on demand. */
   prepare(): Promise<void> {
     return this.#deps.directories.makeParents();
   }
@@ -73,26 +71,25 @@ class SocketSupply implements Supply {
   /** Recreates the directories, so that files of previous pods are deleted. */
   async allocate(ids: readonly string[]): Promise<ContainerAllocation> {
     const { directories } = this.#deps;
-    const made = ids.map((id) =>
+    const creations = ids.map((id) =>
       this.#mutex.runExclusive(id, async () => {
         this.#suspects.delete(id);
         await directories.remove(id);
         await directories.make(id);
       }),
     );
-    await Promise.allSettled(made); // no directory is still being created when an error is reported
-    await Promise.all(made);
+    await Promise.allSettled(creations); // Waits for all directories first, so that no creation is in progress when an error is thrown.
+    await Promise.all(creations);
     return allocateDirectories(ids);
   }
 
   /**
-   * Deletes unused directories, except those of other installations, for example of a standalone machine on the same
-   * host.
+   * Deletes unused directories of this installation. Other installations on the host may use the same parent directory.
    */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
-    const own = new Set(listDevices(this.offer, true).map(({ ID }) => ID));
-    const existing = (await directories.list()).filter((id) => own.has(id));
+    const offeredIds = new Set(listDevices(this.offer, true).map(({ ID }) => ID));
+    const existing = (await directories.list()).filter((id) => offeredIds.has(id));
     const inUse =
       existing.length === 0 ? new Set<string>() : await podDevices.listUsed(this.offer.resource);
     const { unused: deletable, suspects } = planSweep({
@@ -111,17 +108,17 @@ class SocketSupply implements Supply {
   }
 }
 
-/** Sweeps until aborted, and logs each failure once. */
+/** Deletes unused directories periodically until aborted. Logs each new reason of a failure once. */
 async function sweepPeriodically(
-  supply: SocketSupply,
+  provider: SocketDirectoryProvider,
   { deps, sweepEveryMs }: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const log = deps.log.child({ resource: supply.offer.resource });
+  const log = deps.log.child({ resource: provider.offer.resource });
   let loggedReason = "";
   while (!signal.aborted) {
     try {
-      await supply.sweep(log);
+      await provider.sweep(log);
       loggedReason = "";
     } catch (error) {
       const reason = messageOf(error);
@@ -129,31 +126,31 @@ async function sweepPeriodically(
         log.warn("unused socket directories cannot be removed", { reason });
       loggedReason = reason;
     }
-    await deps.clock.sleep(sweepEveryMs, signal).catch(() => undefined); // aborted: the loop ends
+    await deps.clock.sleep(sweepEveryMs, signal).catch(() => undefined); // An abort ends the loop.
   }
 }
 
-/** Offers directories until aborted, and deletes those of deleted pods. */
+/** Offers one directory per pod until aborted, and deletes the directories of deleted pods. */
 export async function offerSockets(
   offer: Offer,
   options: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const supply = new SocketSupply(offer, options);
+  const provider = new SocketDirectoryProvider(offer, options);
   await Promise.all([
-    runOffer(supply, options, signal),
-    sweepPeriodically(supply, options, signal),
+    runOffer(provider, options, signal),
+    sweepPeriodically(provider, options, signal),
   ]);
 }
 
-/** Offers all directories of the node together until aborted. */
+/** Offers a mount of all socket directories until aborted, for the node's dataplane. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const prepare = (): Promise<void> => options.deps.directories.makeParents();
-  const supply: Supply = {
+  const provider: Supply = {
     offer,
     exists: () => Promise.resolve(true),
     prepare,
@@ -162,5 +159,5 @@ export function offerAllSockets(
       return ALL_DIRECTORIES_ALLOCATION;
     },
   };
-  return runOffer(supply, options, signal);
+  return runOffer(provider, options, signal);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of an offer, and what a container gets. Pure.
+// Devices of an offer, and their allocation to containers. Pure.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError, type Logger } from "@patchbay/base";
 
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
-/** Directory of the nodes' copies for launchers. Like device nodes, they do not survive a reboot. */
+/** Directory of copied device nodes. A reboot deletes the copies, like the original device nodes. */
 const COPY_DIRECTORY = "/run/patchbay/devices";
 
 export interface Offer {
@@ -18,7 +18,7 @@ export interface Offer {
 export interface DeviceOffer extends Offer {
   /** Path on the node and in containers, for example `/dev/net/tun`. */
   readonly path: string;
-  /** Combination of `r`, `w` and `m`. */
+  /** Combination of `r` (read), `w` (write) and `m` (create device node). */
   readonly permissions: string;
 }
 
@@ -26,12 +26,11 @@ export function offerName({ resource }: Pick<Offer, "resource">): string {
   return resource.slice(resource.lastIndexOf("/") + 1);
 }
 
-/** Returns the path of the copy on the node, which the launchers' user owns. */
 export function copyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, offerName(offer));
 }
 
-/** Lists devices as kubelet counts them; all are healthy if the resource exists. */
+/** Lists the offered devices, which are healthy if the resource exists. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = offerName(offer);
   const health = exists ? "Healthy" : "Unhealthy";
@@ -41,26 +40,26 @@ export function listDevices(offer: Offer, exists: boolean): readonly DeviceState
   }));
 }
 
-/** Checks the requested devices. @throws AppError with DEVICE_UNKNOWN for a device that was never offered */
+/** Checks the requested devices. @throws AppError with DEVICE_UNKNOWN if the offer does not contain a device */
 export function requireKnownDevices(offer: Offer, { containerRequests }: AllocateRequest): void {
-  const known = new Set(listDevices(offer, true).map(({ ID }) => ID));
-  const device = containerRequests
+  const offeredIds = new Set(listDevices(offer, true).map(({ ID }) => ID));
+  const unknownId = containerRequests
     .flatMap(({ devicesIds }) => devicesIds)
-    .find((id) => !known.has(id));
-  if (device !== undefined)
-    throw new AppError("DEVICE_UNKNOWN", { resource: offer.resource, device });
+    .find((id) => !offeredIds.has(id));
+  if (unknownId !== undefined)
+    throw new AppError("DEVICE_UNKNOWN", { resource: offer.resource, device: unknownId });
 }
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Allocates the copy under the device's path. Several requested devices give the container one node. */
+/** Allocates the copied device node under the original path. Several requested devices give the container one node. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: copyPath(offer), permissions };
   return { devices: [device], mounts: [] };
 }
 
-/** Mounts the launchers' directories read-only, under the paths that the dataplane uses. */
+/** Allocates the pod's socket directories, read-only, under the paths that the dataplane uses. */
 export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
     const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR].map((parent) =>
@@ -71,7 +70,7 @@ export function allocateDirectories(ids: readonly string[]): ContainerAllocation
   return { devices: [], mounts };
 }
 
-/** Allocation of the directories of all pods, writable for the dataplane. */
+/** Allocation of a writable mount with the socket directories of all pods, for the dataplane. */
 export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
   devices: [],
   mounts: [
@@ -92,11 +91,11 @@ export interface OfferPaths {
 
 export interface Supply {
   readonly offer: Offer;
-  /** Directory in which the resource appears and disappears; unset if it always exists. */
+  /** Directory in which the resource appears and disappears. Unset if the resource always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
-  /** Prepares for requests. Idempotent. */
+  /** Creates what the allocation requires on the node. Idempotent. */
   prepare(log: Logger): Promise<void>;
-  /** Prepares and returns what a container gets for these devices. @throws AppError if they cannot be assigned */
+  /** Creates what the devices require and returns their allocation. @throws AppError if the resource is missing */
   allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the device plugin API for one resource, at a socket beside kubelet's.
+// Server of the device plugin API for one resource, on a socket next to the kubelet's socket.
 import {
   Server,
   ServerCredentials,
@@ -26,30 +26,30 @@ export const PLUGIN_OPTIONS: PluginOptions = {
 
 export interface PluginCallbacks {
   watchersChanged(): void;
-  /** Prepares and returns what a container gets for these devices. @throws if they cannot be assigned */
+  /** Returns the allocation of these devices. @throws if the devices cannot be allocated */
   allocate(ids: readonly string[]): Promise<ContainerAllocation>;
 }
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** Server of one resource. kubelet may reconnect, and the server's socket may move. */
+/** Server of one resource, which can move to another socket. */
 export class PluginServer {
   readonly #offer: Offer;
-  readonly #hooks: PluginCallbacks;
+  readonly #callbacks: PluginCallbacks;
   readonly #watchers = new Set<Watcher>();
   #server: Server | undefined;
   #isHealthy = false;
 
-  constructor(offer: Offer, hooks: PluginCallbacks) {
+  constructor(offer: Offer, callbacks: PluginCallbacks) {
     this.#offer = offer;
-    this.#hooks = hooks;
+    this.#callbacks = callbacks;
   }
 
   get isWatched(): boolean {
     return this.#watchers.size > 0;
   }
 
-  /** Listens at a path that must not exist, and closes the previous server. */
+  /** Listens on a new socket, whose path must not exist, and closes the previous server. */
   async listen(path: string): Promise<void> {
     this.close();
     const server = new Server();
@@ -82,10 +82,10 @@ export class PluginServer {
     await promise;
   }
 
-  /** Reports a change of the devices' health to watching kubelets. */
-  setHealthy(exists: boolean): void {
-    if (this.#isHealthy === exists) return;
-    this.#isHealthy = exists;
+  /** Sets the health of all devices, and sends a change to all watching kubelets. */
+  setHealthy(isHealthy: boolean): void {
+    if (this.#isHealthy === isHealthy) return;
+    this.#isHealthy = isHealthy;
     for (const watcher of this.#watchers) watcher.write({ devices: this.#devices() });
   }
 
@@ -101,12 +101,12 @@ export class PluginServer {
 
   #add(watcher: Watcher): void {
     this.#watchers.add(watcher);
-    const forget = (): void => {
-      if (this.#watchers.delete(watcher)) this.#hooks.watchersChanged();
+    const removeWatcher = (): void => {
+      if (this.#watchers.delete(watcher)) this.#callbacks.watchersChanged();
     };
-    for (const end of ["cancelled", "close", "error"]) watcher.on(end, forget);
+    for (const eventName of ["cancelled", "close", "error"]) watcher.on(eventName, removeWatcher);
     watcher.write({ devices: this.#devices() });
-    this.#hooks.watchersChanged();
+    this.#callbacks.watchersChanged();
   }
 
   async #allocate(
@@ -117,7 +117,7 @@ export class PluginServer {
       requireKnownDevices(this.#offer, request);
       const containerResponses = await Promise.all(
         request.containerRequests.map(async ({ devicesIds }) =>
-          devicesIds.length === 0 ? EMPTY_ALLOCATION : await this.#hooks.allocate(devicesIds),
+          devicesIds.length === 0 ? EMPTY_ALLOCATION : await this.#callbacks.allocate(devicesIds),
         ),
       );
       answer(null, { containerResponses });

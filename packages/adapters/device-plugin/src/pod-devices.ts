@@ -7,7 +7,7 @@ import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type { PodDevices } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
 
-/** Resources of a pod. Source: kubelet podresources v1 PodResources */
+/** Devices of one pod's containers. Source: kubelet podresources v1 PodResources */
 interface PodResources {
   readonly name: string;
   readonly namespace: string;
@@ -23,10 +23,10 @@ type PodName = Parameters<PodDevices["find"]>[0];
 
 function loadService(): ServiceDefinition {
   const path = fileURLToPath(new URL("../proto/pod-resources.proto", import.meta.url));
-  return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition; // a service, by its name
+  return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** Checks for errors after which other methods would fail in the same way. */
+/** Checks whether the kubelet is unreachable, so that another method would fail too. */
 function isUnreachable(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
@@ -38,11 +38,11 @@ async function listPods(
   socket: string,
   clock: Pick<Clock, "now">,
 ): Promise<readonly PodResources[]> {
-  const question = { service: loadService(), method: "List", request: {} };
-  return (await callKubelet<AllPods>(socket, question, clock)).podResources;
+  const request = { service: loadService(), method: "List", request: {} };
+  return (await callKubelet<AllPods>(socket, request, clock)).podResources;
 }
 
-/** Finds the pod's resources. Lists all pods if kubelet does not serve the method for one pod. */
+/** Finds the devices of a pod. Lists all pods if the kubelet does not implement the method `Get`. */
 async function findPodResources(
   socket: string,
   { namespace, name }: PodName,
@@ -51,9 +51,9 @@ async function findPodResources(
   const service = loadService();
   const request = { podName: name, podNamespace: namespace };
   try {
-    const question = { service, method: "Get", request };
+    const kubeletRequest = { service, method: "Get", request };
     type Answer = { readonly podResources: PodResources | null };
-    return (await callKubelet<Answer>(socket, question, clock)).podResources ?? undefined;
+    return (await callKubelet<Answer>(socket, kubeletRequest, clock)).podResources ?? undefined;
   } catch (error) {
     if (isUnreachable(error)) throw error;
   }
@@ -62,15 +62,18 @@ async function findPodResources(
 }
 
 function groupDevices(pod: PodResources | undefined): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, Set<string>>();
+  const idsByResource = new Map<string, Set<string>>();
   const devices = pod?.containers.flatMap((container) => container.devices) ?? [];
   for (const { resourceName, deviceIds } of devices) {
-    found.set(resourceName, new Set([...(found.get(resourceName) ?? []), ...deviceIds]));
+    idsByResource.set(
+      resourceName,
+      new Set([...(idsByResource.get(resourceName) ?? []), ...deviceIds]),
+    );
   }
-  return new Map([...found].map(([resource, ids]) => [resource, [...ids].toSorted()]));
+  return new Map([...idsByResource].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
-/** Creates the adapter for a node whose kubelet has no device plugins, such as a standalone machine's. */
+/** Creates an adapter that reports no devices, for a kubelet without device plugins, as on a standalone machine. */
 export function createNoPodDevices(): PodDevices {
   return {
     find: () => Promise.resolve(new Map()),

@@ -3,10 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
-/**
- * Directory of plugins, relative to kubelet's directory. Source: kubelet deviceplugin v1beta1 constants,
- * DevicePluginPath
- */
+/** Directory of plugins, below the kubelet's directory. Source: kubelet deviceplugin v1beta1 DevicePluginPath */
 export const DEVICE_PLUGIN_DIRECTORY = "device-plugins";
 /** File name of kubelet's socket. Source: kubelet deviceplugin v1beta1 constants, KubeletSocket */
 export const KUBELET_SOCKET = "kubelet.sock";
@@ -16,7 +13,7 @@ export const API_VERSION = "v1beta1";
 /** Registration of a plugin. Source: kubelet deviceplugin v1beta1 RegisterRequest */
 export interface RegisterRequest {
   readonly version: string;
-  /** File name of the plugin's socket beside the kubelet's. */
+  /** File name of the plugin's socket, which is in the same directory as the kubelet's socket. */
   readonly endpoint: string;
   readonly resourceName: string;
   readonly options: PluginOptions;
@@ -28,7 +25,7 @@ export interface PluginOptions {
 }
 
 export interface DeviceState {
-  /** Identifier of at most 63 characters. */
+  /** Unique ID of the device, at most 63 characters. */
   readonly ID: string;
   readonly health: "Healthy" | "Unhealthy";
 }
@@ -40,7 +37,7 @@ export interface AllocateRequest {
 export interface DeviceSpec {
   readonly containerPath: string;
   readonly hostPath: string;
-  /** Combination of `r`, `w` and `m`. */
+  /** Combination of `r` (read), `w` (write) and `m` (create device node). */
   readonly permissions: string;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a resource to the node's kubelet, and registers again after each restart of kubelet.
+// Offers a resource to the node's kubelet, and registers the resource again after each kubelet restart.
 import { basename, dirname, join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -14,7 +14,7 @@ import {
   type RegisterRequest,
 } from "./protocol.ts";
 
-/** Registers a plugin, which must be listening. @throws AppError with DEVICE_NOT_REGISTERED */
+/** Registers a plugin, whose server must already listen. @throws AppError with DEVICE_NOT_REGISTERED */
 async function register(
   kubeletSocket: string,
   request: RegisterRequest,
@@ -30,7 +30,7 @@ async function register(
   }
 }
 
-/** Sleep that can be interrupted. Wakes between sleeps are not lost. */
+/** Interruptible sleep. A wake between two sleeps ends the next sleep immediately. */
 class Sleeper {
   readonly #clock: Clock;
   #isWoken = false;
@@ -45,24 +45,23 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Resolves on a wake since the last call, after `ms`, or when aborted. */
+  /** Waits for `ms`, or until a wake or an abort. A wake after the previous call ends the wait immediately. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
-      const awake = new AbortController();
+      const wakeUp = new AbortController();
       this.#wake = () => {
-        awake.abort(new Error("woken"));
+        wakeUp.abort(new Error("woken"));
       };
-      // The caller checks whether the signal is aborted.
-      await this.#clock.sleep(ms, AbortSignal.any([signal, awake.signal])).catch(() => undefined);
+      await this.#clock.sleep(ms, AbortSignal.any([signal, wakeUp.signal])).catch(() => undefined);
       this.#wake = undefined;
     }
     this.#isWoken = false;
   }
 }
 
-/** Milliseconds until another registration with a kubelet that does not connect. */
+/** Maximum delay in milliseconds before the next registration. */
 const RETRY_MAX_MS = 10_000;
-/** Delay after the first failed registration, in milliseconds; doubled up to RETRY_MAX_MS. */
+/** Delay in milliseconds after the first failed registration. Each further failure doubles the delay. */
 const RETRY_FIRST_MS = 100;
 
 export interface OfferDeps {
@@ -72,15 +71,15 @@ export interface OfferDeps {
 }
 
 /**
- * Offers the resource until aborted, when kubelet counts none of it. Failures are logged. Containers retain their
- * devices, because kubelet assigns them again when it restarts the containers.
+ * Offers the resource until the signal is aborted, and logs failures. After the end, the kubelet counts no device of
+ * the resource, but running containers retain their devices.
  */
 export async function runOffer(
-  supply: Supply,
+  provider: Supply,
   options: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
   signal: AbortSignal,
 ): Promise<void> {
-  const runner = new OfferRunner(supply, options);
+  const runner = new OfferRunner(provider, options);
   try {
     await runner.run(signal);
   } finally {
@@ -89,7 +88,7 @@ export async function runOffer(
 }
 
 class OfferRunner {
-  readonly #supply: Supply;
+  readonly #provider: Supply;
   readonly #deps: OfferDeps;
   readonly #log: Logger;
   readonly #socket: string;
@@ -101,9 +100,9 @@ class OfferRunner {
   #loggedReason = "";
   #retryMs = RETRY_FIRST_MS;
 
-  constructor(supply: Supply, { places, deps }: Parameters<typeof runOffer>[1]) {
-    const { offer } = supply;
-    this.#supply = supply;
+  constructor(provider: Supply, { places, deps }: Parameters<typeof runOffer>[1]) {
+    const { offer } = provider;
+    this.#provider = provider;
     this.#deps = deps;
     this.#log = deps.log.child({ resource: offer.resource });
     const directory = join(places.kubeletDir, DEVICE_PLUGIN_DIRECTORY);
@@ -115,7 +114,7 @@ class OfferRunner {
         this.#registeredAtMs = undefined;
         this.#sleeper.wake();
       },
-      allocate: (ids) => supply.allocate(ids, this.#log),
+      allocate: (ids) => provider.allocate(ids, this.#log),
     });
   }
 
@@ -123,8 +122,11 @@ class OfferRunner {
     const wake = (): void => {
       this.#sleeper.wake();
     };
-    const { watchedDirectory: watched } = this.#supply;
-    for (const path of [dirname(this.#socket), ...(watched === undefined ? [] : [watched])]) {
+    const { watchedDirectory } = this.#provider;
+    for (const path of [
+      dirname(this.#socket),
+      ...(watchedDirectory === undefined ? [] : [watchedDirectory]),
+    ]) {
       this.#deps.files.watchDirectory(path, wake, signal);
     }
     while (!signal.aborted) {
@@ -137,17 +139,17 @@ class OfferRunner {
     if (this.#isListening) await this.#deps.files.remove(this.#socket);
   }
 
-  /** Updates the offer. Idempotent. Returns the delay in milliseconds until the next run if nothing changes. */
+  /** Updates the offer. Idempotent. Returns the maximum delay in milliseconds until the next update. */
   async #reconcile(): Promise<number> {
     const { files, clock } = this.#deps;
-    this.#server.setHealthy(await this.#supply.exists());
+    this.#server.setHealthy(await this.#provider.exists());
     const hasKubelet = await files.exists(this.#kubeletSocket);
     if (!hasKubelet) {
       this.#logOnce("waiting for a kubelet", `${this.#kubeletSocket} does not exist`);
       return RETRY_MAX_MS;
     }
     try {
-      await this.#supply.prepare(this.#log);
+      await this.#provider.prepare(this.#log);
       await this.#listen();
       if (this.#server.isWatched || this.#wasJustRegistered()) return RETRY_MAX_MS;
       await this.#register();
@@ -155,7 +157,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // A kubelet that died may leave its socket behind. The next one recreates the socket, which triggers another run.
+      // A dead kubelet can leave its socket. The next kubelet recreates the socket, which triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
@@ -171,7 +173,7 @@ class OfferRunner {
     );
   }
 
-  /** Listens unless the socket exists. A starting kubelet removes the sockets of all plugins. */
+  /** Listens unless the plugin's socket exists. A starting kubelet removes the sockets of all plugins. */
   async #listen(): Promise<void> {
     const { files } = this.#deps;
     if (this.#isListening && (await files.exists(this.#socket))) return;
@@ -186,12 +188,12 @@ class OfferRunner {
     const request = {
       version: API_VERSION,
       endpoint: basename(this.#socket),
-      resourceName: this.#supply.offer.resource,
+      resourceName: this.#provider.offer.resource,
       options: PLUGIN_OPTIONS,
     };
     await register(this.#kubeletSocket, request, this.#deps.clock);
     this.#loggedReason = "";
-    this.#log.info("offered resource to the kubelet", { count: this.#supply.offer.count });
+    this.#log.info("offered resource to the kubelet", { count: this.#provider.offer.count });
   }
 
   #logOnce(message: "waiting for a kubelet" | "resource is not offered", reason: string): void {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process that calls a hook by gRPC, without privileges. Its memory for replies is limited, and its parent kills
-// it at the deadline.
+// Child process that calls a hook over gRPC, without privileges and with limits on received messages. The parent kills
+// a child that misses a deadline.
 import { fileURLToPath } from "node:url";
 import {
   Client,
@@ -23,20 +23,20 @@ import {
 
 type ServiceName = "kubevirt.hooks.info.Info" | `kubevirt.hooks.${HookVersion}.Callbacks`;
 
-function load(file: string, name: ServiceName): ServiceDefinition {
+function loadProto(file: string, name: ServiceName): ServiceDefinition {
   const path = fileURLToPath(new URL(`../proto/${file}`, import.meta.url));
-  return loadSync(path, { defaults: true })[name] as ServiceDefinition; // a service, by its name
+  return loadSync(path, { defaults: true })[name] as ServiceDefinition;
 }
 
 export function loadInfo(): ServiceDefinition {
-  return load("info.proto", "kubevirt.hooks.info.Info");
+  return loadProto("info.proto", "kubevirt.hooks.info.Info");
 }
 
 export function loadCallbacks(version: HookVersion): ServiceDefinition {
-  return load(`${version}.proto`, `kubevirt.hooks.${version}.Callbacks`);
+  return loadProto(`${version}.proto`, `kubevirt.hooks.${version}.Callbacks`);
 }
 
-/** Memory of an HTTP/2 session, in MiB. Source: Node.js http2 maxSessionMemory */
+/** Maximum memory of an HTTP/2 session, in MiB. Source: Node.js http2, maxSessionMemory */
 const SESSION_MIB = 4;
 
 const OPTIONS = {
@@ -47,7 +47,7 @@ const OPTIONS = {
   "grpc-node.max_session_memory": SESSION_MIB,
 };
 
-// The files are loaded before privileges are dropped, so that they may be readable by root only.
+// Loads the files before the process drops its privileges, because only root may be able to read them.
 const info = loadInfo();
 const callbacks: Readonly<Record<HookVersion, ServiceDefinition>> = {
   v1alpha2: loadCallbacks("v1alpha2"),
@@ -75,7 +75,7 @@ function buildRequest(call: HookCall): object {
   }
 }
 
-/** Converts bytes to text, so that JSON can carry them. */
+/** Converts byte fields to text, because messages to the parent are JSON. */
 function bytesToText(answer: unknown): object {
   const entries = Object.entries(answer as object).map(([name, value]) => [
     name,
@@ -86,26 +86,25 @@ function bytesToText(answer: unknown): object {
 
 function callHook(client: Client, { call, deadline }: HookRequest): Promise<object> {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
-  // The .proto file defines these types.
   const method = findService(call)[call.method] as MethodDefinition<object, unknown>;
-  const { path, requestSerialize: to, responseDeserialize: from } = method;
-  const answer = (error: ServiceError | null, response?: unknown): void => {
+  const { path, requestSerialize: serialize, responseDeserialize: deserialize } = method;
+  const onAnswer = (error: ServiceError | null, response?: unknown): void => {
     if (error === null) resolve(bytesToText(response));
     else reject(error);
   };
-  client.makeUnaryRequest(path, to, from, buildRequest(call), { deadline }, answer);
+  client.makeUnaryRequest(path, serialize, deserialize, buildRequest(call), { deadline }, onAnswer);
   return promise;
 }
 
 function toFailure(error: unknown): Extract<Reply, { failure: unknown }>["failure"] {
-  const { code, details } = error as Partial<ServiceError>; // other errors have neither
+  const { code, details } = error as Partial<ServiceError>; // Other errors lack these fields.
   return { status: status[code ?? status.UNKNOWN], reason: details ?? messageOf(error) };
 }
 
 export function main(channel: ChildChannel): void {
   let client: Client | undefined;
   channel.onMessage((message) => {
-    const request = message as HookRequest; // the parent is trusted
+    const request = message as HookRequest; // The child trusts its parent.
     if (client === undefined) {
       const { fd } = channel.claimDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;

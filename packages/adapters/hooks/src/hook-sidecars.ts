@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements HookSidecars. A separate child process calls each sidecar, see ADR 0084.
+// Implements HookSidecars with one child process per sidecar (ADR 0084).
 import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type {
   ChildProcessHandle,
@@ -30,25 +30,20 @@ interface OpenSocket {
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /**
-   * User of the child process, which has no capabilities; normally the launchers' user. Unset for the parent's user.
-   */
+  /** User of the child process, which has no capabilities. Unset for the parent's user. */
   readonly identity?: ProcessIdentity;
-  /**
-   * Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED if there is no socket,
-   * OS_PATH_REFUSED
-   */
+  /** Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;
-  /** Deadline of Info, in milliseconds. Default 5000. */
+  /** Time limit of the call Info, in milliseconds. Default: 5000. */
   readonly infoTimeoutMs?: number;
-  /** Deadline of other calls, in milliseconds. Default 60 000, like KubeVirt. */
+  /** Time limit of every call except Info, in milliseconds. Default: 60 000, as in KubeVirt. */
   readonly callTimeoutMs?: number;
 }
 
 const DEFAULT_TIMEOUTS = { infoTimeoutMs: 5000, callTimeoutMs: 60_000 };
-/** Milliseconds that the child has to load gRPC and drop its privileges. */
+/** Time limit for the child to load gRPC and to drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
-/** Milliseconds after a call's deadline until the child counts as stuck. */
+/** Milliseconds after a call's deadline until the parent kills a child that has not replied. */
 const STUCK_AFTER_MS = 2000;
 
 const childModule = import.meta.url.endsWith(".ts")
@@ -148,9 +143,9 @@ class ChildSidecar implements HookSidecar {
     }
     this.#pending.set(id, resolve);
     this.#child.send({ id, call, deadline: clock.now() + timeoutMs });
-    const finished = new AbortController();
-    // A hook may keep the child too busy to notice the deadline.
-    const timeout = clock.sleep(timeoutMs + STUCK_AFTER_MS, finished.signal).then(
+    const replied = new AbortController();
+    // A hostile hook can delay the child's own timers, so the parent measures the deadline too.
+    const timeout = clock.sleep(timeoutMs + STUCK_AFTER_MS, replied.signal).then(
       (): Reply => ({ id, failure: { status: "DEADLINE_EXCEEDED", reason: "" } }),
       () => promise,
     );
@@ -159,12 +154,12 @@ class ChildSidecar implements HookSidecar {
       if (this.#pending.delete(id)) this.#child.kill();
       return reply;
     } finally {
-      finished.abort(new Error("it has answered"));
+      replied.abort(new Error("it has answered"));
     }
   }
 }
 
-/** Opens the hook's socket. A hook without a socket is unreachable, like one that does not listen. */
+/** Opens the hook's socket. @throws AppError with HOOK_UNREACHABLE if the socket does not exist */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the parent and the child that calls a hook. The parent validates them, because the child parses
-// input from a hostile pod. Pure.
+// Messages between the parent and the child that calls a hook. The parent validates each message, because a hostile
+// hook could compromise the child. Pure.
 import { isJsonObject } from "@patchbay/api/json";
 import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 
@@ -30,7 +30,7 @@ export interface HookRequest {
   readonly deadline: number;
 }
 
-/** Reply with the hook's message or a failure. */
+/** Reply of the child: the hook's answer, or the reason why the call failed. */
 export type Reply =
   | { readonly id: number; readonly answer: object }
   | { readonly id: number; readonly failure: Failure };
@@ -40,7 +40,7 @@ export interface Failure {
   readonly reason: string;
 }
 
-/** Maximum size of a gRPC message, in bytes. */
+/** Maximum size of a hook's answer, in bytes. */
 export const ANSWER_BYTES_MAX = 1024 * 1024;
 const REASON_MAX = 300;
 const NAMES_MAX = 32;
@@ -50,12 +50,12 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-/** Shortens the text and removes control characters, which could affect a terminal or a log. */
+/** Shortens the reason, and replaces control characters, which could affect a terminal or a log. */
 export function sanitizeReason(reason: string): string {
   return reason.replaceAll(/\p{Cc}+/gu, " ").slice(0, REASON_MAX);
 }
 
-/** Parses a reply; undefined if it is invalid, because the child may be compromised. */
+/** Parses a message of the child. Returns undefined if the message is invalid. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isJsonObject(message) || typeof message["id"] !== "number") return undefined;
   const { id, answer, failure } = message;
@@ -80,9 +80,9 @@ export function parseInfo(answer: object): HookInfo | undefined {
       .map((version) => sanitizeReason(version)),
     hookPoints: limitedList(hookPoints)
       .filter(isJsonObject)
-      .flatMap(({ name: point, priority }) =>
-        isText(point) && Number.isInteger(priority)
-          ? [{ name: point, priority: Number(priority) }]
+      .flatMap(({ name: hookPoint, priority }) =>
+        isText(hookPoint) && Number.isInteger(priority)
+          ? [{ name: hookPoint, priority: Number(priority) }]
           : [],
       ),
   };
@@ -93,7 +93,6 @@ export function parseDomainXml(answer: object): string | undefined {
   return isText(text) && text !== "" ? text : undefined;
 }
 
-/** Parses the answer of PreCloudInitIso; undefined if it is invalid. */
 export function parseCloudInit(
   answer: object,
 ): { readonly data: string; readonly noCloudSource: string } | undefined {

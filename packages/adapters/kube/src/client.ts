@@ -27,9 +27,9 @@ export interface RawRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Content type of the body, by default `application/json`. */
+  /** Content type of the body. Default: `application/json`. */
   readonly contentType?: string;
-  /** Deadline, by default 10 s. */
+  /** Time limit of the request, in milliseconds. Default: 10 000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -48,16 +48,16 @@ interface ClientDeps extends HttpDeps {
 export interface KubeClient {
   readonly server: string;
   readonly store: Store;
-  /** Lists and watches a kind; the stream never ends by itself. */
+  /** Lists and watches the objects of a kind. The stream ends only when the subscriber unsubscribes. */
   reflect<T extends KubeObject>(
     type: ResourceType<T>,
     options?: ReflectOptions<T>,
   ): Observable<Reflection<T>>;
-  /** Sends a request, and fails for an error status. @throws AppError with the `KUBE_` codes of Store */
+  /** Sends a request. Rejects responses with an error status. @throws AppError with the `KUBE_` codes of Store */
   requestRaw(request: RawRequest): Promise<RawResponse>;
-  /** Like {@link requestRaw}, but returns responses with an error status. @throws AppError with KUBE_UNREACHABLE */
+  /** Sends a request and returns the response, whatever its status. @throws AppError with KUBE_UNREACHABLE */
   exchange(request: RawRequest): Promise<HttpResponse>;
-  /** Opens a WebSocket as a stream. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the status' code */
+  /** Opens a WebSocket as a stream. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID or a status code */
   openStream(call: StreamCall): Promise<Duplex>;
   close(): Promise<void>;
 }
@@ -78,8 +78,8 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
   const random = deps.random ?? systemRandom;
   const http = new HttpClient(config, deps);
   const store = new HttpStore(http);
-  const times = deps.watchTimes ?? WATCH_TIMES;
-  const watches = new WatchConnection({ http, clock, random, times });
+  const watchTimes = deps.watchTimes ?? WATCH_TIMES;
+  const watches = new WatchConnection({ http, clock, random, times: watchTimes });
   return {
     server: config.server,
     store,
@@ -98,7 +98,7 @@ interface StreamCall {
   readonly signal?: AbortSignal;
 }
 
-/** Deadline of the server's response, in milliseconds, long enough for calls to other servers. */
+/** Time limit of the server's response, in milliseconds. The API server may first call an aggregated server. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const ERROR_TEXT_MAX = 64 * 1024;
 
@@ -129,7 +129,7 @@ function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Prom
   return promise;
 }
 
-/** Opens a stream that either side can end. Throws like {@link KubeClient.openStream}. */
+/** Opens a WebSocket as a stream, which the client and the server can end. */
 export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
   const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;
   if (proxyUrl !== undefined) {
@@ -138,9 +138,9 @@ export async function openStream(config: KubeConfig, call: StreamCall): Promise<
   }
   const credentials = await config.readCredentials();
   const { ca, cert, key } = credentials;
-  // Loaded on demand, because most programs open no stream.
+  // The library is loaded on demand, because most programs open no stream.
   const { WebSocket, createWebSocketStream } = await import("ws");
-  // The types of ws lack `servername`, which it passes to tls.connect.
+  // The types of ws lack `servername`, but ws passes the option to tls.connect.
   const options = {
     ca,
     cert,
@@ -153,7 +153,7 @@ export async function openStream(config: KubeConfig, call: StreamCall): Promise<
   };
   const url = `${server.replace(/^http/, "ws")}${call.path}`;
   const socket = new WebSocket(url, call.protocol, options);
-  // Created before the response, because first bytes in the same segment would be lost without a listener.
+  // The stream must exist before the response arrives. Otherwise the first data could be lost.
   const stream = createWebSocketStream(socket);
   stream.on("error", () => stream.destroy());
   await waitForOpen(socket, call, server);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records Kubernetes events, and counts repeats in one event.
+// Records Kubernetes events. Repeats increase the count of the existing event.
 import { EVENTS } from "@patchbay/api";
 import type { KubeEvent, KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -10,11 +10,11 @@ export interface Note {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Part of the object, such as an interface, whose notes share one event. By default the whole object. */
+  /** Part of the object that the event concerns, for example an interface. Unset for the whole object. */
   readonly about?: string;
 }
 
-/** Recorder of events, which never blocks and never fails. */
+/** Recorder of events. Its methods do not throw, and `record` does not wait for the write. */
 export interface EventRecorder {
   record(object: KubeObject, note: Note): void;
   flush(): Promise<void>;
@@ -28,23 +28,23 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** Delay in which repeats are collected for one write, in milliseconds; doubled at each write while they continue. */
+/** Delay before repeats are written, in milliseconds. Each consecutive write doubles the delay. */
 const COALESCE_MS = 5000;
-/** Longest time between writes of repeats, in milliseconds. */
+/** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** Time in milliseconds after which a repeat is a new event. Source: client-go record/events_cache.go */
+/** Milliseconds without repeats after which a new event is created. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
-/** Limit of new warnings per object; more are dropped. Source: client-go record/events_cache.go (spam filter) */
+/** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
-/** Limit of new normal events per object, each for an action, for example on one of up to a hundred NICs of a VM. */
+/** Rate limit of new normal events per object. A VM may have an event for each of a hundred NICs. */
 const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
-/** Maximum number of remembered events. Source: client-go record/events_cache.go (4096) */
+/** Maximum number of cached events. Source: client-go record/events_cache.go (4096) */
 const EVENTS_MAX = 1000;
 /** Maximum length of a message, in characters. Source: Kubernetes core/validation NoteLengthLimit */
 const MESSAGE_MAX = 1024;
 
 interface RecordedEvent {
-  /** Undefined until the first write has succeeded. */
+  /** Undefined until the event was created on the server. */
   key: ObjectKey | undefined;
   readonly object: KubeObject;
   note: Note;
@@ -52,7 +52,7 @@ interface RecordedEvent {
   lastMs: number;
   count: number;
   writtenCount: number;
-  /** Delay before the next repeats are written, in milliseconds. */
+  /** Delay before the next write of repeats, in milliseconds. */
   coalesceMs: number;
   isWriting: boolean;
 }
@@ -102,7 +102,7 @@ class CoalescingRecorder implements EventRecorder {
     entry.note = note;
     entry.count += 1;
     entry.lastMs = nowMs;
-    if (entry.isWriting) return; // the current write will be followed by another
+    if (entry.isWriting) return; // The running write also writes this repeat.
     if (entry.key === undefined && !this.#newEvents[note.type].take(objectId(object))) return;
     entry.isWriting = true;
     const write = this.#writeAll(entry).finally(() => {
@@ -120,9 +120,9 @@ class CoalescingRecorder implements EventRecorder {
 
   #entryFor(object: KubeObject, note: Note, nowMs: number): RecordedEvent {
     const id = JSON.stringify([objectId(object), note.type, note.reason, note.about]);
-    const known = this.#entries.get(id);
-    const isOver = known === undefined || nowMs - known.lastMs >= NEW_EVENT_AFTER_MS;
-    const entry = isOver ? createEntry(object, note, nowMs) : known;
+    const knownEntry = this.#entries.get(id);
+    const isExpired = knownEntry === undefined || nowMs - knownEntry.lastMs >= NEW_EVENT_AFTER_MS;
+    const entry = isExpired ? createEntry(object, note, nowMs) : knownEntry;
     this.#entries.delete(id);
     this.#entries.set(id, entry);
     const [oldest] = this.#entries.keys();
@@ -132,7 +132,7 @@ class CoalescingRecorder implements EventRecorder {
     return entry;
   }
 
-  /** Writes the first event at once, then repeats until there are no more. */
+  /** Writes the event, then its repeats until all are written. */
   async #writeAll(entry: RecordedEvent): Promise<void> {
     if (entry.writtenCount > 0) await this.#coalesce(entry);
     while (entry.writtenCount < entry.count) {
@@ -147,7 +147,7 @@ class CoalescingRecorder implements EventRecorder {
     const { clock } = this.#deps;
     const { coalesceMs } = entry;
     entry.coalesceMs = Math.min(2 * coalesceMs, COALESCE_MAX_MS);
-    await clock.sleep(coalesceMs, this.#flushing.signal).catch(() => undefined); // flush ends the wait
+    await clock.sleep(coalesceMs, this.#flushing.signal).catch(() => undefined); // `flush` ends the delay.
   }
 
   async #write(entry: RecordedEvent, count: number): Promise<void> {
@@ -156,7 +156,7 @@ class CoalescingRecorder implements EventRecorder {
       else await this.#update(entry.key, entry, count);
     } catch (error) {
       if (isAppError(error, "KUBE_NOT_FOUND") && entry.key !== undefined) {
-        entry.key = undefined; // the event has expired on the server
+        entry.key = undefined; // The event has expired on the server.
         await this.#write(entry, count);
         return;
       }
@@ -199,13 +199,13 @@ class CoalescingRecorder implements EventRecorder {
   }
 }
 
-/** Prints a time as RFC 3339 without fractions. Source: Kubernetes metav1.Time */
+/** Prints a time as RFC 3339 in seconds. Source: Kubernetes metav1.Time */
 function toTimestamp(ms: number): string {
   // oxlint-disable-next-line no-restricted-globals -- formats a time, reads no clock
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Creates a recorder that counts repeats in one event. An object gets 25 new warnings at once, then one in 5 minutes. */
+/** Creates an event recorder. */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {
   return new CoalescingRecorder(deps);
 }

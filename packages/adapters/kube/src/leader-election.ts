@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leader election by a Lease, and a store that only the leader may write to.
+// Leader election with a Lease, and a store in which only the leader can write.
 import { apiVersionOf, LEASES } from "@patchbay/api";
 import type { Lease } from "@patchbay/api/kubernetes";
 import { AppError, isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -8,20 +8,20 @@ import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
 /**
- * Time until a dead leader is replaced, in seconds. client-go's 15 s would delay NICs; a shorter lease costs the leader
- * only one small write every 1.5 s.
+ * Seconds without renewal until another process can lead. client-go's 15 s would delay NICs. A short Lease costs the
+ * leader one small write every 1.5 s.
  */
 const LEASE_SECONDS = 4;
-/** Interval of renewals, in milliseconds. */
+/** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;
 /** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** Time after the start of the last successful renewal in which writes are permitted: until 1 s before the Lease expires. */
+/** Milliseconds in which the leader may write after a renewal began. The Lease expires one second later. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
   readonly key: ObjectKey;
-  /** Name of this process, unique among all processes ever. */
+  /** Unique name of this process, which is never reused. */
   readonly identity: string;
   readonly store: Store;
   readonly leases: Cache<Lease>;
@@ -32,17 +32,17 @@ interface ElectorDeps {
 export interface Elector {
   holder(): string | undefined;
   isLeading(): boolean;
-  /** Returns for how many more milliseconds writes are permitted; 0 if they are not. */
+  /** Returns the milliseconds for which this process may write. Returns 0 if this process does not lead. */
   remainingWriteMs(): number;
-  /** Resolves when this process leads; rejects with the signal's reason. */
+  /** Resolves when this process leads. Rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
-   * Renews the Lease until the signal is aborted. While the API server does not respond, nothing is written, but
-   * leadership continues, because no other process can acquire the Lease either.
+   * Renews the Lease until the signal is aborted. If the API server does not respond, this process remains the leader,
+   * because no other process can acquire the Lease.
    * @throws AppError with KUBE_LEASE_LOST if another process leads
    */
   hold(signal: AbortSignal): Promise<void>;
-  /** Releases the Lease, so that another process can lead at once. */
+  /** Releases the Lease, so that another process can acquire the Lease immediately. */
   release(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ class LeaseElector implements Elector {
     while (!signal.aborted) {
       const hasEnded = await this.#waitForChange(waitMs, signal).then(
         () => false,
-        () => true, // only the signal rejects it
+        () => true, // Only an abort rejects the promise.
       );
       if (hasEnded) return;
       const holder = this.holder();
@@ -149,34 +149,35 @@ class LeaseElector implements Elector {
     }
   }
 
-  /** Reads the Lease, because the watch may lag behind the write that conflicted. */
+  /** Reads the Lease after a conflict, because the watch may report the conflicting write later. */
   async #refresh(): Promise<void> {
     const { store, key } = this.#deps;
     const lease = await store.find(LEASES, key).catch(() => this.#observed.lease);
     this.#observe(lease);
   }
 
-  /** Stores the observed Lease, unless it is an older state from a lagging watch. */
+  /** Stores the observed Lease, unless a delayed watch reports an older version. */
   #observe(lease: Lease | undefined): void {
-    const known = this.#observed.lease;
-    const isSame = known?.metadata.uid === lease?.metadata.uid;
-    if (isSame && known && lease && parseVersion(lease) <= parseVersion(known)) return;
+    const knownLease = this.#observed.lease;
+    const isSameLease = knownLease?.metadata.uid === lease?.metadata.uid;
+    if (isSameLease && knownLease && lease && parseVersion(lease) <= parseVersion(knownLease))
+      return;
     this.#observed = { lease, sinceMs: this.#deps.clock.monotonicMs() };
     this.#onChange();
   }
 
-  /** Waits until the Lease changes, but at most `ms`. */
+  /** Waits until the Lease changes, but at most `ms` milliseconds. */
   async #waitForChange(ms: number, signal: AbortSignal): Promise<void> {
-    const over = new AbortController();
-    const changed = new Promise<void>((resolve) => {
+    const finished = new AbortController();
+    const leaseChange = new Promise<void>((resolve) => {
       this.#onChange = resolve;
     });
-    const time = this.#deps.clock.sleep(ms, AbortSignal.any([signal, over.signal]));
+    const timer = this.#deps.clock.sleep(ms, AbortSignal.any([signal, finished.signal]));
     try {
-      await Promise.race([changed, time]);
+      await Promise.race([leaseChange, timer]);
     } finally {
-      time.catch(() => undefined);
-      over.abort();
+      timer.catch(() => undefined);
+      finished.abort();
     }
   }
 }
@@ -193,16 +194,16 @@ interface ObservedLease {
 
 type Claim =
   | { readonly kind: "take" }
-  /** Another process leads, and its Lease expires in `ms` if it is not renewed. */
+  /** Another process leads. Its Lease expires in `ms` milliseconds unless it renews the Lease. */
   | { readonly kind: "wait"; readonly ms: number };
 
-/** Returns the leader's identity; undefined if no process leads. */
+/** Returns the identity of the leader. Returns undefined if no process leads. */
 export function findHolder(lease: Lease | undefined): string | undefined {
   const holder = lease?.spec?.holderIdentity ?? "";
   return holder === "" ? undefined : holder;
 }
 
-/** Decides whether the Lease can be acquired. Ignores clocks of other machines. Source: client-go tools/leaderelection */
+/** Decides whether this process can acquire the Lease, by its own clock only. Source: client-go tools/leaderelection */
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
   const seconds = lease?.spec?.leaseDurationSeconds ?? LEASE_SECONDS;
@@ -216,7 +217,7 @@ interface LeaseWriter {
   readonly nowMs: number;
 }
 
-/** Builds the Lease with this process as its holder, acquired or renewed. */
+/** Builds the Lease of an acquisition or a renewal by this process. */
 export function buildHeldLease(
   lease: Lease | undefined,
   { key, identity, nowMs }: LeaseWriter,
@@ -238,7 +239,7 @@ export function buildHeldLease(
   };
 }
 
-/** Builds the Lease without a holder, so that the next leader need not wait. */
+/** Builds a Lease without a holder, which the next leader can acquire immediately. */
 export function buildReleasedLease(lease: Lease): Lease {
   return { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } };
 }
@@ -246,23 +247,24 @@ export function buildReleasedLease(lease: Lease): Lease {
 type RemainingTime = () => number;
 
 /**
- * Restricts writes to the leader. A write is refused when the time is over, and aborted when the time ends before the
- * response, so that none is in flight when another process begins to lead. Reads are not restricted.
+ * Wraps a store so that only the leader can write. Each write ends before the Lease expires, so that no write is in
+ * flight when another process begins to lead.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */
 export function fencedStore(store: Store, readRemainingMs: RemainingTime): Store {
-  const within = <O extends CallOptions>(options: O | undefined): O & CallOptions => {
+  const withDeadline = <O extends CallOptions>(options: O | undefined): O & CallOptions => {
     const remainingMs = readRemainingMs();
     if (remainingMs <= 0) throw new AppError("KUBE_NOT_LEADING", {});
     const timeoutMs = Math.min(options?.timeoutMs ?? CALL_TIMEOUT_MS, remainingMs);
-    return { ...options, timeoutMs } as O & CallOptions; // only one field changes
+    return { ...options, timeoutMs } as O & CallOptions;
   };
   return {
     find: (type, key, options) => store.find(type, key, options),
     list: (type, options) => store.list(type, options),
-    create: async (type, object, options) => store.create(type, object, within(options)),
-    update: async (type, object, options) => store.update(type, object, within(options)),
-    patch: async (type, key, ...[patch, options]) => store.patch(type, key, patch, within(options)),
-    delete: async (type, key, options) => store.delete(type, key, within(options)),
+    create: async (type, object, options) => store.create(type, object, withDeadline(options)),
+    update: async (type, object, options) => store.update(type, object, withDeadline(options)),
+    patch: async (type, key, ...[patch, options]) =>
+      store.patch(type, key, patch, withDeadline(options)),
+    delete: async (type, key, options) => store.delete(type, key, withDeadline(options)),
   };
 }

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process that holds the connections to untrusted libvirt daemons, and makes the parent's calls.
+// Child process with the connections to untrusted libvirt daemons. Executes the requests of its parent.
 import { createRequire } from "node:module";
 import { messageOf } from "@patchbay/base";
 import type { ChildChannel, HypervisorEvent, ClaimedDescriptor } from "@patchbay/core/interfaces";
 import { OPEN_CALL, type Beat, type NativeError, type Reply, type Request } from "./protocol.ts";
 
-/** Callback for notifications of the addon. `ended` is the last one. */
+/** Callback for notifications of the addon. No notification follows `ended`. */
 type Notify = (kind: "event" | "lost" | "ended", value?: unknown) => void;
 
-/** A connection with a thread of its own; calls run one after the other. Rejections are {@link NativeError}. */
+/** Connection with a separate thread, which executes calls in order. Calls reject with {@link NativeError}. */
 interface NativeConnection {
   readonly opened: Promise<undefined>;
   call(operation: string, ...args: readonly string[]): Promise<unknown>;
-  /** Ends the connection's thread and the running call. */
+  /** Closes the connection, which ends its thread and its running call. */
   close(): void;
 }
 
-/** libvirt's event loop runs in its own thread for the life of the process. */
+/** Addon for libvirt, whose event loop runs in a separate thread until this process exits. */
 interface LibvirtNative {
-  /** `socketFd` is the socket that the URI names, or -1. */
+  /** `socketFd` is the descriptor of the socket in the URI, or -1. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
-  /** Returns the milliseconds since the last beat of libvirt's event loop, which beats every second. */
+  /** Returns the milliseconds since the last tick of libvirt's event loop, which ticks every second. */
   readonly eventLoopAgeMs: () => number;
 }
 
-// native/*.cc defines the addon's interface, and is built with this file. No other file loads it.
+// The addon in native/*.cc implements this interface. Only this file loads the addon.
 const loadAddon = createRequire(import.meta.url) as (path: string) => LibvirtNative;
 
 /** Loads the addon, which starts libvirt's event loop. */
@@ -32,7 +32,7 @@ function loadLibvirt(): LibvirtNative {
   return loadAddon("../build/libvirt.node");
 }
 
-// Loaded before privileges are dropped, so that the files may be readable by root only.
+// Loads the addon before the process drops its privileges, because only root may be able to read the file.
 const { Connection, eventLoopAgeMs } = loadLibvirt();
 
 export function main(channel: ChildChannel): void {
@@ -41,7 +41,7 @@ export function main(channel: ChildChannel): void {
     channel.send(message);
   };
   channel.onMessage((message) => {
-    handle(message as Request, { channel, connections, reply }); // the parent is trusted
+    handle(message as Request, { channel, connections, reply }); // The child trusts its parent.
   });
 }
 
@@ -73,13 +73,13 @@ function handle(request: Request, context: Context): void {
 
 interface Target {
   readonly uri: string;
-  /** Socket of the daemon, which is closed after the connection attempt. */
+  /** Socket of the daemon. Closed after the connection attempt. */
   readonly socket?: ClaimedDescriptor;
 }
 
 function openSocket(id: number, context: Context): void {
   const socket = context.channel.claimDescriptor(id);
-  // With `direct`, libvirt tries only this socket.
+  // `mode=direct` makes libvirt connect to this socket only.
   const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
   open(id, { uri, socket }, context);
 }
@@ -118,7 +118,7 @@ function createNotify(id: number, context: Context): Notify {
   return (kind, value) => {
     switch (kind) {
       case "event":
-        // The addon builds this type; the parent validates it again.
+        // The addon creates values of this type. The parent validates each event.
         context.reply({ kind, connection: id, event: value as HypervisorEvent });
         return;
       case "lost":
@@ -133,13 +133,13 @@ function createNotify(id: number, context: Context): Notify {
 }
 
 async function call(request: Extract<Request, { kind: "call" }>, context: Context): Promise<void> {
-  const { connection, call: number } = request;
+  const { connection, call: callNumber } = request;
   try {
     const value = await runCall(request, context);
-    context.reply({ kind: "result", connection, call: number, value });
+    context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // A result that is too long to send fails only its own call.
-    context.reply({ kind: "failed", connection, call: number, error: toNativeError(error) });
+    // `reply` throws if the result is too long, so that only this call fails.
+    context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }
 
@@ -152,7 +152,7 @@ async function runCall(
   return await connection.call(request.operation, ...request.arguments);
 }
 
-/** Converts an error to an object, because JSON cannot represent errors. */
+/** Converts an error to a plain object, because JSON omits the fields of errors. */
 function toNativeError(error: unknown): NativeError {
   const message = messageOf(error);
   if (error instanceof Error && "number" in error && "domain" in error && "level" in error) {

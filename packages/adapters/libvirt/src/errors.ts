@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps libvirt errors to error codes, by number, or by text where numbers are ambiguous.
+// Maps libvirt errors to error codes by their number, or by their message if the number is ambiguous.
 import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 import type { NativeError } from "./protocol.ts";
 
-/** Numbers of errors. Source: libvirt virErrorNumber; a test compares them with virterror.h */
+/** Error numbers. Source: libvirt virErrorNumber; a test compares the numbers with virterror.h */
 export const VIR_ERR = {
   INTERNAL_ERROR: 1,
   OPERATION_FAILED: 9,
@@ -22,7 +22,7 @@ export const VIR_ERR = {
   DEVICE_MISSING: 99,
 } as const;
 
-/** Parts of libvirt that report errors. Source: libvirt virErrorDomain; a test compares them with virterror.h */
+/** Error domains (parts of libvirt). Source: libvirt virErrorDomain; a test compares the numbers with virterror.h */
 export const VIR_FROM = { RPC: 7, QEMU: 10, DOMAIN: 20 } as const;
 
 const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
@@ -30,7 +30,7 @@ const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job holds the domain's lock, for example a save, or a call that waits for the guest.
+  // Another job has locked the domain, for example a save or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
@@ -44,7 +44,7 @@ export interface FailedCall {
   readonly device?: string;
 }
 
-/** Name of the call by which a daemon connects to another one. */
+/** Name of the call that migrates a domain, for which the daemon connects to the target's daemon. */
 export const MIGRATE_CALL = "virDomainMigrateToURI3";
 
 export function toAppError(error: NativeError, failed: FailedCall): AppError {
@@ -54,31 +54,31 @@ export function toAppError(error: NativeError, failed: FailedCall): AppError {
     number: error.number,
     domainNumber: error.domain,
   };
-  return new AppError(codeFor(error, failed), details);
+  return new AppError(findCode(error, failed), details);
 }
 
-function codeFor(error: NativeError, failed: FailedCall): ErrorCode {
+function findCode(error: NativeError, failed: FailedCall): ErrorCode {
   if (isConnectionLost(error)) {
-    // For this call, the daemon reports the same if its connection to the other daemon breaks.
+    // During a migration, this error can also mean that the connection to the target's daemon broke.
     return failed.call === MIGRATE_CALL ? "LIBVIRT_PEER_LOST" : "LIBVIRT_CONNECTION_LOST";
   }
-  return codeByText(error) ?? CODE_BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
+  return findCodeByText(error) ?? CODE_BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 
-/** Checks for errors of libvirt's client, which mean that the daemon is gone or silent. */
+/** Checks for an error of libvirt's RPC client, which means that the connection to the daemon is broken. */
 function isConnectionLost(error: NativeError): boolean {
   if (error.domain !== VIR_FROM.RPC) return false;
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
-/** Error code for a text in errors with one of the numbers. */
+/** Error code for errors with one of these numbers and a matching message. */
 interface TextRule {
   readonly numbers: readonly number[];
   readonly text: RegExp;
   readonly code: ErrorCode;
 }
 
-/** Rules for numbers that are too general, by texts of libvirt 9.0 and QEMU 7.2; a test has captured samples. */
+/** Rules for ambiguous error numbers, for messages of libvirt 9.0 and QEMU 7.2. A test contains samples. */
 const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],
@@ -95,7 +95,7 @@ const TEXT_RULES: readonly TextRule[] = [
     text: /is already in the process of unplug|Hot-unplug failed: guest is busy/,
     code: "LIBVIRT_UNPLUG_PENDING",
   },
-  // A call of the migration protocol holds the lock. Source: libvirt qemuDomainObjBeginJobInternal
+  // A migration has locked the domain. Source: libvirt qemuDomainObjBeginJobInternal
   {
     numbers: [VIR_ERR.OPERATION_TIMEOUT],
     text: /state change lock \(held by [^)]*Migrat/,
@@ -123,7 +123,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
 ];
 
-function codeByText(error: NativeError): ErrorCode | undefined {
+function findCodeByText(error: NativeError): ErrorCode | undefined {
   return TEXT_RULES.find(
     ({ numbers, text }) => numbers.includes(error.number) && text.test(error.message),
   )?.code;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about guests from libvirt and the guest agent. The guest is untrusted, so invalid values are dropped.
+// Parses reports of libvirt and of the guest agent. Drops invalid values, because the guest is untrusted.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import type { GuestFacts, GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 import { parseText } from "./protocol.ts";
 
-/** Parses the answer to `readGuestInterfaces`, without invalid entries. */
 export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] {
   if (!Array.isArray(value)) return [];
   return value.filter(isJsonObject).map((entry) => ({
@@ -15,7 +14,7 @@ export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] 
   }));
 }
 
-/** libvirt's names of facts. Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS */
+/** Parameter names in libvirt. Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS */
 const SYSTEM_FACTS: Readonly<Record<keyof GuestSystem, string>> = {
   id: "os.id",
   name: "os.name",
@@ -27,21 +26,19 @@ const SYSTEM_FACTS: Readonly<Record<keyof GuestSystem, string>> = {
   machine: "os.machine",
 };
 
-/** Parses the answer to `readGuestSystem`, without invalid texts. */
 export function parseGuestSystem(value: unknown): GuestSystem {
   if (!isJsonObject(value)) return {};
   const facts = Object.entries(SYSTEM_FACTS).map(([fact, name]) => [fact, parseText(value[name])]);
-  return Object.fromEntries(facts.filter(([, text]) => text !== "")) as GuestSystem; // of its keys
+  return Object.fromEntries(facts.filter(([, text]) => text !== "")) as GuestSystem;
 }
 
-/** Parses the answer to `readGuestFacts`, without invalid texts. */
 export function parseGuestFacts(value: unknown): GuestFacts {
   if (!isJsonObject(value)) return {};
   const facts = Object.entries(value).map(([name, text]) => [name, parseText(text)] as const);
   return Object.fromEntries(facts.filter(([, text]) => text !== ""));
 }
 
-/** Maximum number of reported commands, because an agent may claim any number. */
+/** Maximum number of agent commands to report, because a hostile agent can list any number. */
 const COMMANDS_MAX = 256;
 
 function parseAgentReturn(value: unknown): unknown {
@@ -53,7 +50,6 @@ export function parseGuestFreeze(value: unknown): GuestFacts {
   return parseGuestFacts({ "freeze.status": parseAgentReturn(value) });
 }
 
-/** Parses the agent's answer to `agent`, without invalid texts. */
 export function parseGuestAgent(value: unknown): GuestFacts {
   const reply = parseAgentReturn(value);
   if (!isJsonObject(reply)) return {};
@@ -71,23 +67,23 @@ export function parseGuestAgent(value: unknown): GuestFacts {
 }
 
 function toList(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? (value as readonly unknown[]) : []; // elements are validated later
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends one of the addon's agent commands, and resolves with the agent's JSON. */
+/** Sends a command of the addon's list to the guest agent, and returns the agent's JSON. */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
-/** Pattern of an IPv4 default route, which has no destination and no mask. Source: Linux, fib_route_seq_show */
+/** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */
 const DEFAULT_ROUTE_LINE = /^\S+\s+0{8}\s+[0-9A-F]{8}\s+([0-9A-F]{4})\s+\d+\s+\d+\s+\d+\s+0{8}\s/;
 /** Flags of a route. Source: linux/route.h RTF_UP, RTF_REJECT */
-const [UP, REJECT] = [0x1, 0x200];
+const [ROUTE_UP, ROUTE_REJECT] = [0x1, 0x200];
 const ROUTE_FILE_HEADER = /^Iface\s+Destination\s+Gateway\s+Flags\s/;
 
 function toFacts(hasDefault: boolean): GuestFacts {
   return { "routes.default.ipv4": String(hasDefault) };
 }
 
-/** Parses the agent's routes; undefined if they are invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
+/** Parses the agent's routes. Returns undefined if invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
 export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
   const reply = parseAgentReturn(answer);
   if (!Array.isArray(reply)) return undefined;
@@ -99,19 +95,19 @@ export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
 
 function isDefault(line: string): boolean {
   const flags = Number.parseInt(DEFAULT_ROUTE_LINE.exec(line)?.[1] ?? "0", 16);
-  return (flags & UP) !== 0 && (flags & REJECT) === 0;
+  return (flags & ROUTE_UP) !== 0 && (flags & ROUTE_REJECT) === 0;
 }
 
-/** Parses the content of /proc/net/route; empty if it is invalid. */
+/** Parses the content of /proc/net/route. Returns no facts if the content is invalid. */
 export function parseRouteFile(answer: unknown): GuestFacts {
   const reply = parseAgentReturn(answer);
   const content = isJsonObject(reply) ? reply["buf-b64"] : undefined;
   if (typeof content !== "string") return {};
-  const [head = "", ...lines] = Buffer.from(content, "base64").toString("latin1").split("\n");
-  return ROUTE_FILE_HEADER.test(head) ? toFacts(lines.some(isDefault)) : {};
+  const [header = "", ...lines] = Buffer.from(content, "base64").toString("latin1").split("\n");
+  return ROUTE_FILE_HEADER.test(header) ? toFacts(lines.some(isDefault)) : {};
 }
 
-/** Returns the handle of an opened file as digits; undefined if it was not opened. */
+/** Parses the handle of an opened file. Returns undefined if the agent did not open the file. */
 export function parseFileNumber(answer: unknown): string | undefined {
   const reply = parseAgentReturn(answer);
   return Number.isSafeInteger(reply) && Number(reply) >= 0 ? String(reply) : undefined;
@@ -128,9 +124,8 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads whether the guest has a default route, as `routes.default.ipv4`; empty if unknown. The agent reports routes
- * since QEMU 9.1; older agents read /proc/net/route in the guest. The guest is untrusted, so invalid answers are
- * ignored.
+ * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. Agents before QEMU 9.1 cannot list
+ * routes, so this function reads the guest's /proc/net/route. Returns no facts if the answer is invalid.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {
@@ -138,10 +133,10 @@ export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {
     const facts = parseGuestRoutes(await call("routes"));
     if (facts !== undefined) return facts;
   } catch (error) {
-    const isUnknown = (["LIBVIRT_UNSUPPORTED", "LIBVIRT_REFUSED"] as const).some((code) =>
+    const isUnsupported = (["LIBVIRT_UNSUPPORTED", "LIBVIRT_REFUSED"] as const).some((code) =>
       isAppError(error, code),
     );
-    if (!isUnknown) throw error;
+    if (!isUnsupported) throw error;
   }
   return readFile(call);
 }

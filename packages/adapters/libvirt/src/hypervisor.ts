@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements Hypervisor with one supervised child process per node (ADR 0006). The calls of a connection are serialized,
-// have deadlines, and fail when the connection is lost.
+// Implements Hypervisor with one supervised child process per node (ADR 0006). Calls of a connection run one after
+// another, have time limits, and fail when the connection is lost.
 import { AppError, isAppError, type Clock, messageOf, type Logger } from "@patchbay/base";
 import type {
   AttachTarget,
@@ -47,10 +47,10 @@ import {
 interface ConnectionLink {
   readonly id: number;
   readonly clock: Clock;
-  /** Deadline of each call, in milliseconds. */
+  /** Time limit of each call, in milliseconds. */
   readonly callTimeoutMs: number;
   send(request: Request): void;
-  /** Called once when the connection is lost or closed; its thread in the child may still be busy. */
+  /** Called once when the connection is lost or closed. The connection's thread in the child may still run. */
   onLost(): void;
 }
 
@@ -62,7 +62,7 @@ type CallAnswer =
 
 const CALL_WITHOUT_DEADLINE = "migrateDomain";
 
-/** A connection in the child, over which nothing is sent after it is lost. */
+/** Connection in the child process. All calls fail after the connection is lost. */
 export class LibvirtConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;
@@ -70,7 +70,7 @@ export class LibvirtConnection implements HypervisorConnection {
   readonly #listeners = new Set<(event: HypervisorEvent) => void>();
   readonly #answers = new Map<number, (answer: CallAnswer) => void>();
   #lastCall = OPEN_CALL;
-  #tail: Promise<unknown> = Promise.resolve();
+  #previousCall: Promise<unknown> = Promise.resolve();
   #lostReason: string | undefined;
 
   constructor(link: ConnectionLink) {
@@ -84,7 +84,7 @@ export class LibvirtConnection implements HypervisorConnection {
     const answer = await this.#request(OPEN_CALL, request, timeoutMs);
     if (answer.kind === "value") return;
     this.lose("it was never opened");
-    if (answer.kind === "late") throw timedOut("virConnectOpen", timeoutMs);
+    if (answer.kind === "late") throw timedOutError("virConnectOpen", timeoutMs);
     const message = answer.kind === "error" ? answer.error.message : "the connection was lost";
     throw new AppError("LIBVIRT_UNREACHABLE", { message });
   }
@@ -109,7 +109,7 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  /** Abandons the connection, so that running and queued calls fail. Idempotent. */
+  /** Abandons the connection. Running and queued calls fail. Idempotent. */
   lose(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
@@ -135,9 +135,9 @@ export class LibvirtConnection implements HypervisorConnection {
     await this.#run("defineDomain", [xml], { call: "virDomainDefineXMLFlags" });
   }
 
-  async startDomain(name: string, how: "running" | "paused" = "running"): Promise<void> {
+  async startDomain(name: string, initialState: "running" | "paused" = "running"): Promise<void> {
     const call = { call: "virDomainCreateWithFlags", domain: name };
-    await this.#run("startDomain", [name, how], call);
+    await this.#run("startDomain", [name, initialState], call);
   }
 
   async shutdownDomain(name: string): Promise<void> {
@@ -192,10 +192,10 @@ export class LibvirtConnection implements HypervisorConnection {
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
     const failedCall = { call: "virDomainQemuAgentCommand", domain: name };
     if (topic === "routes") {
-      return readGuestRoutes((question, file) =>
+      return readGuestRoutes((command, file) =>
         file === undefined
-          ? this.#run("askGuestAgent", [name, question], failedCall)
-          : this.#run("askAboutGuestFile", [name, question, file], failedCall),
+          ? this.#run("askGuestAgent", [name, command], failedCall)
+          : this.#run("askAboutGuestFile", [name, command, file], failedCall),
       );
     }
     if (topic === "agent" || topic === "freeze") {
@@ -242,10 +242,10 @@ export class LibvirtConnection implements HypervisorConnection {
     return Promise.resolve();
   }
 
-  /** Runs a call after the previous ones, even if they failed. */
+  /** Runs a call after all previous calls of the connection have succeeded or failed. */
   #run(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
-    const result = this.#tail.then(() => this.#call(operation, args, failed));
-    this.#tail = result.catch(() => undefined);
+    const result = this.#previousCall.then(() => this.#call(operation, args, failed));
+    this.#previousCall = result.catch(() => undefined);
     return result;
   }
 
@@ -261,7 +261,7 @@ export class LibvirtConnection implements HypervisorConnection {
         return answer.value;
       case "late":
         this.lose(`no answer to ${failed.call}`);
-        throw timedOut(failed.call, callTimeoutMs);
+        throw timedOutError(failed.call, callTimeoutMs);
       case "lost":
         throw this.#lostError();
       case "error": {
@@ -308,22 +308,22 @@ function findAlias(xml: string): Pick<FailedCall, "device"> {
   return device === undefined ? {} : { device };
 }
 
-function timedOut(call: string, timeoutMs: number): AppError {
+function timedOutError(call: string, timeoutMs: number): AppError {
   return new AppError("LIBVIRT_TIMED_OUT", { call, timeoutMs });
 }
 
-/** Delay before the second consecutive restart in milliseconds, then doubled. The first restart is immediate. */
+/** Delay before the second consecutive restart, in milliseconds. Each further restart doubles the delay. */
 const RESTART_DELAY_MS = 500;
-/** Longest delay of a restart in milliseconds, because all VMs of the node wait. */
+/** Maximum delay before a restart, in milliseconds. No VM of the node can be managed during the delay. */
 const RESTART_DELAY_MAX_MS = 30_000;
-/** Lifetime in milliseconds after which a child was healthy, so that its end counts as the first failure. */
+/** Minimum lifetime of a healthy child, in milliseconds. The end of a healthy child counts as the first failure. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
-/** Backoff of restarts, because a guest could otherwise make the child restart endlessly. */
+/** Backoff of child restarts, because a hostile guest could crash the child repeatedly. */
 export class RestartBackoff {
   #failures = 0;
 
-  /** Records that the child ended or failed to start after `livedMs`. */
+  /** Records the end or the failed start of a child that ran for `livedMs` milliseconds. */
   recordEnd(livedMs: number): void {
     this.#failures = livedMs >= HEALTHY_LIFETIME_MS ? 1 : this.#failures + 1;
   }
@@ -338,17 +338,17 @@ export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** User of the child, without capabilities, as of the launchers; unset for the parent's user. */
+  /** User of the child process, which has no capabilities. Unset for the parent's user. */
   readonly identity?: ProcessIdentity;
-  /** Deadline of each call, by default 40 s, because libvirt gives up on a busy domain after 30 s. */
+  /** Time limit of each call, in milliseconds. Default: 40 000, because libvirt waits 30 s for a busy domain. */
   readonly callTimeoutMs?: number;
-  /** Deadline of opening, by default 30 s, because a new daemon first probes QEMU, which took 8 s in a measurement. */
+  /** Time limit of `open`, in milliseconds. Default: 30 000, because a new daemon needed 8 s to probe QEMU. */
   readonly openTimeoutMs?: number;
-  /** Maximum number of stuck connections, above which the child is replaced. Default: 4. */
+  /** Maximum number of stuck connections. A child with more stuck connections is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Time after which an abandoned connection is stuck, by default 30 s, because libvirt notices silence after 20 s. */
+  /** Milliseconds until an abandoned connection is stuck. Default: 30 000. libvirt detects a dead peer in 20 s. */
   readonly stuckAfterMs?: number;
-  /** Interval of heartbeats, by default 5 s. A child that misses two is replaced. */
+  /** Interval of heartbeats, in milliseconds. Default: 5000. A child that misses two heartbeats is replaced. */
   readonly beatMs?: number;
 }
 
@@ -360,10 +360,10 @@ const DEFAULTS = {
   beatMs: 5000,
 };
 
-/** Deadline for the child to load libvirt and drop its privileges, in milliseconds. */
+/** Time limit for the child to load libvirt and to drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** Environment that prevents libvirt from reading configuration and from starting a daemon. */
+/** Environment that prevents libvirt from reading configuration files and from starting a daemon. */
 const CHILD_ENV = {
   HOME: "/nonexistent",
   XDG_CACHE_HOME: "/nonexistent",
@@ -377,7 +377,7 @@ const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** Creates a hypervisor, which starts its child at the first `open`, and at the next one after the child died. */
+/** Creates a hypervisor. `open` starts the child process, or starts a new child if the previous child has ended. */
 export function createHypervisor(options: HypervisorOptions): Hypervisor {
   return new LibvirtHypervisor({ ...DEFAULTS, ...options });
 }
@@ -385,9 +385,9 @@ export function createHypervisor(options: HypervisorOptions): Hypervisor {
 interface Child {
   readonly process: ChildProcessHandle;
   readonly connections: Map<number, LibvirtConnection>;
-  /** Numbers of connections that the parent abandoned, but whose threads have not ended. */
+  /** Numbers of abandoned connections whose threads have not ended. */
   readonly ending: Set<number>;
-  /** Numbers in `ending` whose threads are stuck in libvirt. */
+  /** Numbers of abandoned connections whose threads are stuck in libvirt. */
   readonly stuck: Set<number>;
   /** Aborted when the child has ended. */
   readonly end: AbortController;
@@ -396,7 +396,7 @@ interface Child {
 
 class LibvirtHypervisor implements Hypervisor {
   readonly #options: HypervisorOptions & typeof DEFAULTS;
-  /** The child for new connections. */
+  /** Child process for new connections. If undefined, the next `open` starts a child. */
   #child: Promise<Child> | undefined;
   #current: Child | undefined;
   #lastConnection = 0;
@@ -449,7 +449,7 @@ class LibvirtHypervisor implements Hypervisor {
       () => {
         if (child.ending.has(id)) this.#addStuck(child, id);
       },
-      () => undefined, // the child has ended, and the connection with it
+      () => undefined, // The child has ended.
     );
   }
 
@@ -460,7 +460,7 @@ class LibvirtHypervisor implements Hypervisor {
     }
   }
 
-  /** Kills the child, so that the next `open` starts another one. */
+  /** Kills the child. The next `open` starts a new child. */
   #replace(child: Child, reason: string): void {
     this.#options.logger.warn("replacing the libvirt child", { reason });
     this.#forget(child);
@@ -521,11 +521,11 @@ class LibvirtHypervisor implements Hypervisor {
   }
 
   #supervise(child: Child): void {
-    const heart = this.#startHeartbeat(child);
+    const heartbeat = this.#startHeartbeat(child);
     child.process.onMessage((message) => {
       const beat = parseBeat(message);
       if (beat === undefined) this.#accept(child, message);
-      else heart.accept(beat);
+      else heartbeat.accept(beat);
     });
     void child.process.ended.then((reason) => {
       this.#end(child, reason);

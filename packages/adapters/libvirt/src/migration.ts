@@ -2,7 +2,7 @@
 import { isJsonObject } from "@patchbay/api/json";
 import type { JobStats, Migration } from "@patchbay/core/interfaces";
 
-/** Flags of migrations. Source: libvirt virDomainMigrateFlags; a test compares them with libvirt-domain.h */
+/** Migration flags. Source: libvirt virDomainMigrateFlags; a test compares the numbers with libvirt-domain.h */
 export const VIR_MIGRATE = {
   LIVE: 1,
   PEER2PEER: 2,
@@ -13,22 +13,22 @@ export const VIR_MIGRATE = {
   AUTO_CONVERGE: 8192,
 } as const;
 
-/** Operations of jobs. Source: libvirt virDomainJobOperation; a test compares them with libvirt-domain.h */
+/** Job operations. Source: libvirt virDomainJobOperation; a test compares the numbers with libvirt-domain.h */
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
 /**
- * Returns flags with PAUSED: the guest resumes on the target only after it is known to be off on the source. Without
- * disk locks, libvirt treats a lost answer as a failure and would run the guest on both nodes.
+ * Returns the migration flags. With PAUSED, the guest resumes on the target only after it has stopped on the source.
+ * Without disk locks, libvirt treats a lost answer as a failure, and would run the guest on both nodes.
  */
 function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
   const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;
-  const copies = disks === undefined ? 0 : NON_SHARED_INC;
-  const unsafe = allowsUnsafe ? VIR_MIGRATE.UNSAFE : 0;
-  const converges = throttles ? VIR_MIGRATE.AUTO_CONVERGE : 0;
-  return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copies | unsafe | converges;
+  const copyFlag = disks === undefined ? 0 : NON_SHARED_INC;
+  const unsafeFlag = allowsUnsafe ? VIR_MIGRATE.UNSAFE : 0;
+  const convergeFlag = throttles ? VIR_MIGRATE.AUTO_CONVERGE : 0;
+  return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copyFlag | unsafeFlag | convergeFlag;
 }
 
-/** Returns arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_* */
+/** Returns the arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_* */
 export function migrationArguments(name: string, migration: Migration): readonly string[] {
   const { peerUri, memoryUri, liveXml, configXml, disks, bandwidthMibPerSecond } = migration;
   const parameters: readonly (readonly [name: string, value: string | undefined])[] = [
@@ -43,7 +43,7 @@ export function migrationArguments(name: string, migration: Migration): readonly
   return [name, peerUri, String(migrationFlags(migration)), ...values];
 }
 
-/** libvirt's names of statistics. Source: libvirt VIR_DOMAIN_JOB_* */
+/** Parameter names of job statistics in libvirt. Source: libvirt VIR_DOMAIN_JOB_* */
 const JOB_FIELDS: Readonly<Record<Exclude<keyof JobStats, "state" | "move">, string>> = {
   elapsedMs: "time_elapsed",
   totalBytes: "data_total",
@@ -65,7 +65,7 @@ const DIRECTION_BY_OPERATION: ReadonlyMap<unknown, "in" | "out"> = new Map([
   [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_OUT), "out"],
 ]);
 
-/** Parses the answer to `readJob`, without invalid numbers. */
+/** Parses the answer to `readJob`. Drops invalid numbers. */
 export function parseJob(value: unknown): JobStats {
   if (!isJsonObject(value)) return { state: "unknown" };
   const { type, operation } = value;
@@ -75,7 +75,6 @@ export function parseJob(value: unknown): JobStats {
   });
   const move = DIRECTION_BY_OPERATION.get(operation);
   return {
-    // The set contains only states of the type.
     state: STATES.has(type) ? (type as JobStats["state"]) : "unknown",
     ...(move !== undefined && { move }),
     ...Object.fromEntries(numbers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between parent and child, and heartbeats that detect a stuck child. The parent validates the messages, because
-// it does not trust the child.
+// Messages between the parent and the child, and heartbeats that detect a stuck child. The parent validates each
+// message, because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {
@@ -10,7 +10,7 @@ import type {
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
 
-/** An error of libvirt. Source: libvirt virError */
+/** Error of libvirt. Source: libvirt virError */
 export interface NativeError {
   readonly number: number;
   readonly domain: number;
@@ -23,7 +23,7 @@ export const OPEN_CALL = 0;
 /** Requests of the parent. Connection numbers are never reused. */
 export type Request =
   | { readonly kind: "open"; readonly connection: number; readonly uri: string }
-  /** The socket is the descriptor that was sent with the connection's number as its token. */
+  /** The parent sends the socket's descriptor separately, with the connection's number as its token. */
   | { readonly kind: "openSocket"; readonly connection: number }
   | {
       readonly kind: "call";
@@ -32,7 +32,7 @@ export type Request =
       readonly operation: string;
       readonly arguments: readonly string[];
     }
-  /** Closes the connection, and ends its running call. */
+  /** Closes the connection and ends its running call. */
   | { readonly kind: "close"; readonly connection: number }
   | { readonly kind: "beat" };
 
@@ -55,7 +55,7 @@ export type Reply =
 
 export interface Beat {
   readonly kind: "beat";
-  /** Milliseconds since the last beat of libvirt's event loop. */
+  /** Milliseconds since the last tick of libvirt's event loop. */
   readonly eventLoopAgeMs: number;
 }
 
@@ -90,7 +90,7 @@ const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
   "deviceRemovalFailed",
 ]);
 
-/** Parses an answer to a heartbeat; undefined for other messages. */
+/** Parses the answer to a heartbeat. Returns undefined for any other message. */
 export function parseBeat(message: unknown): Beat | undefined {
   if (!isJsonObject(message) || message["kind"] !== "beat") return undefined;
   const { eventLoopAgeMs } = message;
@@ -138,7 +138,6 @@ function parseEvent(event: unknown, connection: number): Reply | undefined {
 function toEvent(event: JsonObject, domain: string): HypervisorEvent | undefined {
   const { kind, alias } = event;
   if (DEVICE_EVENTS.has(kind) && typeof alias === "string") {
-    // The set contains exactly these kinds.
     const deviceKind = kind as "deviceAdded" | "deviceRemoved" | "deviceRemovalFailed";
     return { kind: deviceKind, domain, alias };
   }
@@ -158,7 +157,7 @@ function toEvent(event: JsonObject, domain: string): HypervisorEvent | undefined
 
 function toLifecycleEvent(event: JsonObject, domain: string): HypervisorEvent | undefined {
   if (!LIFECYCLES.has(event["event"])) return undefined;
-  const lifecycle = event["event"] as DomainLifecycle; // one of the set
+  const lifecycle = event["event"] as DomainLifecycle;
   const detail = parseNumber(event["detail"]);
   return { kind: "lifecycle", domain, event: lifecycle, detail };
 }
@@ -168,12 +167,12 @@ function toJobEvent(
   domain: string,
   detail: unknown,
 ): HypervisorEvent {
-  const number = parseNumber(detail);
-  if (kind === "migrationIteration") return { kind, domain, iteration: number };
-  return { kind, domain, ...(number >= 0 && { downtimeMs: number }) };
+  const detailNumber = parseNumber(detail);
+  if (kind === "migrationIteration") return { kind, domain, iteration: detailNumber };
+  return { kind, domain, ...(detailNumber >= 0 && { downtimeMs: detailNumber }) };
 }
 
-/** Parses the answer to `findDomain`; undefined if there is no domain or the answer is invalid. */
+/** Parses the answer to `findDomain`. Returns undefined if the domain is missing or the answer is invalid. */
 export function parseDomain(value: unknown): DomainInfo | undefined {
   if (!isJsonObject(value)) return undefined;
   const { name, uuid, state, persistent, move } = value;
@@ -182,7 +181,7 @@ export function parseDomain(value: unknown): DomainInfo | undefined {
     name,
     uuid,
     persistent: persistent === true,
-    state: state as DomainState, // one of the set
+    state: state as DomainState,
     ...(value["hasDiskError"] === true && { hasDiskError: true }),
     ...((move === "left" || move === "leaving") && { move }),
   };
@@ -196,17 +195,17 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Maximum number of unanswered heartbeats; one may be late because this process was busy. */
+/** Maximum number of unanswered heartbeats. One answer may be late because this process was busy. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats in milliseconds, and longest time without a beat of libvirt's event loop. */
+  /** Interval of heartbeats, and maximum age of the last tick of libvirt's event loop, in milliseconds. */
   readonly beatMs: number;
   /** Aborted when the child has ended. */
   readonly signal: AbortSignal;
   send(): void;
-  /** Called once with the reason, after which the heartbeats end. */
+  /** Called once, with the reason, when the child is stuck. */
   onSilent(reason: string): void;
 }
 
@@ -214,23 +213,23 @@ export interface Heartbeat {
   accept(beat: Beat): void;
 }
 
-/** Starts heartbeats, which detect a child that is stuck in JavaScript or in libvirt, because it does not end by itself. */
+/** Starts heartbeats, which detect a child that is stuck in JavaScript or in libvirt. */
 export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { clock, beatMs, signal } = options;
-  let missed = 0;
+  let missedBeats = 0;
   let failure: string | undefined;
   const beat = async (): Promise<void> => {
-    while (missed < MISSED_HEARTBEATS_MAX && failure === undefined) {
+    while (missedBeats < MISSED_HEARTBEATS_MAX && failure === undefined) {
       options.send();
-      missed += 1;
+      missedBeats += 1;
       await clock.sleep(beatMs, signal);
     }
     options.onSilent(failure ?? "it no longer answers");
   };
-  beat().catch(() => undefined); // the child has ended
+  beat().catch(() => undefined); // The sleep rejects when the child has ended.
   return {
     accept({ eventLoopAgeMs }): void {
-      missed = 0;
+      missedBeats = 0;
       if (eventLoopAgeMs > beatMs) failure = "its libvirt event loop is stuck";
     },
   };

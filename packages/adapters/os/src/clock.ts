@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 
-/** Maximum delay of a timer. Source: Node.js "timers", setTimeout */
+/** Maximum delay of a timer, in milliseconds. Source: Node.js "timers", setTimeout */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -22,7 +22,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Creates the machine's clock. A sleep of more than 24 days ends after 24 days. */
+/** Creates the machine's clock. A sleep ends after 24 days at the latest. */
 export function createClock(): Clock {
   return { now: () => Date.now(), monotonicMs: () => performance.now(), sleep };
 }

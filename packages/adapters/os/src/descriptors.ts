@@ -12,8 +12,8 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor after checking its inode. Its number may have been closed and reused, and would then name
- * the namespace of another pod. Call it synchronously before use.
+ * Returns the descriptor if it still has this inode. Otherwise the number was reused, and may refer to the network
+ * namespace of another pod. Call it synchronously before each use.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {
@@ -24,9 +24,8 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 let isSealed = false;
 
 /**
- * Prevents programs started later from inheriting descriptors that this process inherited. Node.js does so only for
- * descriptors that it opened itself, and for the first few others. Call it before each start; only the first call has
- * an effect.
+ * Marks all inherited descriptors as close-on-exec, because Node.js marks only descriptors that it opened. Call it
+ * before each start of a program. Only the first call has an effect.
  */
 export function sealDescriptors(): void {
   if (isSealed) return;

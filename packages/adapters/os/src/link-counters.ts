@@ -5,9 +5,9 @@ import { checkedFd } from "./descriptors.ts";
 import { toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
-/** Maximum number of links to return; a pod has a few per NIC. */
+/** Maximum number of links to return. A pod has a few links per NIC. */
 const LINKS_MAX = 1000;
-/** Indexes of the columns of a line. Source: linux net/core/net-procfs.c */
+/** Columns of /proc/net/dev after the link's name. Source: linux net/core/net-procfs.c */
 const RECEIVED_COLUMN = 0;
 const TRANSMITTED_COLUMN = 8;
 const COLUMN_COUNT = 16;
@@ -17,7 +17,7 @@ function parseDirection(numbers: readonly number[], firstColumn: number): Direct
   return { bytes, packets, errors, dropped };
 }
 
-/** Parses a line. The last colon ends the name, because names of aliases contained colons. */
+/** Parses a line. The name of an interface alias may contain colons, so the last colon ends the name. */
 function parseLine(line: string): LinkCounts | undefined {
   const end = line.lastIndexOf(":");
   const numbers = line

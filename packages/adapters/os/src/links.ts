@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Netlink requests, and watches of links in network namespaces, by the native addon.
+// Sends netlink requests, and watches links in network namespaces, with the native addon.
 import type {
   LinkChanges,
   LinkWatch,
@@ -37,7 +37,7 @@ class WatchedNamespace implements WatchedLinks {
     osNative().cancelLinks(this.#watch);
   }
 
-  /** Reports changes, or listens again if there are none. Also called after a pause. */
+  /** Reports changes and pauses, or listens again if there are no changes. */
   #onReadable(): void {
     if (this.#isClosed) return;
     const { links, isComplete } = osNative().readLinks(this.#watch);
@@ -74,13 +74,13 @@ export function createLinkWatch(): LinkWatch {
   };
 }
 
-/** Numbers of the protocols. Source: linux/netlink.h */
+/** Numbers of netlink protocols. Source: linux/netlink.h */
 const PROTOCOLS: Readonly<Record<NetlinkProtocol, number>> = { route: 0, netfilter: 12 };
 
-async function withNetns<T>(netns: NetnsHandle, call: (fd: number) => Promise<T>): Promise<T> {
+async function withNetns<T>(netns: NetnsHandle, operation: (fd: number) => Promise<T>): Promise<T> {
   const fd = checkedFd(netns);
   try {
-    return await call(fd);
+    return await operation(fd);
   } catch (error) {
     throw toFileError(error, "netlink", `net:[${netns.inode}]`);
   }

@@ -16,7 +16,7 @@ function openPath(path: string): number | undefined {
 }
 
 /**
- * Returns the decimal inode of a process's network namespace, by default of this process. @throws AppError with
+ * Returns the inode of a process's network namespace, in decimal. Default: this process. @throws AppError with
  * OS_FILE_FAILED
  */
 export function readNetnsInode(pid?: number): string {
@@ -32,7 +32,7 @@ export function createNamespaces(): Namespaces {
     open: (path) => {
       const fd = openPath(path);
       if (fd === undefined) return undefined;
-      // The descriptor is checked, because the path may name another file by now.
+      // Checks the descriptor, because another file may have replaced the path.
       if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
         closeSync(fd);
         return undefined;

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 
 /** Process at the other end of a socket. Source: unix(7) SO_PEERCRED */
 export interface Peer {
-  /** 0 if the process is in no pid namespace that this process sees. */
+  /** PID in the PID namespace of this process, or 0 if the process is invisible there. */
   readonly pid: number;
   readonly uid: number;
   readonly gid: number;
@@ -17,7 +17,7 @@ export interface LinksRead {
 
 export interface FrameTest {
   readonly offset: number;
-  /** Size of the value in bytes: 1, 2 or 4, big-endian. */
+  /** Size of the big-endian value, in bytes: 1, 2 or 4. */
   readonly size: number;
   readonly value: number;
 }
@@ -32,24 +32,24 @@ export interface FramesRead {
   readonly unsent: readonly number[];
 }
 
-/** System calls that Node.js lacks. Errors have a `code` like those of node:fs. */
+/** System calls that Node.js lacks. Errors have a `code`, like errors of node:fs. */
 export interface OsNative {
   /** Opens `path` below an open directory, without following symbolic links. Source: openat2(2) */
   openBeneath(directoryFd: number, path: string, kind: "path" | "directory" | "read"): number;
-  /** Sets an extended attribute; follows symbolic links. Source: setxattr(2) */
+  /** Sets an extended attribute. Follows symbolic links. Source: setxattr(2) */
   setAttribute(path: string, name: string, value: string): void;
-  /** Connects to an O_PATH socket without blocking, and returns the listening process. */
+  /** Connects to a socket that was opened with O_PATH, and returns the listening process. Does not block. */
   connectPeer(socketFd: number): Peer;
   /**
-   * Locks the open file and returns whether this succeeded. The kernel unlocks it with the last copy of the descriptor.
-   * Source: flock(2)
+   * Locks an open file. Returns false if another process has the lock. Closing the last copy of the descriptor unlocks
+   * the file. Source: flock(2)
    */
   lockDescriptor(fd: number): boolean;
-  /** Marks all open descriptors close-on-exec. */
+  /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
   /**
-   * Removes a tree of any depth, even if it is immutable, without following symbolic links. Fails with EBUSY if a mount
-   * in it remains.
+   * Removes a directory tree with immutable files, without following symbolic links. Fails with EBUSY if a file system
+   * is mounted in the tree.
    */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
@@ -58,13 +58,13 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once, when the process has ended. Copies the descriptor. Returns the number for `cancelEnd`. */
+  /** Calls `ended` once, after the process ended. Copies the descriptor. Returns the argument of `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
-   * Starts a program in a separate session, on another thread. `env` has entries KEY=VALUE. The program gets `fds` as
-   * descriptors 3, 4, ...; the caller may close them at once. The caller closes the pipes and the pidfd. Source:
-   * vfork(2)
+   * Starts a program in a new session. Entries of `env` have the form KEY=VALUE. The program inherits `fds` as
+   * descriptors 3, 4, and so on. The caller may close `fds` immediately, and must close the pipes and the pidfd.
+   * Source: vfork(2)
    */
   startProgram(
     argv: readonly string[],
@@ -73,15 +73,15 @@ export interface OsNative {
     hasInput: boolean,
     diesWithParent: boolean,
   ): {
-    /** Descriptor of the input pipe; -1 without input. */
+    /** Descriptor of the input pipe. -1 if the program gets no input. */
     readonly input: number;
     readonly output: number;
     readonly errors: number;
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
   /**
-   * Returns the exit code, or -1 and the signal, and whether other processes remain in the group. Call it once, after
-   * the end.
+   * Returns the exit code, or -1 and the signal, and whether processes remain in the group. Call it once, after the
+   * program ended.
    */
   reapProgram(pid: number): {
     readonly code: number;
@@ -89,19 +89,15 @@ export interface OsNative {
     readonly hasLeft: boolean;
   };
   /**
-   * Watches the links of a network namespace, whose descriptor may be closed at once. Calls `readable` once, and again
-   * after each `armLinks`. Returns the number for the other three calls. Source: rtnetlink(7)
+   * Watches the links of a network namespace. Calls `readable` after the first change, and again after each `armLinks`.
+   * Copies the descriptor. Returns the argument of the other link functions. Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
-  /**
-   * Returns a limited number of changes since the last read. The result is incomplete if changes were lost or remain.
-   */
+  /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
-  /**
-   * Sends messages one after the other until the first error. The descriptor may be closed at once. Source: netlink(7)
-   */
+  /** Sends messages in order, until the first error. Copies the descriptor. Source: netlink(7) */
   talkNetlink(
     netnsFd: number,
     protocol: number,
@@ -112,8 +108,8 @@ export interface OsNative {
   /** Sends frames on a link. Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames, and for `ms` milliseconds captures those that pass all tests of a group, ordered by length: at most
-   * 64 frames per port, and 400 bytes of each. `unheard` and `unsent` are the errno of each port and frame, 0 for
+   * Sends frames, and for `ms` milliseconds captures frames that pass all tests of a group. Returns at most 64 frames
+   * per port, and 400 bytes of each frame. `unheard` has the errno of each port, `unsent` of each frame; 0 means
    * success. Source: packet(7)
    */
   exchangeFrames(
@@ -128,17 +124,17 @@ export interface OsNative {
   ): Promise<FramesRead>;
   /** Returns lines PATH:VALUE of sysctls below /proc/sys/net in a network namespace. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. The descriptor may be closed at once. */
+  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies the descriptor. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /** Drops all privileges in all threads: no groups, no capabilities, empty bounding set, no_new_privs. */
+  /** Removes all groups and capabilities from all threads, empties the bounding set, and sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 
-// native/*.cc defines the addon's shape, and is built together with this file.
-const load = createRequire(import.meta.url) as (path: string) => OsNative;
-let loaded: OsNative | undefined;
+// The addon in native/*.cc implements this interface.
+const loadAddon = createRequire(import.meta.url) as (path: string) => OsNative;
+let loadedAddon: OsNative | undefined;
 
 export function osNative(): OsNative {
-  loaded ??= load("../build/os.node");
-  return loaded;
+  loadedAddon ??= loadAddon("../build/os.node");
+  return loadedAddon;
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pauses for a listener, because a tenant can cause events at any rate.
+// Pauses between events, because a tenant can cause events at any rate.
 
-/** Pause after an event. */
+/** Pause after an event, in milliseconds. */
 const SHORT_PAUSE_MS = 50;
 
-/** Maximum number of short pauses in a row. One becomes available again per `LONG_PAUSE_MS`. */
+/** Maximum number of consecutive short pauses. Every `LONG_PAUSE_MS`, one more short pause is available. */
 const SHORT_PAUSES_MAX = 10;
 
-/** Pause after an event when no short pause is available. */
+/** Pause after an event in milliseconds, if no short pause is available. */
 const LONG_PAUSE_MS = 1000;
 
 export class Throttle {
-  #shortPausesLeft = SHORT_PAUSES_MAX;
+  #shortPauses = SHORT_PAUSES_MAX;
   #updatedMs = performance.now();
 
   readonly longMs = LONG_PAUSE_MS;
 
   nextMs(): number {
     const nowMs = performance.now();
-    const restored = (nowMs - this.#updatedMs) / LONG_PAUSE_MS;
+    const restoredPauses = (nowMs - this.#updatedMs) / LONG_PAUSE_MS;
     this.#updatedMs = nowMs;
-    this.#shortPausesLeft = Math.min(SHORT_PAUSES_MAX, this.#shortPausesLeft + restored);
-    if (this.#shortPausesLeft < 1) return LONG_PAUSE_MS;
-    this.#shortPausesLeft -= 1;
+    this.#shortPauses = Math.min(SHORT_PAUSES_MAX, this.#shortPauses + restoredPauses);
+    if (this.#shortPauses < 1) return LONG_PAUSE_MS;
+    this.#shortPauses -= 1;
     return SHORT_PAUSE_MS;
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets: publishes those of this process, and connects to sockets in directories where tenants can create symbolic
-// links. Paths may be
-// longer than the kernel's limit for sockets.
+// Publishes unix sockets, and connects to unix sockets in directories where tenants can create symbolic links. Paths
+// may exceed the kernel's limit for socket paths.
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";
 import { createConnection, Socket } from "node:net";
@@ -15,7 +14,7 @@ interface SocketLocation {
   readonly path: string;
 }
 
-/** Error codes of openat2 for a symbolic link, a path out of the directory, and a file instead of a directory. */
+/** Errno names of openat2 for a symbolic link, a path out of the directory, and a file in place of a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {
@@ -23,7 +22,7 @@ function refusedError(location: SocketLocation, reason: string, cause?: unknown)
   return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
 }
 
-/** Opens the inode with O_PATH. The caller must close the descriptor. */
+/** Opens the path with O_PATH. The caller must close the descriptor. */
 function openInode(location: SocketLocation): number {
   const directory = openSync(location.directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -41,7 +40,7 @@ function openInode(location: SocketLocation): number {
 function connectTo(inode: number): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = new Socket();
-  socket.pause(); // reads nothing until the caller resumes it
+  socket.pause(); // The caller resumes the socket.
   socket.once("error", reject);
   socket.connect(`/proc/self/fd/${String(inode)}`, () => {
     socket.off("error", reject);
@@ -50,7 +49,7 @@ function connectTo(inode: number): Promise<Socket> {
   return promise;
 }
 
-/** Connects without following links. The socket is paused. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
+/** Connects without following links. Returns a paused socket. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
 export async function connectUnixSocket(location: SocketLocation): Promise<Socket> {
   let inode: number | undefined;
   try {
@@ -80,7 +79,7 @@ export function isSocketServed(path: string): Promise<boolean> {
   return promise;
 }
 
-/** Moves a socket to `path`, where only its owner has access. @throws AppError with OS_FILE_FAILED */
+/** Moves a socket to `path`, with access for its owner only. @throws AppError with OS_FILE_FAILED */
 export async function publishSocket(socketPath: string, path: string): Promise<void> {
   try {
     await chmod(socketPath, SOCKET_MODE);
@@ -105,7 +104,7 @@ interface OpenVolumeSocket {
   close(): void;
 }
 
-/** Maximum number of files in a volume; a volume for one socket has few others. */
+/** Maximum number of files in a volume that is meant for one socket. */
 const FILES_MAX = 64;
 
 function openVolume(volume: SocketLocation): number {
@@ -153,30 +152,30 @@ function openIfSocket(
   const stat = fstatSync(fd);
   if (stat.isSocket()) return fd;
   closeSync(fd);
-  // A link could lead to another owner's socket.
+  // The symbolic link could lead to a socket of another owner.
   if (stat.isSymbolicLink()) throw refusedError(volume, "a link in it");
   return undefined;
 }
 
 function openOnlySocket(directoryFd: number, volume: SocketLocation): number {
-  const found: number[] = [];
+  const sockets: number[] = [];
   try {
     for (const name of listNames(directoryFd, volume)) {
       const fd = openIfSocket(directoryFd, name, volume);
-      if (fd !== undefined) found.push(fd);
+      if (fd !== undefined) sockets.push(fd);
     }
-    const [first, second] = found;
+    const [first, second] = sockets;
     if (second !== undefined) throw refusedError(volume, "more than one socket in it");
     if (first === undefined)
       throw Object.assign(new Error("it contains no socket"), { code: "ENOENT" });
     return first;
   } catch (error) {
-    for (const fd of found) closeSync(fd);
+    for (const fd of sockets) closeSync(fd);
     throw error;
   }
 }
 
-/** Opens a volume's only socket. @throws AppError with OS_FILE_FAILED without one, OS_PATH_REFUSED for other contents */
+/** Opens the only socket of a volume. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
 export function openVolumeSocket(volume: SocketLocation): OpenVolumeSocket {
   let directoryFd: number | undefined;
   try {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that announce a guest's new location: RARP as QEMU sends it, and ARP and neighbor advertisements as a guest
-// sends them.
+// Frames that announce the new location of a migrated guest: RARP like QEMU's, and gratuitous ARP and unsolicited
+// neighbor advertisements like a guest's.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { addressBytes } from "./netlink/rtnetlink.ts";
 import { macBytes } from "./netlink/message.ts";
 
-/** Minimum length of an Ethernet frame, in bytes, without its checksum. Source: IEEE 802.3 */
+/** Minimum length of an Ethernet frame without its checksum, in bytes. Source: IEEE 802.3 */
 const FRAME_MIN = 60;
 /** EtherTypes. Source: IEEE 802 numbers */
 const [ARP, RARP, IPV6] = [0x0806, 0x8035, 0x86dd];
-/** Operations of ARP and RARP. Source: RFC 826, RFC 903 */
+/** ARP and RARP operations. Source: RFC 826, RFC 903 */
 const [ARP_REQUEST, RARP_REQUEST] = [1, 3];
 const BROADCAST_MAC = Buffer.alloc(6, 0xff);
 const ZERO_MAC = Buffer.alloc(6);
@@ -27,9 +27,9 @@ export function u16(value: number): Buffer {
 export function buildFrame(
   to: Uint8Array,
   from: Uint8Array,
-  rest: readonly Uint8Array[],
+  parts: readonly Uint8Array[],
 ): Uint8Array {
-  const frame = Buffer.concat([to, from, ...rest]);
+  const frame = Buffer.concat([to, from, ...parts]);
   return Buffer.concat([frame, Buffer.alloc(Math.max(0, FRAME_MIN - frame.length))]);
 }
 
@@ -41,36 +41,42 @@ interface ArpRequest {
 }
 
 function buildArpRequest(mac: Uint8Array, request: ArpRequest): Uint8Array {
-  const { type, operation, address, targetMac: queriedMac } = request;
-  const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
-  const ends = [mac, address, queriedMac, address];
-  return buildFrame(BROADCAST_MAC, mac, [u16(type), kinds, u16(operation), ...ends]);
+  const { type, operation, address, targetMac: requestedMac } = request;
+  const addressTypes = Buffer.from([0, 1, 8, 0, 6, 4]);
+  const addresses = [mac, address, requestedMac, address];
+  return buildFrame(BROADCAST_MAC, mac, [u16(type), addressTypes, u16(operation), ...addresses]);
 }
 
-/** Computes the Internet checksum of an even number of bytes. Source: RFC 1071 */
+/** Computes the Internet checksum. The number of bytes must be even. Source: RFC 1071 */
 export function internetChecksum(bytes: Buffer): number {
   let sum = 0;
-  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
+  for (let offset = 0; offset < bytes.length; offset += 2) sum += bytes.readUInt16BE(offset);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
   return ~sum & 0xffff;
 }
 
-/** Builds an unsolicited advertisement; receivers replace the MAC that they had stored. Source: RFC 4861 4.4 */
+/** Builds an unsolicited neighbor advertisement, which replaces the MAC in neighbor caches. Source: RFC 4861 4.4 */
 function buildAdvertisement(mac: Uint8Array, address: Uint8Array): Uint8Array {
-  const [advertisement, overrides, macOption] = [136, 0x20, 2];
+  const [advertisementType, overrideFlag, macOption] = [136, 0x20, 2];
   const message = Buffer.concat([
-    Buffer.from([advertisement, 0, 0, 0, overrides, 0, 0, 0]),
+    Buffer.from([advertisementType, 0, 0, 0, overrideFlag, 0, 0, 0]),
     address,
     Buffer.from([macOption, 1]),
     mac,
   ]);
   const icmp = 58;
-  const summed = [address, ALL_NODES, Buffer.from([0, 0]), u16(message.length)];
-  const sum = internetChecksum(Buffer.concat([...summed, Buffer.from([0, 0, 0, icmp]), message]));
+  const pseudoHeader = [address, ALL_NODES, Buffer.from([0, 0]), u16(message.length)];
+  const sum = internetChecksum(
+    Buffer.concat([...pseudoHeader, Buffer.from([0, 0, 0, icmp]), message]),
+  );
   message.writeUInt16BE(sum, 2);
-  const hops = 255;
-  const head = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([icmp, hops])];
-  return buildFrame(ALL_NODES_MAC, mac, [u16(IPV6), ...head, address, ALL_NODES, message]);
+  const hopLimit = 255;
+  const ipHeader = [
+    Buffer.from([0x60, 0, 0, 0]),
+    u16(message.length),
+    Buffer.from([icmp, hopLimit]),
+  ];
+  return buildFrame(ALL_NODES_MAC, mac, [u16(IPV6), ...ipHeader, address, ALL_NODES, message]);
 }
 
 function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
@@ -80,7 +86,7 @@ function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
     : buildAdvertisement(mac, address);
 }
 
-/** Builds the frames that announce a NIC. Ignores strings that are not IP addresses. */
+/** Builds the frames that announce a NIC. Ignores texts that are not IP addresses. */
 export function buildAnnouncements({ mac, addresses }: AnnouncedNic): readonly Uint8Array[] {
   const bytes = macBytes(mac);
   const address = Buffer.alloc(IP_BITS[4] / 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace under a
-// separate user.
+// Serves DHCP and router advertisements to one guest NIC: one dnsmasq per NIC, with a separate user, in the network
+// namespace of the pod.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
@@ -11,7 +11,7 @@ import type {
   ProcessRunner,
 } from "@patchbay/core/interfaces";
 
-const COMMON: readonly string[] = [
+const COMMON_ARGUMENTS: readonly string[] = [
   "--keep-in-foreground",
   "--log-facility=-",
   "--quiet-dhcp",
@@ -31,9 +31,9 @@ const COMMON: readonly string[] = [
   "--dhcp-broadcast",
   "--dhcp-ignore=tag:!known",
 ];
-/** Longest router lifetime, in seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
+/** Maximum lifetime of a router, in seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
 const ROUTER_LIFETIME_SECONDS = 9000;
-/** Minimum MTU of IPv6; smaller link MTUs are not advertised. Source: RFC 8200 section 5 */
+/** Minimum MTU of IPv6. A smaller link MTU is not advertised. Source: RFC 8200 section 5 */
 const IPV6_MTU_MIN = 1280;
 const HOSTNAME_OPTION = "12";
 const BOOT_FILE_OPTION = "67";
@@ -53,37 +53,41 @@ function parseCidr(text: string): Cidr {
   return { address: printAddress(ip), length: ip.length };
 }
 
-function netmaskText(length: number): string {
+function printNetmask(length: number): string {
   const bits = length === 0 ? 0n : (0xffffffffn << BigInt(32 - length)) & 0xffffffffn;
   return printAddress({ version: 4, value: bits });
 }
 
-/** Returns a DHCP option for one NIC; dnsmasq tags requests with the interface that received them. */
-function dhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
+/** Returns a DHCP option for one NIC. dnsmasq tags each request with the interface that received the request. */
+function buildDhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
   return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }
 
-/** Returns the router option, and all routes in another option, which clients prefer if they know it. Source: RFC 3442 */
-function routeOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
+/** Returns the router option, and an option with all routes, which newer clients prefer. Source: RFC 3442 */
+function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
   const values = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
-  const router = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
-  const classless =
-    values.length === 0 ? [] : [dhcpOption(nic, "option:classless-static-route", ...values)];
-  // An empty router option announces no router. Without the option, dnsmasq would announce itself.
+  const defaultGateway = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
+  const classlessOptions =
+    values.length === 0 ? [] : [buildDhcpOption(nic, "option:classless-static-route", ...values)];
+  // An empty router option announces no router. Without any router option, dnsmasq announces itself.
   return [
-    dhcpOption(nic, "option:router", ...(router === undefined ? [] : [router])),
-    ...classless,
+    buildDhcpOption(
+      nic,
+      "option:router",
+      ...(defaultGateway === undefined ? [] : [defaultGateway]),
+    ),
+    ...classlessOptions,
   ];
 }
 
-/** Prints hexadecimal bytes, because dnsmasq would parse text as a number or an address; a single byte as a number. */
-function rawValue(value: string): string {
+/** Prints hexadecimal bytes, or a number for a single byte. dnsmasq could parse other text as an address. */
+function printRawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);
   return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-function requestedOptions(nic: ServedNic): readonly string[] {
+function buildRequestedOptions(nic: ServedNic): readonly string[] {
   const {
     bootFileName = "",
     tftpServerName = "",
@@ -91,47 +95,49 @@ function requestedOptions(nic: ServedNic): readonly string[] {
     privateOptions = [],
   } = nic.options;
   return [
-    ...(bootFileName === "" ? [] : [dhcpOption(nic, BOOT_FILE_OPTION, bootFileName)]),
-    ...(tftpServerName === "" ? [] : [dhcpOption(nic, TFTP_SERVER_OPTION, tftpServerName)]),
-    ...(ntpServers.length === 0 ? [] : [dhcpOption(nic, "option:ntp-server", ...ntpServers)]),
+    ...(bootFileName === "" ? [] : [buildDhcpOption(nic, BOOT_FILE_OPTION, bootFileName)]),
+    ...(tftpServerName === "" ? [] : [buildDhcpOption(nic, TFTP_SERVER_OPTION, tftpServerName)]),
+    ...(ntpServers.length === 0 ? [] : [buildDhcpOption(nic, "option:ntp-server", ...ntpServers)]),
     ...privateOptions.map(({ option: number, value }) =>
-      dhcpOption(nic, String(number), rawValue(value)),
+      buildDhcpOption(nic, String(number), printRawValue(value)),
     ),
   ];
 }
 
-function dnsOptions(nic: ServedNic, version: 4 | 6): readonly string[] {
-  const own = nic.dns.nameservers.filter((server) => parseIp(server)?.version === version);
-  const servers = version === 4 ? own : own.map((server) => `[${server}]`);
+function buildDnsOptions(nic: ServedNic, version: 4 | 6): readonly string[] {
+  const nameservers = nic.dns.nameservers.filter((server) => parseIp(server)?.version === version);
+  const printedServers = version === 4 ? nameservers : nameservers.map((server) => `[${server}]`);
   const name = version === 4 ? "option" : "option6";
   const search = nic.dns.search.map((domain) => domain.replace(/\.$/, ""));
   return [
-    ...(servers.length === 0 ? [] : [dhcpOption(nic, `${name}:dns-server`, ...servers)]),
-    ...(search.length === 0 ? [] : [dhcpOption(nic, `${name}:domain-search`, ...search)]),
+    ...(printedServers.length === 0
+      ? []
+      : [buildDhcpOption(nic, `${name}:dns-server`, ...printedServers)]),
+    ...(search.length === 0 ? [] : [buildDhcpOption(nic, `${name}:domain-search`, ...search)]),
   ];
 }
 
-function ipv4Arguments(nic: ServedNic): readonly string[] {
+function buildIpv4Arguments(nic: ServedNic): readonly string[] {
   const { ipv4 } = nic.lease;
   if (ipv4 === undefined) return [];
   const { address, length } = parseCidr(ipv4.address);
   const [domain] = nic.dns.search;
   return [
-    // Links the range to the bridge, whose own address is in none of the guest's subnets.
+    // `--shared-network` assigns the range to the bridge, whose own address is in no subnet of the guest.
     `--shared-network=${nic.bridgeName},${address}`,
-    `--dhcp-range=${address},static,${netmaskText(length)},infinite`,
-    dhcpOption(nic, HOSTNAME_OPTION, nic.hostname),
-    dhcpOption(nic, "option:mtu", String(nic.mtu)),
+    `--dhcp-range=${address},static,${printNetmask(length)},infinite`,
+    buildDhcpOption(nic, HOSTNAME_OPTION, nic.hostname),
+    buildDhcpOption(nic, "option:mtu", String(nic.mtu)),
     ...(domain === undefined
       ? []
-      : [dhcpOption(nic, "option:domain-name", domain.replace(/\.$/, ""))]),
-    ...routeOptions(nic, ipv4.routes),
-    ...dnsOptions(nic, 4),
-    ...requestedOptions(nic),
+      : [buildDhcpOption(nic, "option:domain-name", domain.replace(/\.$/, ""))]),
+    ...buildRouteOptions(nic, ipv4.routes),
+    ...buildDnsOptions(nic, 4),
+    ...buildRequestedOptions(nic),
   ];
 }
 
-function ipv6Arguments(nic: ServedNic): readonly string[] {
+function buildIpv6Arguments(nic: ServedNic): readonly string[] {
   const { ipv6 } = nic.lease;
   if (ipv6 === undefined) return [];
   const ranges = ipv6.addresses.map(({ server, isOnLink }) => {
@@ -144,11 +150,11 @@ function ipv6Arguments(nic: ServedNic): readonly string[] {
   return [
     ...new Set(ranges),
     `--ra-param=${nic.bridgeName},mtu:${mtu},0,${lifetime}`,
-    ...dnsOptions(nic, 6),
+    ...buildDnsOptions(nic, 6),
   ];
 }
 
-function hostArgument({ mac, lease }: ServedNic): string {
+function buildHostArgument({ mac, lease }: ServedNic): string {
   const ipv4 = lease.ipv4 === undefined ? [] : [parseCidr(lease.ipv4.address).address];
   const ipv6 = (lease.ipv6?.addresses ?? []).map(
     ({ address }) => `[${parseCidr(address).address}]`,
@@ -159,62 +165,61 @@ function hostArgument({ mac, lease }: ServedNic): string {
 const OPTION_VALUE = /^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$/;
 
 function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
-  const bad = [bridgeName, mac, hostname].find((value) => !OPTION_VALUE.test(value));
-  if (bad === undefined) return;
-  const reason = `${JSON.stringify(bad)} is not a valid word of a DHCP option`;
+  const invalidValue = [bridgeName, mac, hostname].find((value) => !OPTION_VALUE.test(value));
+  if (invalidValue === undefined) return;
+  const reason = `${JSON.stringify(invalidValue)} is not a valid word of a DHCP option`;
   throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
 }
 
 /**
- * Returns dnsmasq's arguments for one NIC; docs/design/guest-addresses.md explains each. With a single interface
- * dnsmasq binds its sockets to that device, so that servers of other NICs in the same namespace do not receive its
- * requests. Source: dnsmasq(8), 2.90
+ * Returns dnsmasq's arguments for one NIC, which docs/design/guest-addresses.md explains. With one interface, dnsmasq
+ * binds its sockets to that device, so that it receives no requests of other NICs. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function dnsmasqArguments(nic: ServedNic): readonly string[] {
   assertOptionValues(nic);
   return [
-    ...COMMON,
+    ...COMMON_ARGUMENTS,
     ...(nic.lease.ipv6 === undefined ? [] : ["--enable-ra"]),
     `--interface=${nic.bridgeName}`,
-    hostArgument(nic),
-    ...ipv4Arguments(nic),
-    ...ipv6Arguments(nic),
+    buildHostArgument(nic),
+    ...buildIpv4Arguments(nic),
+    ...buildIpv6Arguments(nic),
   ];
 }
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
-  /** Process family, the same after a restart of this process, so that leftover servers can be killed. */
+  /** Name of the servers' process family. A restarted agent kills leftover servers by this name. */
   readonly family: string;
 }
 
-/** Longest delay of a timer, after which the server is restarted as after a crash. Source: Node.js, setTimeout */
+/** Maximum delay of a timer, in milliseconds. The server is restarted afterwards. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * Unassigned user IDs, one per server, so that a compromised server can neither trace nor kill another. Each network
- * namespace has a block of them, selected by its inode. Inodes of namespaces begin at FIRST_INODE.
- * Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ * User IDs that no host account uses, so that a compromised server can neither trace nor kill another server. The inode
+ * of the network namespace selects a block of user IDs. Such inodes begin at FIRST_INODE. Source: systemd,
+ * UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;
 const UIDS_PER_NAMESPACE = 256;
-const NAMESPACES = 0x10_0000;
+const NAMESPACE_COUNT = 0x10_0000;
 
 class UserPool {
   readonly #usedUids = new Map<string, Set<number>>();
 
-  /** Assigns the first free user of the namespace. Servers share users once the block is used up. */
+  /** Assigns the first unused user ID of the network namespace. If all are in use, servers share user IDs. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
     const usedUids = this.#usedUids.get(inode) ?? new Set();
     this.#usedUids.set(inode, usedUids);
     let slot = 0;
     while (usedUids.has(slot)) slot += 1;
     usedUids.add(slot);
-    const block = Math.max(Number(inode) - FIRST_INODE, 0) % NAMESPACES;
+    const block = Math.max(Number(inode) - FIRST_INODE, 0) % NAMESPACE_COUNT;
     const user = FIRST_UID + block * UIDS_PER_NAMESPACE + (slot % UIDS_PER_NAMESPACE);
     return {
       user: String(user),
@@ -227,13 +232,13 @@ class UserPool {
   }
 }
 
-/** Capabilities for ports below 1024, router advertisements, and neighbor entries, which dnsmasq requires to start. */
+/** Capabilities for ports below 1024, router advertisements, and neighbor entries. dnsmasq requires all three. */
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * The server's root file system has programs, libraries and two devices, and nothing else. The old root is detached
- * instead of covered: a mount namespace that lives as long as a VM would keep every currently mounted file system in
- * use, and claims of other VMs on them could be neither mounted again nor deleted.
+ * Script that gives the server a root file system with programs, libraries and two devices only. The old root is
+ * detached, because the server's mount namespace would otherwise keep all currently mounted file systems in use. Claims
+ * of other VMs could then be neither mounted again nor deleted.
  */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
@@ -245,18 +250,18 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** AppArmor may forbid mounts in a container; the server then uses the mounts of the agent's container. */
+/** Enters a new root, unless AppArmor forbids mounts in the agent's container. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** A server needs 12 MiB of address space and a few sockets. `--nproc` leaves room for a server that is still ending. */
+/** Resource limits. A server needs 12 MiB of address space. `--nproc` allows for a server that is still ending. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq is PID 1 of its own PID namespace and sees no other process. `unshare` waits outside, dies with the
-    // agent, and kills it.
+    // dnsmasq has a PID namespace of its own and sees no other process. `unshare` remains outside, exits with the
+    // agent, and then kills dnsmasq.
     "unshare",
     "--pid",
     "--ipc",
@@ -281,7 +286,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // A change of user clears the parent-death signal, so this sets it again.
+    // The change of user cleared the parent-death signal.
     "--pdeathsig",
     "KILL",
     "dnsmasq",
@@ -289,7 +294,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
   ];
 }
 
-function serverFailed(reason: string): AppError {
+function serverFailedError(reason: string): AppError {
   return new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
 }
 
@@ -322,12 +327,12 @@ async function start(
   void ended.then(release);
   await Promise.race([
     listening.promise,
-    ended.then((reason) => Promise.reject(serverFailed(reason))),
+    ended.then((reason) => Promise.reject(serverFailedError(reason))),
   ]);
   return {
     ended,
     stop: async () => {
-      stop.abort(serverFailed("it was stopped"));
+      stop.abort(serverFailedError("it was stopped"));
       await ended;
     },
   };

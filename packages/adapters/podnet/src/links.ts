@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of a network namespace, and their changes as data. Messages show changes as iproute2 commands.
+// Changes of links in a network namespace, as data. Error messages and diagnoses print them as iproute2 commands.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 
-/** Settings of a link to change together; unset settings stay unchanged. */
+/** Settings of a link that change together. Unset settings stay unchanged. */
 export interface LinkSettings {
   readonly mac?: string;
   readonly mtu?: number;
   readonly master?: string;
   readonly arp?: boolean;
-  /** With `none`, the kernel creates no link-local address. */
+  /** `none` disables the link-local address. */
   readonly addressGeneration?: "none";
   readonly up?: boolean;
   readonly learning?: boolean;
   /** Whether a bridge port floods broadcast, multicast and unknown-unicast frames. */
   readonly flooding?: boolean;
-  /** Whether a bridge port forwards frames between switches (LLDP, 802.1X, LACP). */
+  /** Whether a bridge port forwards LLDP, 802.1X and LACP, which bridges normally drop. */
   readonly passesSwitchFrames?: boolean;
 }
 
 /**
- * Mask of the groups 01:80:C2:00:00:0x that a port forwards: all but pause frames, which the kernel forbids. The mask
- * of the bridge itself may not include LACP. Source: linux net/bridge/br_private.h, BR_GROUPFWD_RESTRICTED
+ * Mask of the groups 01:80:C2:00:00:0x that a port forwards: all except pause frames, which the kernel forbids. Source:
+ * linux net/bridge/br_private.h, BR_GROUPFWD_RESTRICTED
  */
 export const SWITCH_FRAMES_MASK = 0xfffd;
 
-/** `nodad`: no duplicate address detection. `noprefixroute`: the kernel adds no route. Source: ip-address(8) */
+/** Flags: `nodad` disables duplicate address detection, `noprefixroute` the subnet's route. Source: ip-address(8) */
 export type AddressFlag = "nodad" | "noprefixroute";
 
 type LinkOperation<Op> = Op extends string ? { readonly op: Op; readonly link: string } : never;
@@ -34,10 +34,10 @@ type PortOperation<Op> = Op extends string
   ? { readonly op: Op; readonly link: string; readonly mac: string }
   : never;
 
-/** A change of one link. `makePlain` disables spanning tree, forward delay and snooping of a bridge. */
+/** Change of one link. `makePlain` disables spanning tree, forward delay and multicast snooping of a bridge. */
 export type LinkChange =
   | LinkOperation<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
-  /** `owner` is the uid and gid that may open the tap. A multi-queue tap is opened once per queue. */
+  /** `owner` is the user and group ID that may open the tap. QEMU opens a multi-queue tap once per queue. */
   | {
       readonly op: "addTap";
       readonly link: string;
@@ -52,28 +52,30 @@ export type LinkChange =
       readonly flags: readonly AddressFlag[];
     }
   | { readonly op: "deleteAddress"; readonly link: string; readonly address: string }
-  /** A static entry makes a bridge send frames for `mac` through that port only. */
+  /** A static entry makes the bridge send frames for `mac` only to this port. */
   | PortOperation<"replaceForwarding" | "deleteForwarding">;
 
-const PLAIN = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
+const PLAIN_BRIDGE_OPTIONS = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
 
-function onOff(value: boolean): string {
+function printOnOff(value: boolean): string {
   return value ? "on" : "off";
 }
 
 function printFlooding(flooding: boolean): string {
-  const flags = ["flood", "mcast_flood", "bcast_flood"].map((name) => `${name} ${onOff(flooding)}`);
+  const flags = ["flood", "mcast_flood", "bcast_flood"].map(
+    (name) => `${name} ${printOnOff(flooding)}`,
+  );
   return `type bridge_slave ${flags.join(" ")}`;
 }
 
-function printGroups(passes: boolean): string {
-  return `type bridge_slave group_fwd_mask ${passes ? `0x${SWITCH_FRAMES_MASK.toString(16)}` : "0"}`;
+function printGroups(isForwarding: boolean): string {
+  return `type bridge_slave group_fwd_mask ${isForwarding ? `0x${SWITCH_FRAMES_MASK.toString(16)}` : "0"}`;
 }
 
 function printPortSettings(settings: LinkSettings): readonly string[] {
   const { learning, flooding, passesSwitchFrames } = settings;
   return [
-    learning === undefined ? [] : `type bridge_slave learning ${onOff(learning)}`,
+    learning === undefined ? [] : `type bridge_slave learning ${printOnOff(learning)}`,
     flooding === undefined ? [] : printFlooding(flooding),
     passesSwitchFrames === undefined ? [] : printGroups(passesSwitchFrames),
   ].flat();
@@ -86,7 +88,7 @@ function printSettings(settings: LinkSettings): string {
     mtu === undefined ? [] : `mtu ${String(mtu)}`,
     master === undefined ? [] : `master ${master}`,
     addressGeneration === undefined ? [] : `addrgenmode ${addressGeneration}`,
-    arp === undefined ? [] : `arp ${onOff(arp)}`,
+    arp === undefined ? [] : `arp ${printOnOff(arp)}`,
     up === undefined ? [] : up ? "up" : "down",
     printPortSettings(settings),
   ]
@@ -98,10 +100,10 @@ type Printers = {
   readonly [Op in LinkChange["op"]]: (change: Extract<LinkChange, { readonly op: Op }>) => string;
 };
 
-/** Functions that print changes as commands. Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
+/** Functions that print a change as a command. Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
 const PRINTERS: Printers = {
-  addBridge: ({ link }) => `ip link add ${link} ${PLAIN}`,
-  makePlain: ({ link }) => `ip link set ${link} ${PLAIN}`,
+  addBridge: ({ link }) => `ip link add ${link} ${PLAIN_BRIDGE_OPTIONS}`,
+  makePlain: ({ link }) => `ip link set ${link} ${PLAIN_BRIDGE_OPTIONS}`,
   deleteLink: ({ link }) => `ip link del ${link}`,
   setLink: ({ link, settings }) => `ip link set ${link} ${printSettings(settings)}`,
   addTap: ({ link, owner, isMultiQueue }) => {
@@ -127,7 +129,7 @@ export function toText(value: unknown): string {
 
 export interface WiredLink extends Link {
   readonly noArp: boolean;
-  /** Whether a bridge has no spanning tree, forward delay or multicast snooping. */
+  /** Whether a bridge has spanning tree, forward delay and multicast snooping disabled. */
   readonly isPlainBridge: boolean;
   readonly learning: boolean;
   readonly flooding: boolean;
@@ -137,10 +139,10 @@ export interface WiredLink extends Link {
 export function parseList(text: string): readonly JsonObject[] {
   try {
     const value: unknown = text.trim() === "" ? [] : JSON.parse(text);
-    // iproute2 6.1 prints empty objects for links that a filter excludes.
+    // iproute2 6.1 prints an empty object for each link that a filter excludes.
     if (Array.isArray(value)) return value.filter(isJsonObject);
   } catch {
-    // Falls through to the error below.
+    // The error below is thrown.
   }
   throw new AppError("PODNET_FAILED", { message: "the output is not a JSON list" });
 }
@@ -148,6 +150,6 @@ export function parseList(text: string): readonly JsonObject[] {
 export interface ForwardingEntry {
   readonly mac: string;
   readonly device: string;
-  /** `static`, `permanent`, or empty for a learned entry. */
+  /** State: `static` or `permanent`, and `stale` or empty for a learned entry. */
   readonly state: string;
 }

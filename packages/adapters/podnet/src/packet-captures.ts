@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. Rejected
-// alternatives: libpcap through our own addon, and a packet socket with our own filter compiler.
+// Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. tcpdump
+// needs no code of our own for libpcap or for filters.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,
@@ -12,16 +12,16 @@ import type {
 
 interface PacketCapturesOptions {
   readonly runner: ProcessRunner;
-  /** Process family, the same after a restart of this process, so that leftover captures can be killed. */
+  /** Name of the captures' process family. A restarted agent kills leftover captures by this name. */
   readonly family: string;
 }
 
-/** Longest delay of a timer; callers end captures sooner. Source: Node.js, setTimeout */
+/** Maximum timer delay, in milliseconds. Callers end captures earlier. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
-/** An unassigned user, so that a tenant's filter cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
-const USER = "1610612736";
+/** User ID that no host account uses: tcpdump cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
+const USER_ID = "1610612736";
 const CAPABILITIES = "-all,+net_raw";
-/** Limits of tcpdump, which writes no file and starts no program. A filter can compile to a large program. */
+/** Resource limits of tcpdump. The memory limit allows for filters that compile to large programs. */
 const LIMITS = ["--as=268435456", "--nofile=32", "--nproc=8", "--fsize=0", "--core=0"] as const;
 
 function buildCommand({ link, filter }: CapturedLink): readonly [string, ...string[]] {
@@ -31,9 +31,9 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     ...LIMITS,
     "setpriv",
     "--reuid",
-    USER,
+    USER_ID,
     "--regid",
-    USER,
+    USER_ID,
     "--clear-groups",
     "--no-new-privs",
     "--inh-caps",
@@ -42,10 +42,10 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // A change of user clears the parent-death signal, so this sets it again.
+    // The change of user cleared the parent-death signal.
     "--pdeathsig",
     "KILL",
-    // Writes each packet at once, without name lookups. The filter follows `--` because it may begin with a dash.
+    // Options: write each packet immediately, without name lookups. The filter may begin with a dash.
     "tcpdump",
     "-n",
     "-U",
@@ -59,13 +59,14 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
   ];
 }
 
-function lastMessage(output: string): string {
+function findLastMessage(output: string): string {
   const lines = output.trim().split("\n");
-  const line = lines.findLast((each) => !/packets? (captured|received|dropped)/.test(each)) ?? "";
+  const line =
+    lines.findLast((candidate) => !/packets? (captured|received|dropped)/.test(candidate)) ?? "";
   return line.replace(/^tcpdump: /, "");
 }
 
-/** Pattern of messages of libpcap's filter compiler. Source: libpcap gencode.c, grammar.y */
+/** Pattern of error messages from libpcap's filter compiler. Source: libpcap gencode.c, grammar.y */
 const FILTER_ERROR =
   /can't parse filter|syntax error|unknown|illegal|invalid|unsupported|not supported|expression|mask|host|port|qualifier/i;
 
@@ -80,23 +81,23 @@ function toError(capture: CapturedLink, reason: string): AppError {
 
 async function start(
   { runner, family }: PacketCapturesOptions,
-  { netns, what }: { readonly netns: NetnsHandle; readonly what: CapturedLink },
-  take: (bytes: Uint8Array) => void | Promise<void>,
+  { netns, capture }: { readonly netns: NetnsHandle; readonly capture: CapturedLink },
+  onPackets: (bytes: Uint8Array) => void | Promise<void>,
 ): Promise<PacketCapture> {
   const firstBytes = Promise.withResolvers<undefined>();
   const stop = new AbortController();
   const onBytes = (bytes: Uint8Array): void | Promise<void> => {
     firstBytes.resolve(undefined);
-    return take(bytes);
+    return onPackets(bytes);
   };
   const command = {
-    argv: buildCommand(what),
+    argv: buildCommand(capture),
     family,
     inheritFds: [netns],
     timeoutMs: LIFETIME_MAX_MS,
   };
   const ended = runner.run({ ...command, signal: stop.signal, onBytes }).then(
-    ({ exitCode, stderr }) => lastMessage(stderr) || `exit code ${String(exitCode)}`,
+    ({ exitCode, stderr }) => findLastMessage(stderr) || `exit code ${String(exitCode)}`,
     (error: unknown) => {
       if (stop.signal.aborted) return "it was stopped";
       firstBytes.reject(error);
@@ -105,7 +106,7 @@ async function start(
   );
   await Promise.race([
     firstBytes.promise,
-    ended.then((reason) => Promise.reject(toError(what, reason))),
+    ended.then((reason) => Promise.reject(toError(capture, reason))),
   ]);
   return {
     ended,
@@ -118,7 +119,7 @@ async function start(
 
 export function createPacketCaptures(options: PacketCapturesOptions): PacketCaptures {
   return {
-    start: (netns, what, take) => start(options, { netns, what }, take),
+    start: (netns, capture, onPackets) => start(options, { netns, capture }, onPackets),
     killLeftovers: () => options.runner.killFamily(options.family),
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of a pod's network namespace: reads them, wires taps, and applies changes with rtnetlink.
+// Implements PodNetwork: reads the links of a pod's network namespace, and wires taps with netlink and nftables.
 import { parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { Netlink, NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
@@ -64,19 +64,19 @@ import {
 
 type IndexLookup = (name: string) => number;
 
-/** Changes by one netlink message. A tap is created through another device, and a flush lists the addresses first. */
+/** Changes that need one netlink message. A tap is created with /dev/net/tun, and a flush needs a list first. */
 export type SingleMessageChange = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
 
 /** Source: linux/neighbour.h */
 const [NTF_MASTER, NUD_REACHABLE] = [0x04, 0x02];
-/** Attributes that control the generation of link-local addresses. Source: linux/if_link.h */
+/** Attributes and value that disable the generation of link-local addresses. Source: linux/if_link.h */
 const [IFLA_AF_SPEC, ADDR_GEN_MODE, GEN_NONE] = [26, 8, 1];
 /** Source: linux/if_addr.h */
 const IFA_FLAGS = 8;
 const ADDRESS_FLAGS: Readonly<Record<AddressFlag, number>> = { nodad: 0x02, noprefixroute: 0x200 };
 const PORT_KIND = 4;
 
-const PLAIN = nested(
+const PLAIN_BRIDGE_INFO = nested(
   IFLA.info,
   attribute(INFO.kind, "bridge"),
   nested(
@@ -93,18 +93,18 @@ interface LinkParts {
   readonly mask?: number;
 }
 
-function linkMessage(
+function encodeLinkMessage(
   { type, flags = 0, index = 0 }: { type: number; flags?: number; index?: number },
   { set = 0, mask = 0, parts = [] }: LinkParts,
 ): Uint8Array {
-  const head = Buffer.alloc(HEAD.link);
-  head.writeInt32LE(index, 4);
-  head.writeUInt32LE(set, 8);
-  head.writeUInt32LE(mask, 12);
-  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([head, ...parts]));
+  const header = Buffer.alloc(HEAD.link);
+  header.writeInt32LE(index, 4);
+  header.writeUInt32LE(set, 8);
+  header.writeUInt32LE(mask, 12);
+  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([header, ...parts]));
 }
 
-function portParts(types: readonly number[], value: Uint8Array): LinkParts {
+function encodePortParts(types: readonly number[], value: Uint8Array): LinkParts {
   const data = types.map((type) => attribute(type, value));
   const kind = attribute(PORT_KIND, "bridge");
   return { parts: [nested(IFLA.info, kind, nested(INFO.portData, ...data))] };
@@ -123,10 +123,10 @@ const SETTING_ENCODERS: {
     parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
   }),
   up: (value) => ({ set: value ? FLAGS.up : 0, mask: FLAGS.up }),
-  learning: (value) => portParts([LEARNING], u8(Number(value))),
-  flooding: (value) => portParts(FLOODING, u8(Number(value))),
+  learning: (value) => encodePortParts([LEARNING], u8(Number(value))),
+  flooding: (value) => encodePortParts(FLOODING, u8(Number(value))),
   passesSwitchFrames: (value) =>
-    portParts([GROUP_FORWARD_MASK], u16(value ? SWITCH_FRAMES_MASK : 0)),
+    encodePortParts([GROUP_FORWARD_MASK], u16(value ? SWITCH_FRAMES_MASK : 0)),
 };
 
 function encodeSetting(
@@ -143,91 +143,94 @@ function encodeSetting(
   return encode(value, toIndex);
 }
 
-function settingsParts(settings: LinkSettings, toIndex: IndexLookup): LinkParts {
+function encodeSettings(settings: LinkSettings, toIndex: IndexLookup): LinkParts {
   const names = Object.keys(SETTING_ENCODERS) as (keyof Settings)[];
-  const all = names.map((name) => encodeSetting(name, settings, toIndex));
+  const encodedSettings = names.map((name) => encodeSetting(name, settings, toIndex));
   return {
-    parts: all.flatMap(({ parts = [] }) => parts),
-    set: all.reduce((bits, { set = 0 }) => bits | set, 0),
-    mask: all.reduce((bits, { mask = 0 }) => bits | mask, 0),
+    parts: encodedSettings.flatMap(({ parts = [] }) => parts),
+    set: encodedSettings.reduce((bits, { set = 0 }) => bits | set, 0),
+    mask: encodedSettings.reduce((bits, { mask = 0 }) => bits | mask, 0),
   };
 }
 
-function addressMessage(
+function encodeAddressMessage(
   { type, flags }: { readonly type: number; readonly flags: number },
-  at: { readonly address: string; readonly index: number; readonly bits: number },
+  target: { readonly address: string; readonly index: number; readonly bits: number },
 ): Uint8Array {
-  const { address, index, bits } = at;
+  const { address, index, bits } = target;
   const ip = parseIp(address);
   if (ip === undefined) {
     throw new AppError("PODNET_ARGUMENT_INVALID", {
       reason: `${JSON.stringify(address)} is not an IP address`,
     });
   }
-  const head = Buffer.alloc(HEAD.address);
-  head.set([ip.version === 4 ? AF_INET : AF_INET6, ip.length]);
-  head.writeUInt32LE(index, 4);
+  const header = Buffer.alloc(HEAD.address);
+  header.set([ip.version === 4 ? AF_INET : AF_INET6, ip.length]);
+  header.writeUInt32LE(index, 4);
   const bytes = addressBytes(ip);
   const parts = [
     attribute(IFA.local, bytes),
     attribute(IFA.address, bytes),
     ...(bits === 0 ? [] : [attribute(IFA_FLAGS, u32(bits))]),
   ];
-  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([header, ...parts]));
 }
 
-function removeAddressMessage(address: string, index: number): Uint8Array {
-  return addressMessage({ type: RTM.deleteAddress, flags: 0 }, { address, index, bits: 0 });
+function encodeAddressRemoval(address: string, index: number): Uint8Array {
+  return encodeAddressMessage({ type: RTM.deleteAddress, flags: 0 }, { address, index, bits: 0 });
 }
 
-function forwardingMessage(
+function encodeForwardingMessage(
   { op, mac }: Extract<LinkChange, { readonly op: "replaceForwarding" | "deleteForwarding" }>,
   index: number,
 ): Uint8Array {
   const isRemoval = op === "deleteForwarding";
-  const head = Buffer.alloc(HEAD.neighbour);
-  head[0] = AF_BRIDGE;
-  head.writeInt32LE(index, 4);
-  head.writeUInt16LE(isRemoval ? NUD.permanent : NUD.static | NUD_REACHABLE, 8);
-  head[10] = NTF_MASTER;
-  const body = Buffer.concat([head, attribute(NDA.mac, macBytes(mac))]);
+  const header = Buffer.alloc(HEAD.neighbour);
+  header[0] = AF_BRIDGE;
+  header.writeInt32LE(index, 4);
+  header.writeUInt16LE(isRemoval ? NUD.permanent : NUD.static | NUD_REACHABLE, 8);
+  header[10] = NTF_MASTER;
+  const body = Buffer.concat([header, attribute(NDA.mac, macBytes(mac))]);
   const type = isRemoval ? RTM.deleteNeighbour : RTM.newNeighbour;
   return encodeMessage({ type, flags: REQUEST_ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
 }
 
-/** Encodes a change. @throws AppError with PODNET_ARGUMENT_INVALID if an address is invalid, and errors of `toIndex` */
+/** Encodes a change. @throws AppError with PODNET_ARGUMENT_INVALID for an invalid address, and errors of `toIndex` */
 export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
   const { link } = change;
   switch (change.op) {
     case "addBridge": {
-      const parts = [attribute(IFLA.name, link), PLAIN];
-      return linkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
+      const parts = [attribute(IFLA.name, link), PLAIN_BRIDGE_INFO];
+      return encodeLinkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
     }
     case "makePlain":
-      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, { parts: [PLAIN] });
+      return encodeLinkMessage(
+        { type: RTM.newLink, index: toIndex(link) },
+        { parts: [PLAIN_BRIDGE_INFO] },
+      );
     case "setLink": {
-      const parts = settingsParts(change.settings, toIndex);
-      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, parts);
+      const parts = encodeSettings(change.settings, toIndex);
+      return encodeLinkMessage({ type: RTM.newLink, index: toIndex(link) }, parts);
     }
     case "deleteLink":
-      return linkMessage({ type: RTM.deleteLink, index: toIndex(link) }, {});
+      return encodeLinkMessage({ type: RTM.deleteLink, index: toIndex(link) }, {});
     case "addAddress": {
       const bits = change.flags.reduce((sum, flag) => sum | ADDRESS_FLAGS[flag], 0);
-      const at = { address: change.address, index: toIndex(link), bits };
-      return addressMessage({ type: RTM.newAddress, flags: CREATE | EXCLUSIVE }, at);
+      const target = { address: change.address, index: toIndex(link), bits };
+      return encodeAddressMessage({ type: RTM.newAddress, flags: CREATE | EXCLUSIVE }, target);
     }
     case "deleteAddress":
-      return removeAddressMessage(change.address, toIndex(link));
+      return encodeAddressRemoval(change.address, toIndex(link));
     case "replaceForwarding":
     case "deleteForwarding":
-      return forwardingMessage(change, toIndex(link));
+      return encodeForwardingMessage(change, toIndex(link));
   }
 }
 
-/** Error number if an address is gone because it depended on another one. Source: errno(3), EADDRNOTAVAIL */
+/** Error number for a secondary address that was deleted with its primary. Source: errno(3), EADDRNOTAVAIL */
 const ADDRESS_NOT_AVAILABLE = 99;
 
-function indexLookup(
+function createIndexLookup(
   links: ReadonlyMap<string, number>,
   change: LinkChange,
 ): (name: string) => number {
@@ -239,7 +242,7 @@ function indexLookup(
   };
 }
 
-function refusal(change: LinkChange, errno: number): AppError {
+function refusalError(change: LinkChange, errno: number): AppError {
   const message = `the kernel refused "${printLinkChange(change)}": ${describeErrno(errno)}`;
   return new AppError("PODNET_FAILED", { message });
 }
@@ -252,43 +255,43 @@ interface ChangeMessage {
 async function sendMessages(
   netlink: Netlink,
   netns: NetnsHandle,
-  all: readonly ChangeMessage[],
+  pendingMessages: readonly ChangeMessage[],
 ): Promise<void> {
-  if (all.length === 0) return;
-  const messages = all.map(({ message }) => message);
+  if (pendingMessages.length === 0) return;
+  const messages = pendingMessages.map(({ message }) => message);
   const answers = await netlink.talk(netns, "route", messages);
-  const refused = answers.findIndex(({ errno }) => errno !== 0);
-  const refusedChange = all[refused];
+  const refusedIndex = answers.findIndex(({ errno }) => errno !== 0);
+  const refusedChange = pendingMessages[refusedIndex];
   if (refusedChange !== undefined)
-    throw refusal(refusedChange.change, answers[refused]?.errno ?? 0);
+    throw refusalError(refusedChange.change, answers[refusedIndex]?.errno ?? 0);
 }
 
 type Flush = Extract<LinkChange, { readonly op: "flushAddresses" }>;
 
-async function flush(netlink: Netlink, netns: NetnsHandle, change: Flush): Promise<void> {
+async function flushAddresses(netlink: Netlink, netns: NetnsHandle, change: Flush): Promise<void> {
   const link = (await queryLinks(netlink, netns)).find(({ name }) => name === change.link);
   if (link === undefined) return;
   for (const address of link.addresses) {
     const [answer] = await netlink.talk(netns, "route", [
-      removeAddressMessage(address, link.index),
+      encodeAddressRemoval(address, link.index),
     ]);
     const errno = answer?.errno ?? 0;
-    if (errno !== 0 && errno !== ADDRESS_NOT_AVAILABLE) throw refusal(change, errno);
+    if (errno !== 0 && errno !== ADDRESS_NOT_AVAILABLE) throw refusalError(change, errno);
   }
 }
 
-/** Applies changes that refer to no link that another change of the group creates. */
+/** Applies changes that refer to no link which another change of the group creates. */
 async function applyGroup(
   netlink: Netlink,
   netns: NetnsHandle,
   changes: readonly LinkChange[],
 ): Promise<void> {
   const links = await queryLinkIndices(netlink, netns);
-  let pending: ChangeMessage[] = [];
+  let pendingChanges: ChangeMessage[] = [];
   const flushPending = async (): Promise<void> => {
-    const all = pending;
-    pending = [];
-    await sendMessages(netlink, netns, all);
+    const pendingMessages = pendingChanges;
+    pendingChanges = [];
+    await sendMessages(netlink, netns, pendingMessages);
   };
   for (const change of changes) {
     if (change.op === "addTap") {
@@ -297,9 +300,12 @@ async function applyGroup(
       await netlink.makeTap(netns, { name, owner, isMultiQueue });
     } else if (change.op === "flushAddresses") {
       await flushPending();
-      await flush(netlink, netns, change);
+      await flushAddresses(netlink, netns, change);
     } else {
-      pending.push({ change, message: encodeChange(change, indexLookup(links, change)) });
+      pendingChanges.push({
+        change,
+        message: encodeChange(change, createIndexLookup(links, change)),
+      });
     }
   }
   await flushPending();
@@ -309,30 +315,30 @@ function makesLink({ op }: LinkChange): boolean {
   return op === "addBridge" || op === "addTap";
 }
 
-/** Applies changes like `ip -batch -` and `bridge -batch -`. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
+/** Applies changes in order, until the first failure. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
 async function applyLinkChanges(
   netlink: Netlink,
   netns: NetnsHandle,
   changes: readonly LinkChange[],
 ): Promise<void> {
-  let rest = changes;
-  while (rest.length > 0) {
-    // A created link ends a group, because later changes need its index.
-    const last = rest.findIndex(makesLink);
-    const count = last < 0 ? rest.length : last + 1;
-    await applyGroup(netlink, netns, rest.slice(0, count));
-    rest = rest.slice(count);
+  let remaining = changes;
+  while (remaining.length > 0) {
+    // A change that creates a link ends the group, because later changes need the link's index.
+    const lastOfGroup = remaining.findIndex(makesLink);
+    const count = lastOfGroup < 0 ? remaining.length : lastOfGroup + 1;
+    await applyGroup(netlink, netns, remaining.slice(0, count));
+    remaining = remaining.slice(count);
   }
 }
 
-/** Pattern of names and MACs, which become part of rules and sysctl paths. */
+/** Pattern of link names and MACs, which become part of rules and of sysctl paths. */
 const VALID_NAME = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
 
 function assertValidNames(names: readonly string[]): void {
-  const bad = names.find((name) => !VALID_NAME.test(name));
-  if (bad !== undefined) {
+  const invalidName = names.find((name) => !VALID_NAME.test(name));
+  if (invalidName !== undefined) {
     throw new AppError("PODNET_ARGUMENT_INVALID", {
-      reason: `${JSON.stringify(bad)} is not a valid link name`,
+      reason: `${JSON.stringify(invalidName)} is not a valid link name`,
     });
   }
 }
@@ -343,7 +349,7 @@ function listNames(wiring: RemovableWiring): readonly string[] {
 }
 
 interface PodNetworkOptions extends StateSources {
-  /** PID of a process with the host's mounts; unset if this process has them. */
+  /** PID of a process with the host's mounts. Unset if this process has the host's mounts. */
   readonly hostProcess?: number;
 }
 
@@ -360,9 +366,9 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     wireTap: async (netns, wiring) => {
       assertValidNames([...listNames(wiring), wiring.mac]);
       const pod = toPod(access, netns);
-      const before = await pod.readState();
-      await wireTap(pod, wiring, before);
-      await addGuard(pod, wiring, before);
+      const stateBefore = await pod.readState();
+      await wireTap(pod, wiring, stateBefore);
+      await addGuard(pod, wiring, stateBefore);
     },
     makeBridge: async (netns, wiring) => {
       assertValidNames([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
@@ -376,10 +382,10 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     unwireTap: async (netns, wiring) => {
       assertValidNames(listNames(wiring));
       const pod = toPod(access, netns);
-      const before = await pod.readState();
-      await removeRules(pod, wiring, before);
-      await unwireTap(pod, wiring, before);
-      await removeGuard(pod, wiring, before);
+      const stateBefore = await pod.readState();
+      await removeRules(pod, wiring, stateBefore);
+      await unwireTap(pod, wiring, stateBefore);
+      await removeGuard(pod, wiring, stateBefore);
     },
     readAddresses: async (netns, name) => {
       assertValidNames([name]);
@@ -434,20 +440,24 @@ function isWired(state: NetnsState, wiring: ObservedWiring): boolean {
   }
 }
 
-async function wireTap(pod: Pod, wiring: PodWiring, before: NetnsState): Promise<void> {
+async function wireTap(pod: Pod, wiring: PodWiring, stateBefore: NetnsState): Promise<void> {
   switch (wiring.kind) {
     case "bridge":
-      return BRIDGE.wire(pod, wiring, before);
+      return BRIDGE.wire(pod, wiring, stateBefore);
     case "masquerade":
-      return MASQUERADE.wire(pod, wiring, before);
+      return MASQUERADE.wire(pod, wiring, stateBefore);
     case "tap":
-      return TAP.wire(pod, wiring, before);
+      return TAP.wire(pod, wiring, stateBefore);
   }
 }
 
-async function unwireTap(pod: Pod, wiring: RemovableWiring, before: NetnsState): Promise<void> {
-  if (wiring.kind === "tap") return TAP.unwire(pod, wiring, before);
+async function unwireTap(
+  pod: Pod,
+  wiring: RemovableWiring,
+  stateBefore: NetnsState,
+): Promise<void> {
+  if (wiring.kind === "tap") return TAP.unwire(pod, wiring, stateBefore);
   return wiring.kind === "bridge"
-    ? BRIDGE.unwire(pod, wiring, before)
-    : MASQUERADE.unwire(pod, wiring, before);
+    ? BRIDGE.unwire(pod, wiring, stateBefore)
+    : MASQUERADE.unwire(pod, wiring, stateBefore);
 }

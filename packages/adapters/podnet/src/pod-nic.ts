@@ -22,8 +22,8 @@ function parseNeighborMac(text: string): string | undefined {
 }
 
 /**
- * Script that resolves the MAC of address $2 on link $1, for at most 4 s because the NIC may have just got its
- * addresses. It requests the MAC again each time, because the kernel gives up after three unanswered solicitations.
+ * Script that resolves the MAC of address $2 on link $1, within 4 s, because the NIC may just have got its addresses.
+ * Repeats the request, because the kernel gives up after three unanswered solicitations.
  */
 const RESOLVE_GATEWAY = [
   "try=0",
@@ -43,16 +43,16 @@ export async function readAddresses(
 ): Promise<RememberedAddresses> {
   const nic = await queryNic(netlink, netns, name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
-  const known = { podInterfaceName: name, ...nic };
-  const gateway = findIpv6Gateway(known);
-  if (gateway === undefined) return known;
+  const nicAddresses = { podInterfaceName: name, ...nic };
+  const gateway = findIpv6Gateway(nicAddresses);
+  if (gateway === undefined) return nicAddresses;
   const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];
   const gatewayMac = parseNeighborMac(await runIn(runner, netns, { program: "sh", args }));
-  return { ...known, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
+  return { ...nicAddresses, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
 }
 
-function isSameAddress(one: string, other: string): boolean {
-  const [first, second] = [one, other].map(parseIp);
+function isSameAddress(a: string, b: string): boolean {
+  const [first, second] = [a, b].map(parseIp);
   return (
     first?.version === second?.version &&
     first?.value === second?.value &&
@@ -60,23 +60,26 @@ function isSameAddress(one: string, other: string): boolean {
   );
 }
 
-/** Plans how to restore a NIC. Sets the link down to change its MAC, because not every kind can change it while up. */
+/** Plans the restoration of a NIC. Sets the link down to change its MAC, because some NICs require this. */
 export function planNicRestore(
   link: Link,
   { name, mac, addresses }: BorrowedNic,
 ): readonly LinkChange[] {
   const hasOtherMac = mac !== undefined && normalizeMac(mac) !== normalizeMac(link.mac);
-  const missing = addresses.filter(
+  const missingAddresses = addresses.filter(
     (address) =>
-      parseIp(address) !== undefined && !link.addresses.some((has) => isSameAddress(address, has)),
+      parseIp(address) !== undefined &&
+      !link.addresses.some((present) => isSameAddress(address, present)),
   );
   return [
     ...(hasOtherMac ? [{ op: "setLink", link: name, settings: { up: false, mac } } as const] : []),
-    ...missing.map((address) => ({ op: "addAddress", link: name, address, flags: [] }) as const),
+    ...missingAddresses.map(
+      (address) => ({ op: "addAddress", link: name, address, flags: [] }) as const,
+    ),
   ];
 }
 
-/** Restores a NIC, continuing after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
+/** Restores a NIC. Continues after a rejected change. @throws AppError with PODNET_FAILED for the first rejection */
 export async function restoreNic(pod: Pod, borrowed: BorrowedNic): Promise<void> {
   const link = (await pod.listLinks()).find(({ name }) => name === borrowed.name);
   if (link === undefined) return;
@@ -92,7 +95,7 @@ interface NamespaceAccess {
   readonly netlink: Netlink;
 }
 
-/** PID of a process in the machine's own network namespace, or of the first process of a container that shares it. */
+/** PID of the node's init process, or of the first process in a container that shares the node's network. */
 const INIT_PID = "1";
 
 async function ipLink(
@@ -111,7 +114,7 @@ async function linkExists(
   return (await queryLinks(netlink, netns)).some((link) => link.name === name);
 }
 
-/** Runs `ip link delete dev NAME`, or for hardware `ip link set dev NAME netns 1`. */
+/** Deletes a link. Hardware cannot be deleted, so it is moved to the network namespace of INIT_PID. */
 export async function removeLink(
   access: NamespaceAccess,
   netns: NetnsHandle,
@@ -121,14 +124,14 @@ export async function removeLink(
   try {
     await ipLink(access, netns, ["delete", "dev", name]);
   } catch {
-    // The link is already gone, or it is hardware, which can only be moved.
+    // The link was already deleted, or is hardware.
     if (await linkExists(access, netns, name)) {
       await ipLink(access, netns, ["set", "dev", name, "netns", INIT_PID]);
     }
   }
 }
 
-/** Runs `ip link set dev NAME nomaster down [address MAC]`, deletes link BEFORE, and renames NAME to BEFORE. */
+/** Detaches `name` from its bridge, restores its MAC, deletes `before`, and renames `name` to `before`. */
 export async function restoreName(
   access: NamespaceAccess,
   netns: NetnsHandle,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs in a network namespace, which is entered by an inherited descriptor, never by name or PID.
+// Runs programs in a network namespace, which nsenter opens by an inherited descriptor instead of a name or PID.
 import { AppError } from "@patchbay/base";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** A call takes a few milliseconds; deleting links takes about 100 ms. */
+/** Time limit of a program, in milliseconds. Programs take a few milliseconds, or 100 ms to delete links. */
 const TIMEOUT_MS = 10_000;
 
-/** Programs of iproute2 and nftables. `sh` runs only constant scripts. */
+/** Programs of iproute2 and nftables, and `sh` for constant scripts. */
 type Program = "ip" | "bridge" | "nft" | "sh";
 
 interface ProgramCall {
@@ -15,7 +15,7 @@ interface ProgramCall {
   readonly stdin?: string;
 }
 
-/** Returns the program's standard output. @throws AppError with PODNET_FAILED */
+/** Runs a program and returns its standard output. @throws AppError with PODNET_FAILED */
 export async function runIn(
   runner: ProcessRunner,
   netns: NetnsHandle,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sysctls below /proc/sys/net, where each process sees those of its own network namespace.
+// Sysctls below /proc/sys/net. Each process sees the sysctls of its network namespace.
 
 export interface Sysctl {
   /** Path below /proc/sys/net, for example `ipv4/conf/eth0/forwarding`. */
@@ -20,14 +20,14 @@ export const SYSCTL_PATTERNS: readonly string[] = [
 
 const SYSCTL_ROOT = "/proc/sys/net";
 
-/** Lists directories to write to. A container's own is read-only; the writer's network namespace selects the sysctls. */
+/** Lists directories of sysctls in order of preference. The directory of a container is read-only. */
 export function sysctlDirectories(hostProcess: number | undefined): readonly string[] {
   return hostProcess === undefined
     ? [SYSCTL_ROOT]
     : [`/proc/${String(hostProcess)}/root${SYSCTL_ROOT}`, SYSCTL_ROOT];
 }
 
-/** Reads lines of PATH VALUE, and writes them below the first existing directory among its arguments. */
+/** Script that reads lines PATH VALUE, and writes the values below the first existing directory in its arguments. */
 export const WRITE_SYSCTLS_SCRIPT =
   'for at; do cd "$at" 2>/dev/null && break; done && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 

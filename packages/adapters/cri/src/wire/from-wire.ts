@@ -22,9 +22,9 @@ import type {
 } from "./messages.ts";
 
 interface SandboxInfo {
-  /** Pid of the pause container; unset when it has exited or does not exist (CRI-O's `drop_infra_ctr`). */
+  /** PID of the pause container. Unset if the container exited or does not exist (CRI-O's `drop_infra_ctr`). */
   readonly pid?: number;
-  /** Unset for host network. */
+  /** Path of the network namespace. Unset for the host network. */
   readonly netnsPath?: string;
 }
 
@@ -38,11 +38,11 @@ function readField(value: unknown, key: string): unknown {
   return isJson(value) ? value[key] : undefined;
 }
 
-function parse(text: string): unknown {
+function parseJsonIfValid(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // the runtime decides the format
+    return undefined; // The runtime decides the format, so invalid JSON is ignored.
   }
 }
 
@@ -57,7 +57,7 @@ function findNetnsPath(info: unknown): string | undefined {
 
 /** Parses the JSON in `info` of containerd and CRI-O. Source: sandbox_status.go of containerd 1.6 and CRI-O 1.29. */
 export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
-  const parsed = parse(info["info"] ?? "");
+  const parsed = parseJsonIfValid(info["info"] ?? "");
   const pid = readField(parsed, "pid");
   const netnsPath = findNetnsPath(parsed);
   return {
@@ -97,11 +97,11 @@ export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatu
   const { status } = answer;
   if (status === null) return undefined;
   const { pid, netnsPath } = parseSandboxInfo(answer.info);
-  const known = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
-  if (status.linux?.namespaces?.options?.network === "NODE") return { ...known, ips: [] };
-  // Falls back to the namespace of the sandbox's process.
+  const summary = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
+  if (status.linux?.namespaces?.options?.network === "NODE") return { ...summary, ips: [] };
+  // A missing path is replaced by the network namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
-  return { ...known, ips: listIps(status), ...(path === undefined ? {} : { netnsPath: path }) };
+  return { ...summary, ips: listIps(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }
 
 function toContainerParts(
@@ -159,13 +159,13 @@ export function toImage(image: WireImage): ContainerImage {
   };
 }
 
-/** Conditions of a runtime that works. Source: CRI RuntimeCondition. */
+/** Conditions that a working runtime reports as true. Source: CRI RuntimeCondition */
 const REQUIRED_CONDITIONS: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** Describes the first required condition that is missing or not true. */
+/** Describes the first required condition that is missing or false. Returns undefined if all conditions are true. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED_CONDITIONS) {
-    const condition = conditions.find((it) => it.type === type);
+    const condition = conditions.find((candidate) => candidate.type === type);
     if (condition === undefined) return `${type} is missing`;
     if (!condition.status) return `${condition.reason}: ${condition.message}`;
   }

@@ -57,7 +57,7 @@ export interface WireContainerStats {
     readonly metadata: { readonly name: string } | null;
     readonly labels: Texts;
   } | null;
-  /** Null until the runtime has measured the layer. */
+  /** Null until the runtime has measured the container's writable layer. */
   readonly writableLayer: { readonly usedBytes: { readonly value: string } | null } | null;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the types of ContainerRuntime to CRI v1 messages. Pure. Omitted fields have their default.
+// Converts the types of ContainerRuntime to CRI v1 messages. Omitted fields get the default of cri.proto. Pure.
 import type {
   ContainerConfig,
   ContainerMount,
@@ -12,11 +12,11 @@ import type {
 
 type Wire = Readonly<Record<string, unknown>>;
 
-function value(number: number | undefined): Wire | undefined {
+function toWrappedNumber(number: number | undefined): Wire | undefined {
   return number === undefined ? undefined : { value: number };
 }
 
-function profile(type: SecurityProfile): Wire {
+function toSecurityProfile(type: SecurityProfile): Wire {
   return { profileType: type };
 }
 
@@ -34,12 +34,12 @@ export function fromSandboxConfig(config: SandboxConfig): Wire {
       sysctls: config.sysctls,
       securityContext: {
         namespaceOptions: security.namespaces,
-        runAsUser: value(security.runAsUser),
-        runAsGroup: value(security.runAsGroup),
+        runAsUser: toWrappedNumber(security.runAsUser),
+        runAsGroup: toWrappedNumber(security.runAsGroup),
         supplementalGroups: security.supplementalGroups,
         readonlyRootfs: security.readonlyRootfs,
         privileged: security.privileged,
-        seccomp: profile(security.seccomp),
+        seccomp: toSecurityProfile(security.seccomp),
       },
     },
   };
@@ -54,15 +54,15 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Joins user and group to one user name if both are known, because a runtime adds the groups of the image's /etc/group
- * to a plain user, and no name there contains a colon. `runAsUser` decides the owner of devices. Source: containerd 1.6
- * WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
+ * Writes a known user and group as the user name `UID:GID`. For a user without a group, the runtime would add groups
+ * from the image's /etc/group, whose names contain no colon. `runAsUser` decides the owner of devices. Source:
+ * containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
-  const number = { runAsUser: value(runAsUser) };
+  const userId = { runAsUser: toWrappedNumber(runAsUser) };
   return runAsUser === undefined || runAsGroup === undefined
-    ? { runAsUsername, ...number, runAsGroup: value(runAsGroup) }
-    : { runAsUsername: `${String(runAsUser)}:${String(runAsGroup)}`, ...number };
+    ? { runAsUsername, ...userId, runAsGroup: toWrappedNumber(runAsGroup) }
+    : { runAsUsername: `${String(runAsUser)}:${String(runAsGroup)}`, ...userId };
 }
 
 function fromSecurity(security: ContainerSecurity): Wire {
@@ -79,7 +79,7 @@ function fromSecurity(security: ContainerSecurity): Wire {
     readonlyPaths,
     ...fromUser(security),
     noNewPrivs: noNewPrivileges,
-    seccomp: profile(seccomp),
+    seccomp: toSecurityProfile(seccomp),
   };
 }
 
@@ -99,7 +99,7 @@ export function fromContainerConfig(config: ContainerConfig): Wire {
     stdinOnce,
     tty,
     image: { image },
-    envs: env.map(([key, text]) => ({ key, value: text })),
+    envs: env.map(([key, variable]) => ({ key, value: variable })),
     mounts: mounts.map(fromMount),
     linux: { resources: fromResources(resources), securityContext: fromSecurity(security) },
   };

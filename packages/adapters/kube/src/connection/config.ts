@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Directory in which Kubernetes mounts token and certificate. Source: "Accessing the Kubernetes API from a Pod" */
+/** Directory of the mounted service account token. Source: "Accessing the Kubernetes API from a Pod" */
 export const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Returns the URL of the API server from the pod's environment; undefined outside a cluster. */
+/** Returns the API server's URL from the pod's environment. Returns undefined outside a cluster. */
 export function findClusterServer(): string | undefined {
   const host = process.env["KUBERNETES_SERVICE_HOST"];
   const port = process.env["KUBERNETES_SERVICE_PORT"];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec plugins of a kubeconfig, which issue credentials. The client library runs them; it is loaded only for a user with a
-// plugin, because it costs 0.7 s and 42 MB.
+// Runs exec plugins of a kubeconfig, which issue credentials, with the client library. The library, which costs 0.7 s
+// and 42 MB, is loaded only for users with an exec plugin.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
 
-/** Milliseconds; the plugin may prompt a person. */
+/** Time limit of a plugin, in milliseconds. A plugin may wait for input of the user. */
 const PLUGIN_TIMEOUT_MS = 60_000;
 
 /** Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */
@@ -35,19 +35,19 @@ function readText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The exec plugin of one user. Credentials are reused until they expire; the library caches them in its object. */
+/** Exec plugin of one user. The client library caches the credentials until they expire. */
 export class ExecPlugin {
   readonly #path: string;
   readonly #exec: JsonObject;
   #config: KubeConfig | undefined;
 
-  /** `path` is the kubeconfig's, for errors. */
+  /** `path` is the path of the kubeconfig, for error messages. */
   constructor(path: string, exec: JsonObject) {
     this.#path = path;
     this.#exec = exec;
   }
 
-  /** Runs the plugin if credentials are missing, expired or rejected. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Runs the plugin if its credentials expired or were rejected. @throws AppError with KUBE_CONFIG_INVALID */
   async read(isRefused: boolean): Promise<PluginCredentials> {
     const deadline = startDeadline();
     try {

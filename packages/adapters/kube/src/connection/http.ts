@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests to an API server, with deadlines and errors.
+// HTTP client of an API server, with time limits, retries and typed errors.
 import { printGoJson } from "@patchbay/api/json";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 
@@ -8,10 +8,10 @@ import { createTokenBuckets } from "../pace/backoff.ts";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { ConnectionPool } from "./pool.ts";
 
-/** Kind of a request, without names of objects, so that there are few. Source: Kubernetes endpoints/request RequestInfo */
+/** Verb and resource of a request, as labels of a metric. Source: Kubernetes endpoints/request RequestInfo */
 interface RequestKind {
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
-  /** Plural with the subresource, for example `pods/status`; `none` for other paths. */
+  /** Plural name with the subresource, for example `pods/status`. `none` for paths without a resource. */
   readonly resource: string;
 }
 
@@ -23,32 +23,37 @@ interface ClassifiableRequest {
 
 const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
 
-/** Returns the path segments after group and version; none for other paths. */
+/** Returns the path segments after group and version. Returns no segments for paths without a resource. */
 function resourceSegments(path: string): readonly string[] {
-  const [, root, ...rest] = path.split("/");
-  if (root === "api") return rest.slice(1);
-  return root === "apis" ? rest.slice(2) : [];
+  const [, apiRoot, ...rest] = path.split("/");
+  if (apiRoot === "api") return rest.slice(1);
+  return apiRoot === "apis" ? rest.slice(2) : [];
 }
 
-function isInNamespace([first, , third]: readonly string[]): boolean {
+function isInNamespace([segment, , resource]: readonly string[]): boolean {
   return (
-    first === "namespaces" && third !== undefined && third !== "finalize" && third !== "status"
+    segment === "namespaces" &&
+    resource !== undefined &&
+    resource !== "finalize" &&
+    resource !== "status"
   );
 }
 
 export function classifyRequest(request: ClassifiableRequest): RequestKind {
-  const parts = resourceSegments(request.path);
-  const [plural = "none", name, subresource] = isInNamespace(parts) ? parts.slice(2) : parts;
+  const segments = resourceSegments(request.path);
+  const [plural = "none", name, subresource] = isInNamespace(segments)
+    ? segments.slice(2)
+    : segments;
   const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
   if (request.method !== "GET") return { verb: VERBS[request.method], resource };
   if (request.query?.["watch"] !== undefined) return { verb: "watch", resource };
   return { verb: name === undefined && plural !== "none" ? "list" : "get", resource };
 }
 
-/** Limit per text of a warning: one log line an hour. */
+/** Logs each text of a warning at most once an hour. */
 const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
 
-/** Pattern of one warning in a header. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
+/** Pattern of a warning in the header. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
 const WARNING_HEADER = /299 \S+ "((?:[^"\\]|\\.)*)"/g;
 
 export function parseWarnings(header: string | readonly string[] | undefined): readonly string[] {
@@ -85,7 +90,6 @@ export interface HttpRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Content type of the body, by default `application/json`. */
   readonly contentType?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -119,13 +123,13 @@ function buildHeaders(request: HttpRequest, userAgent: string): Record<string, s
   return headers;
 }
 
-/** `clock` measures the age of credentials, and `logger` receives warnings of the server. */
+/** Dependencies: `clock` measures the age of credentials, `logger` receives warnings of the server. */
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Name of the program in the user agent, by default none. */
+  /** Name of the program in the user agent. Default: no name. */
   readonly component?: string;
-  /** Called for each request that is sent, including retries. */
+  /** Called for each sent request, including retries. */
   readonly onRequest?: (kind: RequestKind) => void;
 }
 
@@ -144,7 +148,7 @@ export class HttpClient {
     this.#onRequest = onRequest;
   }
 
-  /** Retries a GET once if its connection breaks. @throws AppError with KUBE_UNREACHABLE */
+  /** Sends a request. Retries a GET once if the connection breaks. @throws AppError with KUBE_UNREACHABLE */
   async request(request: HttpRequest): Promise<HttpResponse> {
     return this.#withRetry(request, async (signal) => {
       const response = await this.#send(request, signal);
@@ -153,7 +157,7 @@ export class HttpClient {
     });
   }
 
-  /** Sends a request whose deadline applies to the headers only. @throws AppError with KUBE_UNREACHABLE */
+  /** Sends a request. The time limit ends with the response headers. @throws AppError with KUBE_UNREACHABLE */
   async stream(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpStream> {
     const responseTimeout = new AbortController();
     const deadline = AbortSignal.timeout(request.timeoutMs);
@@ -175,34 +179,36 @@ export class HttpClient {
     return this.#pool.destroy();
   }
 
-  /** Converts a connection failure to an AppError. Returns the signal's reason if the caller aborted. */
+  /** Converts a connection error to an AppError. Returns the signal's reason if the caller aborted the request. */
   toError(error: unknown, request: HttpRequest, timeout?: AbortSignal): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof AppError) return error;
-    const isLate = timeout?.aborted === true;
-    const message = isLate ? `no answer within ${String(request.timeoutMs)} ms` : messageOf(error);
+    const isTimedOut = timeout?.aborted === true;
+    const message = isTimedOut
+      ? `no answer within ${String(request.timeoutMs)} ms`
+      : messageOf(error);
     return new AppError("KUBE_UNREACHABLE", { server: this.server, message }, { cause: error });
   }
 
-  async #withRetry<T>(request: HttpRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #withRetry<T>(request: HttpRequest, send: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const deadline = AbortSignal.timeout(request.timeoutMs);
     const signal =
       request.signal === undefined ? deadline : AbortSignal.any([deadline, request.signal]);
     try {
-      return await run(signal);
+      return await send(signal);
     } catch (error) {
       if (request.method !== "GET" || signal.aborted || error instanceof AppError) {
         throw this.toError(error, request, deadline);
       }
     }
     try {
-      return await run(signal);
+      return await send(signal);
     } catch (error) {
       throw this.toError(error, request, deadline);
     }
   }
 
-  /** Sends a request. If the server rejects the credentials, reads them again and retries once. */
+  /** Sends a request. If the server rejects the credentials, reads new credentials and retries once. */
   async #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const response = await this.#sendOnce(request, signal);
     if (response.statusCode !== 401) return response;
@@ -224,7 +230,7 @@ export class HttpClient {
       body: request.body === undefined ? null : printGoJson(request.body),
       signal,
     });
-    // A dry run creates nothing that a warning could concern.
+    // Warnings about a dry run are not logged, because the dry run changes nothing.
     if (request.query?.["dryRun"] === undefined) {
       this.#logWarnings(response.headers["warning"], request);
     }

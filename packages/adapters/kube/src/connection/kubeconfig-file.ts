@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current context of a kubeconfig, with its cluster and user. Source: client-go tools/clientcmd/api/v1
+// Parses the current context of a kubeconfig with its cluster and user. Source: client-go tools/clientcmd/api/v1
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 
 export interface Cluster {
   readonly name: string;
   /** URL of the server, without a trailing slash. */
   readonly server: string;
-  /** CA certificates, PEM in base64. */
+  /** CA certificates: PEM, encoded in base64. */
   readonly caData: string | undefined;
   readonly caFile: string | undefined;
   readonly skipTlsVerify: boolean;
@@ -16,10 +16,10 @@ export interface Cluster {
 
 export interface User {
   readonly name: string;
-  /** Client certificate, PEM in base64. */
+  /** Client certificate: PEM, encoded in base64. */
   readonly certData: string | undefined;
   readonly certFile: string | undefined;
-  /** Private key, PEM in base64. */
+  /** Private key: PEM, encoded in base64. */
   readonly keyData: string | undefined;
   readonly keyFile: string | undefined;
   readonly token: string | undefined;
@@ -41,18 +41,18 @@ interface Context {
 export interface ParsedKubeConfig {
   readonly cluster: Cluster;
   readonly context: Context;
-  /** Undefined if the context names no user of the file, for anonymous access. */
+  /** User of the context. Undefined for anonymous access. */
   readonly user: User | undefined;
 }
 
-/** Returns a text field. Accepts numbers, because YAML reads a password of digits as one. */
+/** Returns a text field. Accepts numbers, because YAML parses a password of digits as a number. */
 function findText(fields: JsonObject, name: string): string | undefined {
   const value = fields[name];
   if (typeof value === "number") return String(value);
   return typeof value === "string" ? value : undefined;
 }
 
-/** Returns a required text field; `path` is the path of `fields`, for the error. */
+/** Returns a required text field. `path` is the path of `fields` in the kubeconfig, for error messages. */
 function requireText(fields: JsonObject, name: string, path: string): string {
   const text = findText(fields, name);
   if (text === undefined || text === "") throw new Error(`${path}.${name} is missing`);
@@ -110,7 +110,7 @@ function toUser(entry: JsonObject, path: string): User {
   };
 }
 
-/** Returns a lookup by name. Checks all entries, because a malformed one may be the one that was meant. */
+/** Creates a lookup of entries by name. Throws if any entry in the list is malformed. */
 function createLookup<T extends { readonly name: string }>(
   document: JsonObject,
   list: "clusters" | "contexts" | "users",
@@ -121,10 +121,10 @@ function createLookup<T extends { readonly name: string }>(
   const converted = entries.map((entry, index) =>
     convert(isJsonObject(entry) ? entry : {}, `${list}[${String(index)}]`),
   );
-  return (name) => converted.find((one) => one.name === name);
+  return (name) => converted.find((item) => item.name === name);
 }
 
-/** Parses JSON or YAML. Patchbay itself writes JSON, so that it does not load the YAML library, which takes 10 MB. */
+/** Parses JSON or YAML. Loads the YAML library, which needs 10 MB, only if the text is not JSON. */
 async function parseText(text: string): Promise<unknown> {
   try {
     return JSON.parse(text);
@@ -134,7 +134,7 @@ async function parseText(text: string): Promise<unknown> {
   }
 }
 
-/** Parses the current context of a kubeconfig. @throws Error with the reason */
+/** Parses the current context of a kubeconfig. @throws Error whose message is the reason */
 export async function parseKubeConfig(text: string): Promise<ParsedKubeConfig> {
   const document = await parseText(text);
   if (!isJsonObject(document)) throw new Error("it is not a mapping");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration from a kubeconfig or from the pod of this process. `readCredentials` reads the files again at each call,
-// so that rotated credentials take effect.
+// Connection settings from a kubeconfig, or from the service account of this pod. Each call of `readCredentials` reads
+// the files again, because credentials rotate.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/base";
@@ -9,11 +9,11 @@ import { ExecPlugin, type PluginCredentials } from "./exec-plugin.ts";
 import { parseKubeConfig, type ParsedKubeConfig, type User } from "./kubeconfig-file.ts";
 
 export interface Credentials {
-  /** CA certificates, PEM. */
+  /** CA certificates in PEM. */
   readonly ca?: string;
-  /** Client certificate, PEM. */
+  /** Client certificate in PEM. */
   readonly cert?: string;
-  /** Private key, PEM. */
+  /** Private key in PEM. */
   readonly key?: string;
   readonly token?: string;
   readonly password?: string;
@@ -28,14 +28,14 @@ export interface KubeConfig {
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** Reads credentials. `isRefused`: the server rejected the previous ones, so new ones are needed. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads the credentials. `isRefused` requests new credentials. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
 interface KubeConfigSource {
-  /** File to read; unset for the cluster that this process runs in. */
+  /** Path of the kubeconfig. Unset for the service account of this pod. */
   readonly kubeconfig?: string;
-  /** Directory with this process's service account, by default the one that Kubernetes uses. */
+  /** Directory of the service account token. Default: the directory that Kubernetes mounts. */
   readonly accountDirectory?: string;
 }
 
@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes embedded base64 text, otherwise reads the file, whose path is relative to the kubeconfig. */
+/** Decodes embedded base64 data, otherwise reads the file, whose path is relative to the kubeconfig. */
 async function readMaterial(
   path: string,
   data: string | undefined,
@@ -84,8 +84,10 @@ function readPassword(user: User | undefined): Pick<Credentials, "username" | "p
 type OptionalCredentials = { readonly [K in keyof Credentials]?: string | undefined };
 
 function omitEmpty(fields: OptionalCredentials): Credentials {
-  const present = Object.entries(fields).filter(([, value]) => value !== undefined && value !== "");
-  return Object.fromEntries(present);
+  const presentFields = Object.entries(fields).filter(
+    ([, value]) => value !== undefined && value !== "",
+  );
+  return Object.fromEntries(presentFields);
 }
 
 async function readCredentials(
@@ -141,7 +143,7 @@ async function loadInCluster(directory: string): Promise<KubeConfig> {
   };
 }
 
-/** Reads a kubeconfig, or without a path the in-cluster configuration. @throws AppError with KUBE_CONFIG_INVALID */
+/** Reads a kubeconfig, or without a path the pod's service account. @throws AppError with KUBE_CONFIG_INVALID */
 export async function loadKubeConfig({
   kubeconfig,
   accountDirectory = SERVICE_ACCOUNT_DIRECTORY,

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection pool and request headers of one server. Certificates that rotate replace the pool.
+// Connection pool and authentication headers of one API server. Rotated certificates replace the pool.
 import type { Clock } from "@patchbay/base";
 import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 
-/** Maximum time that credentials are used before they are read again, in milliseconds. Source: client-go rest/token_source.go */
+/** Maximum age of credentials, in milliseconds, before they are read again. Source: client-go rest/token_source.go */
 const CREDENTIALS_TTL_MS = 60_000;
-/** Maximum number of connections; each watch holds one. */
+/** Maximum number of connections. Each watch occupies one connection. */
 const CONNECTIONS_MAX = 128;
 /**
- * Lifetime of an idle connection in milliseconds, if the server announces none: less than kube-apiserver's 90 s, so
- * that a request after a minute needs no handshake. Source: Kubernetes apiserver/pkg/server/secure_serving.go,
- * IdleTimeout
+ * Lifetime of an idle connection, in milliseconds, if the server announces no keep-alive timeout. The value is below
+ * kube-apiserver's 90 s. Source: Kubernetes apiserver/pkg/server/secure_serving.go, IdleTimeout
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Deadline of connecting and the TLS handshake together, in milliseconds. More than 5 s were observed at a load of 20
- * on two cores. Source: client-go and net/http, TLSHandshakeTimeout of 10 s
+ * Time limit of connection and TLS handshake, in milliseconds. More than 5 s were observed on two cores at load 20.
+ * Source: client-go and net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Milliseconds without traffic before the kernel probes a connection, which it closes 10 s later if the peer is gone
- * (libuv probes ten times, a second apart). Source: client-go, keep-alive of 30 s
+ * Idle time before the kernel probes a connection, in milliseconds. The kernel closes the connection after ten failed
+ * probes, 10 s later. Source: client-go, keep-alive of 30 s
  */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 
@@ -60,8 +59,8 @@ export function authHeaders(config: KubeConfig, credentials: Credentials): Recor
   const headers: Record<string, string> = {};
   if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
   else if (username !== undefined) {
-    const pair = Buffer.from(`${username}:${password ?? ""}`).toString("base64");
-    headers["authorization"] = `Basic ${pair}`;
+    const basicCredentials = Buffer.from(`${username}:${password ?? ""}`).toString("base64");
+    headers["authorization"] = `Basic ${basicCredentials}`;
   }
   if (config.impersonate !== undefined) headers["impersonate-user"] = config.impersonate;
   return headers;
@@ -73,7 +72,7 @@ export class ConnectionPool {
   #readAtMs = 0;
   #fingerprint = "";
   #transport: Promise<Transport> | undefined;
-  /** Last created transport, used while credentials cannot be read. */
+  /** Last created transport, which is used while credentials cannot be read. */
   #lastTransport: Transport | undefined;
   #isRefused = false;
   #dispatcher: Dispatcher | undefined;
@@ -83,7 +82,7 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** Returns a transport with credentials no older than a minute. */
+  /** Returns a transport whose credentials are at most a minute old. */
   transport(): Promise<Transport> {
     const nowMs = this.#clock.monotonicMs();
     const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;
@@ -97,7 +96,7 @@ export class ConnectionPool {
     return transport;
   }
 
-  /** Makes the next request read the credentials again, after the server rejected them. */
+  /** Discards the credentials that the server rejected. The next request reads new credentials. */
   expire(): void {
     this.#transport = undefined;
     this.#isRefused = true;
@@ -107,7 +106,7 @@ export class ConnectionPool {
     await this.#dispatcher?.destroy();
   }
 
-  /** Reads the credentials. Uses the last transport if a file is missing while it is replaced. */
+  /** Reads the credentials. Returns the last transport if a file is missing because it is being replaced. */
   async #readOrReuse(): Promise<Transport> {
     try {
       this.#lastTransport = await this.#read();

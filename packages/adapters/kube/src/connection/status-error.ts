@@ -7,7 +7,7 @@ export interface RequestDescription {
   readonly verb: string;
   /** Plural name of the resource, or the path of a raw request. */
   readonly resource: string;
-  /** Key `namespace/name` of the object, or empty. */
+  /** Key of the object, `namespace/name`. Empty if the request concerns no single object. */
   readonly object: string;
   readonly hasTest?: boolean;
 }
@@ -17,7 +17,7 @@ const TEXT_MAX = 300;
 export function parseStatus(text: string): StatusBody | undefined {
   const body = parseJson(text);
   const isStatus = isJsonObject(body) && body["kind"] === "Status";
-  return isStatus ? (body as unknown as StatusBody) : undefined; // its kind says so
+  return isStatus ? (body as unknown as StatusBody) : undefined;
 }
 
 function printCause(cause: Partial<Cause>): string {
@@ -25,7 +25,7 @@ function printCause(cause: Partial<Cause>): string {
   return cause.field === undefined || cause.field === "" ? message : `${cause.field}: ${message}`;
 }
 
-/** Returns the reason that all causes share; undefined if they differ. Source: Kubernetes metav1.CauseType */
+/** Returns the reason that all causes share. Undefined if the reasons differ. Source: Kubernetes metav1.CauseType */
 function findCauseType(status: StatusBody | undefined): string | undefined {
   const types = new Set((status?.details?.causes ?? []).map(({ reason }) => reason));
   return types.size === 1 ? [...types][0] : undefined;
@@ -44,12 +44,12 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   410: "KUBE_EXPIRED",
 };
 
-/** Checks for a JSON patch that does not apply, which the server answers with 422 without causes. */
+/** Checks whether a `test` operation of a JSON patch failed, to which the server answers 422 without causes. */
 function isTestFailure(status: StatusBody | undefined, request: RequestDescription): boolean {
   return request.hasTest === true && printCauses(status).length === 0;
 }
 
-/** Checks for a webhook's denial, which may have any code. Source: Kubernetes admission/plugin/webhook/errors ToStatusErr */
+/** Checks for a denial by an admission webhook. Source: Kubernetes admission/plugin/webhook/errors ToStatusErr */
 function isDenied(status: StatusBody | undefined): boolean {
   return /^admission webhook ".*" denied the request/.test(status?.message ?? "");
 }
@@ -80,7 +80,7 @@ function findCode(
   return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
-/** Converts a response; details are `status` (HTTP), `message`, `causes` (a line each), and a common `causeType`. */
+/** Converts an error response. The detail `causes` has one line per cause, `causeType` is their common reason. */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
   request: RequestDescription,

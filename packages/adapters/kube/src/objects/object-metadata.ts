@@ -4,13 +4,13 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 
-/** Encodes a name as a path segment, but not `.` and `..`, which lead elsewhere. Source: client-go IsValidPathSegmentName */
+/** Encodes a name as a path segment. Rejects `.` and `..`. Source: client-go IsValidPathSegmentName */
 function encodeSegment(name: string): string {
   if (name !== "." && name !== "..") return encodeURIComponent(name);
   throw new AppError("API_MALFORMED", { what: "a name", reason: `it may not be "${name}"` });
 }
 
-/** Returns the path of a namespace's objects, or of all namespaces. @throws AppError with API_MALFORMED for `.` and `..` */
+/** Returns the path of the objects in one namespace or in all. @throws AppError with API_MALFORMED for `.` and `..` */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {
   const root = type.group === "" ? "/api" : `/apis/${type.group}`;
   const scope =
@@ -18,7 +18,7 @@ export function collectionPath(type: ResourceType<KubeObject>, namespace?: strin
   return `${root}/${type.version}${scope}/${type.resource}`;
 }
 
-/** Returns the path of an object. Throws like {@link collectionPath}. */
+/** Returns the path of an object. @throws AppError with API_MALFORMED for the names `.` and `..` */
 export function objectPath(
   type: ResourceType<KubeObject>,
   key: ObjectKey,
@@ -28,7 +28,7 @@ export function objectPath(
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** Prints a key as `namespace/name`, or `name`. */
+/** Prints a key as `namespace/name`, or as `name` without a namespace. */
 export function printKey(key: ObjectKey): string {
   return key.namespace === undefined ? key.name : `${key.namespace}/${key.name}`;
 }
@@ -44,7 +44,7 @@ export function keyOf(object: KubeObject): ObjectKey {
   return namespace === undefined ? { name } : { namespace, name };
 }
 
-/** Returns the resource version, which is ordered. Source: Kubernetes KEP-5504 "Comparable Resource Version" */
+/** Returns the resource version as an ordered number. Source: Kubernetes KEP-5504 "Comparable Resource Version" */
 export function parseVersion(object: KubeObject): bigint {
   const text = object.metadata.resourceVersion ?? "0";
   return /^\d+$/.test(text) ? BigInt(text) : 0n;
@@ -61,7 +61,7 @@ export function printMicroTime(ms: number): string {
   return printTime(ms).replace("Z", "000Z");
 }
 
-/** Parses a time to milliseconds since 1970; NaN if the text is not a time. */
+/** Parses a time to milliseconds since 1970. Returns NaN if the text is not a time. */
 export function parseTime(text: string): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text);

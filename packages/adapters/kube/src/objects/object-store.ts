@@ -15,7 +15,7 @@ import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { type RequestDescription, parseStatus, toStatusError } from "../connection/status-error.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./object-metadata.ts";
 
-/** Default deadline of a call, in milliseconds. */
+/** Default time limit of a call, in milliseconds. */
 export const CALL_TIMEOUT_MS = 10_000;
 
 interface Call {
@@ -32,12 +32,12 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Distinguishes a missing object, which the response names, from a missing kind. */
+/** Checks whether the object is missing. For a missing kind, the response contains no object name. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
 
-/** Adds apiVersion and kind to the items of a list, which lack them. Source: Kubernetes API conventions, "Lists" */
+/** Adds apiVersion and kind, which the items of a list lack. Source: Kubernetes API conventions, "Lists" */
 function withKinds<T extends KubeObject>(type: ResourceType<T>, list: KubeList<T>): KubeList<T> {
   const apiVersion = apiVersionOf(type);
   const items = list.items.map((item) => ({ ...item, apiVersion, kind: type.kind }));
@@ -70,7 +70,7 @@ export class HttpStore implements Store {
     const answer = await this.#http.request(this.#request(call, options));
     if (isObjectMissing(answer.status, answer.text)) return undefined;
     if (answer.status >= 300) throw toStatusError(answer, description);
-    return parseBody(answer.text, description) as T; // the server enforces the kind's schema
+    return parseBody(answer.text, description) as T;
   }
 
   list<T extends KubeObject>(
@@ -80,7 +80,7 @@ export class HttpStore implements Store {
     return this.listPage(type, options, {});
   }
 
-  /** Lists one page; `metadata.continue` of the result names the next. */
+  /** Lists one page. `metadata.continue` of the result identifies the next page. */
   async listPage<T extends KubeObject>(
     type: ResourceType<T>,
     options: ListOptions,
@@ -111,8 +111,8 @@ export class HttpStore implements Store {
     options: WriteOptions = {},
   ): Promise<T> {
     const key = keyOf(object);
-    const to = { method: "POST", path: collectionPath(type, key.namespace) } as const;
-    return this.#send(object, { ...to, verb: "create", resource: type.resource }, options);
+    const target = { method: "POST", path: collectionPath(type, key.namespace) } as const;
+    return this.#send(object, { ...target, verb: "create", resource: type.resource }, options);
   }
 
   update<T extends KubeObject>(
@@ -121,8 +121,8 @@ export class HttpStore implements Store {
     options: WriteOptions = {},
   ): Promise<T> {
     const path = objectPath(type, keyOf(object), options.subresource);
-    const to = { method: "PUT", path } as const;
-    return this.#send(object, { ...to, verb: "update", resource: type.resource }, options);
+    const target = { method: "PUT", path } as const;
+    return this.#send(object, { ...target, verb: "update", resource: type.resource }, options);
   }
 
   patch<T extends KubeObject>(
@@ -158,20 +158,20 @@ export class HttpStore implements Store {
     const { gracePeriodSeconds, propagationPolicy, uid } = options;
     const preconditions = uid === undefined ? undefined : { uid };
     const kind = "DeleteOptions";
-    // Undefined fields are not sent.
+    // JSON.stringify omits undefined fields.
     const body = { apiVersion: "v1", kind, gracePeriodSeconds, propagationPolicy, preconditions };
     const description = { verb: "delete", resource: type.resource, object: printKey(key) };
     try {
       const request = { method: "DELETE", path: objectPath(type, key), body } as const;
       await this.#call({ request, description }, options);
     } catch (error) {
-      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // already deleted
+      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // The object is already deleted.
     }
   }
 
   #send<T extends KubeObject>(
     object: T,
-    to: {
+    target: {
       readonly method: "POST" | "PUT";
       readonly path: string;
       readonly verb: string;
@@ -179,7 +179,7 @@ export class HttpStore implements Store {
     },
     options: WriteOptions,
   ): Promise<T> {
-    const { method, path, verb, resource } = to;
+    const { method, path, verb, resource } = target;
     const description = { verb, resource, object: printKey(keyOf(object)) };
     return this.#write<T>({ request: { method, path, body: object }, description }, options);
   }
@@ -198,7 +198,7 @@ export class HttpStore implements Store {
   async #call<T>(call: Call, options: WriteOptions): Promise<T> {
     const answer = await this.#http.request(this.#request(call, options));
     if (answer.status >= 300) throw toStatusError(answer, call.description);
-    return parseBody(answer.text, call.description) as T; // the server enforces the kind's schema
+    return parseBody(answer.text, call.description) as T;
   }
 
   #request(call: Call, options: WriteOptions): HttpRequest {
@@ -216,28 +216,33 @@ export class HttpStore implements Store {
   }
 }
 
-/** Number of consecutive conflicts that count as a fault; one or two are normal. */
+/** Number of consecutive conflicts after which the writer counts as faulty. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 
-/** Checks whether a write failed because another writer was faster. */
+/** Checks whether a write failed because another client changed the object before. */
 export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
 
-/** Counts consecutive conflicts by the path of the object or its subresource. */
+/** Counts consecutive conflicts per path of an object or subresource. */
 export class ConflictCounter {
   readonly #conflicts = new Map<string, number>();
 
-  /** Returns the error to throw: KUBE_WRITES_LOST from the fifth consecutive conflict on, otherwise the given error. */
+  /** Returns the error to throw: KUBE_WRITES_LOST after CONFLICTS_MAX consecutive conflicts, otherwise `error`. */
   toThrow(path: string, error: unknown): unknown {
     if (!isAppError(error, "KUBE_CONFLICT")) return error;
-    const count = (this.#conflicts.get(path) ?? 0) + 1;
-    this.#conflicts.set(path, count);
-    const [first] = this.#conflicts.keys();
-    if (this.#conflicts.size > OBJECTS_MAX && first !== undefined) this.#conflicts.delete(first);
-    if (count < CONFLICTS_MAX) return error;
-    return new AppError("KUBE_WRITES_LOST", { ...error.details, count }, { cause: error });
+    const conflictCount = (this.#conflicts.get(path) ?? 0) + 1;
+    this.#conflicts.set(path, conflictCount);
+    const [oldestPath] = this.#conflicts.keys();
+    if (this.#conflicts.size > OBJECTS_MAX && oldestPath !== undefined)
+      this.#conflicts.delete(oldestPath);
+    if (conflictCount < CONFLICTS_MAX) return error;
+    return new AppError(
+      "KUBE_WRITES_LOST",
+      { ...error.details, count: conflictCount },
+      { cause: error },
+    );
   }
 
   reset(path: string): void {
@@ -245,13 +250,13 @@ export class ConflictCounter {
   }
 }
 
-/** A write whose update applies only to the resourceVersion of the object. */
+/** Write that applies to one resourceVersion of the object. */
 interface PlannedWrite<T extends KubeObject> {
   readonly kind: "create" | "update" | "delete";
   readonly object: T;
 }
 
-/** Performs a write. It can be repeated, because the server refuses stale objects. */
+/** Performs a write, which can be repeated, because the server rejects outdated resource versions. */
 export async function performWrite<T extends KubeObject>(
   store: Pick<Store, "create" | "update" | "delete">,
   type: ResourceType<T>,

@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 
-/** Function that returns numbers in [0, 1). */
+/** Returns a random number of at least 0 and less than 1. */
 export type Random = () => number;
 
 export const systemRandom: Random = () => randomInt(2 ** 32) / 2 ** 32;
@@ -10,24 +10,24 @@ export const systemRandom: Random = () => randomInt(2 ** 32) / 2 ** 32;
 export interface BackoffRange {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Random fraction of the delay, from 0 to 1, which is "full jitter". */
+  /** Maximum random reduction of a delay, as a fraction: 0 for no jitter, 1 for "full jitter". */
   readonly jitter: number;
 }
 
-/** Returns the delay after at least one consecutive failure: doubled each time, capped, with jitter. */
+/** Returns the delay after `failures` consecutive failures. Each failure doubles the delay, up to `maxMs`. */
 export function backoffMs(failures: number, range: BackoffRange, random: Random): number {
   const ceiling = Math.min(range.maxMs, range.firstMs * 2 ** Math.min(failures - 1, 30));
   return Math.round(ceiling * (1 - range.jitter * random()));
 }
 
 export interface Allowance {
-  /** Number of tokens of a full bucket. */
+  /** Number of tokens in a full bucket. */
   readonly burst: number;
-  /** Milliseconds until one token is restored. */
+  /** Milliseconds after which one token is added. */
   readonly refillMs: number;
 }
 
-/** Rate limits per key: a burst, then one token in each refill time. */
+/** Rate limiters per key: each bucket allows a burst, and afterwards one event per refill time. */
 export interface TokenBuckets {
   take(key: string): boolean;
   has(key: string): boolean;
@@ -36,7 +36,7 @@ export interface TokenBuckets {
 
 const KEYS_MAX = 10_000;
 
-/** Creates buckets that store only when each will be full again ("virtual scheduling"). Source: ITU-T I.371, annex A */
+/** Creates buckets, of which only the time of the next full bucket is stored. Source: ITU-T I.371, annex A */
 export function createTokenBuckets(clock: Clock, { burst, refillMs }: Allowance): TokenBuckets {
   const fullAtMs = new Map<string, number>();
   const nextFullMs = (key: string): number =>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff of single steps of a loop. Events may wake the loop at any rate, even by its own writes, so the delay
-// belongs to the step instead of the loop.
+// Backoff of single steps of a reconcile loop. A step's own writes may trigger the loop, so each step has a delay of
+// its own.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {
@@ -12,19 +12,19 @@ import {
 } from "./backoff.ts";
 
 export interface Step {
-  /** Object of the step, for example the uid of a VMI. All steps of a scope can be forgotten together. */
+  /** Object of the step, for example the UID of a VMI. `forget` resets all steps of a scope. */
   readonly scope: string;
-  /** Name of the step, the same at each attempt, for example `attachDevice` and the iface's name. */
+  /** Name of the step, which does not change between attempts, for example `attachDevice` with the name of a NIC. */
   readonly name: string;
-  /** Inputs of the step, for example the generation of the spec, without times or error messages. */
+  /** Inputs of the step, for example the generation of the spec, without times and error messages. */
   readonly inputs: string;
 }
 
 export interface Failure<T> {
-  /** The error's code. Its message is not compared, because it may contain a time or a MAC that differs each time. */
+  /** Error code. Backoff ignores the message, which may contain a time or a MAC that changes at each attempt. */
   readonly code: string;
   readonly summary: T;
-  /** Minimum delay in milliseconds, for failures that only a change can resolve. By default none. */
+  /** Minimum delay, in milliseconds, for failures that only a change can resolve. Default: 0. */
   readonly minDelayMs?: number;
 }
 
@@ -35,13 +35,13 @@ export interface Held<T> {
   readonly failures: number;
 }
 
-/** Delays of failed steps. A restart of the process forgets them, so that all steps are tried at once. */
+/** Delays of failed steps. The delays are lost when the process restarts. */
 export interface StepBackoff<T> {
-  /** Records a failure, and returns the delay before the next attempt, in milliseconds. */
+  /** Records a failure. Returns the delay before the next attempt, in milliseconds. */
   fail(step: Step, failure: Failure<T>): number;
-  /** Returns the remaining delay of the step; undefined if it may be tried. */
+  /** Returns the delay of a step. Returns undefined if the step may run now. */
   findHeld(step: Step): Held<T> | undefined;
-  /** Resets the step, so that its next failure counts as the first. */
+  /** Resets a step. The next failure counts as the first failure. */
   succeed(step: Pick<Step, "scope" | "name">): void;
   retain(scope: string, names: readonly string[]): void;
   forget(scope: string): void;
@@ -49,15 +49,13 @@ export interface StepBackoff<T> {
 
 export interface PauseOptions {
   readonly clock: Clock;
-  /** Range of delays, by default from 1 s, doubled at each failure, up to a minute, with 20 % jitter. */
+  /** Range of delays. Default: from 1 s to 60 s, doubled at each failure, with 20 % jitter. */
   readonly range?: BackoffRange;
   readonly random?: Random;
 }
 
 const DEFAULT_RANGE: BackoffRange = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
-/**
- * Limit of changed inputs or error codes that restart the backoff of a step; afterwards delays grow regardless. People
- */
+/** Limit of restarts of a step's backoff by changed inputs or error codes. */
 const CHANGE_LIMIT = { burst: 5, refillMs: 300_000 };
 const STEPS_MAX = 10_000;
 
@@ -86,10 +84,11 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
 
   fail(step: Step, { code, summary, minDelayMs = 0 }: Failure<T>): number {
     const inputsHash = hashInputs(step);
-    const last = this.#entries.get(stepId(step));
-    const hasChanged = last?.code !== code || last.inputsHash !== inputsHash;
-    const isRestarted = last === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
-    const failures = isRestarted ? 1 : last.failures + 1;
+    const previous = this.#entries.get(stepId(step));
+    const hasChanged = previous?.code !== code || previous.inputsHash !== inputsHash;
+    const isRestarted =
+      previous === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
+    const failures = isRestarted ? 1 : previous.failures + 1;
     const pauseMs = Math.max(minDelayMs, backoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
     this.#set(step, { code, inputsHash, failures, untilMs, summary });
@@ -135,7 +134,7 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
   #forgetOldest(): void {
     const [oldest] = this.#entries.keys();
     if (oldest === undefined) return;
-    const [scope, name] = JSON.parse(oldest) as [string, string]; // as `stepId` made it
+    const [scope, name] = JSON.parse(oldest) as [string, string];
     this.succeed({ scope, name });
   }
 }
@@ -144,12 +143,12 @@ function stepId({ scope, name }: Pick<Step, "scope" | "name">): string {
   return JSON.stringify([scope, name]);
 }
 
-/** Hashes the inputs, because they may be as long as a spec. */
+/** Hashes the inputs, which may be as long as a spec. */
 function hashInputs({ inputs }: Step): string {
   return hash("sha256", inputs, "base64");
 }
 
-/** Creates delays that grow with failures. Another code or other inputs restart the backoff, but only a few times. */
+/** Creates the backoff of steps. A changed error code or input restarts a step's backoff, within CHANGE_LIMIT. */
 export function createStepBackoff<T>(options: PauseOptions): StepBackoff<T> {
   return new ScopedStepBackoff<T>(options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local copy of watched objects, with indexes.
+// Local copy of watched objects, with indexes by values of the objects.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
@@ -12,9 +12,9 @@ type IndexFunctions<T> = Readonly<Record<string, (object: T) => readonly string[
 export class ObjectIndex<T> {
   readonly #functions: IndexFunctions<T>;
   readonly #objects = new Map<string, T>();
-  /** Keys of objects by posting key, which is an index with a value. */
+  /** Keys of objects, by index name and value. */
   readonly #postings = new Map<string, Set<string>>();
-  /** Sorted keys; undefined after a key was added or removed. */
+  /** Sorted keys of the objects. Undefined after a key was added or removed. */
   #sorted: readonly string[] | undefined;
 
   constructor(functions: IndexFunctions<T>) {
@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** Returns the states of the object before and after a change, as far as they exist. */
+/** Returns the previous and the current state of a changed object. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),
@@ -93,38 +93,38 @@ export function listStates<T extends KubeObject>(change: Change<T>): readonly T[
   ];
 }
 
-/** Resolves when all caches hold their first lists, or when the signal is aborted. */
+/** Waits until all caches contain their first lists, or until the signal is aborted. */
 export async function waitForCaches(
   caches: readonly Pick<Cache<KubeObject>, "synced">[],
   signal: AbortSignal,
 ): Promise<void> {
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
-  const end = (): void => {
+  const onAbort = (): void => {
     resolve(undefined);
   };
-  if (signal.aborted) end();
-  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
   await Promise.race([Promise.all(caches.map((cache) => cache.synced())), aborted]);
-  signal.removeEventListener("abort", end);
+  signal.removeEventListener("abort", onAbort);
 }
 
 interface CacheOptions<T extends KubeObject> {
-  /** Functions by name of the index, which return the values under which `listBy` finds an object. */
+  /** Functions by index name. Each function returns the values under which `listBy` finds an object. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   readonly logger: Logger;
 }
 
-/** A cache that is empty until it is started. */
+/** Cache that stays empty until `start`. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Feeds the cache until `signal` is aborted. Listeners that were added earlier receive every object. */
+  /** Fills the cache until the signal is aborted. Listeners that were added before receive every object. */
   start(signal: AbortSignal): void;
 }
 
-/** Reuses the spec object if the generation is unchanged, because results are memoized by its identity. */
+/** Retains the previous spec if the generation is unchanged, because results are memoized per spec object. */
 function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
-  const isSame = generation !== undefined && generation === previous.metadata.generation;
-  return isSame && "spec" in previous && "spec" in current
+  const isSameSpec = generation !== undefined && generation === previous.metadata.generation;
+  return isSameSpec && "spec" in previous && "spec" in current
     ? { ...current, spec: previous.spec }
     : current;
 }
@@ -223,7 +223,7 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
       try {
         listener(change);
       } catch (error) {
-        // A failing listener must not keep others from receiving the change.
+        // The error is only logged, so that the remaining listeners receive the change.
         this.#logger.error("cache listener failed", { reason: messageOf(error), err: error });
       }
     }

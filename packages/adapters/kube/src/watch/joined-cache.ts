@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins two watches into one cache, because label selectors have no "or".
+// Joins two watches into one cache, because label selectors have no OR.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay of a deletion in milliseconds: an object that moves may leave one watch before it appears in the other. */
+/** Delay of a deletion, in milliseconds. A relabeled object may leave one watch before it enters the other watch. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -31,10 +31,10 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
 
   onChange(listener: (change: Change<T>) => void): () => void {
     this.#listeners.add(listener);
-    const forget = (): void => {
+    const unsubscribe = (): void => {
       this.#listeners.delete(listener);
     };
-    return forget;
+    return unsubscribe;
   }
 
   list(): readonly T[] {
@@ -46,8 +46,8 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
   }
 
   listBy(index: string, value: string): readonly T[] {
-    const found = this.#caches.flatMap((cache) => cache.listBy(index, value));
-    const keys = [...new Set(found.map((object) => printKey(keyOf(object))))].sort();
+    const matches = this.#caches.flatMap((cache) => cache.listBy(index, value));
+    const keys = [...new Set(matches.map((object) => printKey(keyOf(object))))].sort();
     return keys.flatMap((key) => this.#objects.get(key) ?? []);
   }
 
@@ -56,20 +56,20 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
   }
 
   #newest(key: ObjectKey): T | undefined {
-    const found = this.#caches.flatMap((cache) => cache.find(key) ?? []);
-    return found.reduce<T | undefined>(
-      (newest, each) =>
-        newest === undefined || parseVersion(newest) < parseVersion(each) ? each : newest,
+    const cachedVersions = this.#caches.flatMap((cache) => cache.find(key) ?? []);
+    return cachedVersions.reduce<T | undefined>(
+      (newest, candidate) =>
+        newest === undefined || parseVersion(newest) < parseVersion(candidate) ? candidate : newest,
       undefined,
     );
   }
 
-  #update(key: ObjectKey, whenMissing: "remove" | "removeLater"): void {
+  #update(key: ObjectKey, ifMissing: "remove" | "removeLater"): void {
     const name = printKey(key);
     const current = this.#newest(key);
     const previous = this.#objects.get(name);
     if (current !== undefined) this.#accept(name, current);
-    else if (previous !== undefined && whenMissing === "remove") this.#remove(name, previous);
+    else if (previous !== undefined && ifMissing === "remove") this.#remove(name, previous);
     else if (previous !== undefined) void this.#removeLater(key, previous);
   }
 
@@ -91,7 +91,7 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     try {
       await this.#clock.sleep(REMOVAL_DELAY_MS, this.#signal);
     } catch {
-      return; // aborted
+      return; // An abort cancels the removal.
     }
     const isUnchanged = this.#objects.get(printKey(key))?.metadata.uid === removed.metadata.uid;
     if (isUnchanged) this.#update(key, "remove");
@@ -112,9 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Creates a cache with the objects of both caches, in their newest version. An object that leaves the first cache is
- * deleted unless it is in the second. An object that leaves the second cache is deleted after a delay, unless it
- * appears in the first.
+ * Creates a cache with the newest version of the objects in both caches. If no cache contains an object after a change
+ * in the first cache, the object is removed immediately; after a change in the second cache, with a delay.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that this process wrote but its caches have not received yet, so that decisions do not use older versions.
+// Stores written objects until the caches contain the same versions, so that decisions use no older versions.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Store } from "@patchbay/core/interfaces";
 import { parseVersion } from "../objects/object-metadata.ts";
 
-/** Remembers the last written version of each object until the cache is as new. */
+/** Stores the last written version of each object until the watch delivers the version to the cache. */
 export interface MutationCache {
   note(written: KubeObject): void;
-  /** Checks whether `cached` is older than the last write of the object. */
+  /** Checks whether `cached` is older than this process's last write of the object. */
   isBehind(cached: KubeObject): boolean;
-  /** Returns the last written version if `cached` is older, otherwise `cached`. */
+  /** Returns the last written version if `cached` is older. Otherwise returns `cached`. */
   newest<T extends KubeObject>(cached: T): T;
 }
 
@@ -27,7 +27,7 @@ class ObjectMutationCache implements MutationCache {
     for (const cache of caches) this.#follow(cache);
   }
 
-  /** Forgets objects that a cache has received or deleted. */
+  /** Discards written versions when the cache receives the same or a newer version, or a deletion. */
   #follow(cache: Cache<KubeObject>): void {
     cache.onChange((change) => {
       if (change.kind === "deleted") this.#writtenByUid.delete(findUid(change.previous));
@@ -37,7 +37,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // Forgets the write if the watch was faster than the response, because no other change may follow.
+    // The watch may have been faster than the response. Discards the version, because no other change may follow.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -50,16 +50,16 @@ class ObjectMutationCache implements MutationCache {
 
   newest<T extends KubeObject>(cached: T): T {
     const written = this.#writtenByUid.get(findUid(cached));
-    // A returned written version says nothing about the cache.
+    // `cached` may be a version that this method returned before.
     if (written === undefined || written === cached) return cached;
-    // Both have the same kind, because they have the same uid.
+    // Both objects have the same UID, so both have the same kind.
     if (parseVersion(cached) < parseVersion(written)) return written as T;
     this.#writtenByUid.delete(findUid(cached));
     return cached;
   }
 }
 
-/** Creates an empty cache of writes. Deleted objects are forgotten when one of `caches` reports the deletion. */
+/** Creates an empty mutation cache. A deletion in one of `caches` discards the written version. */
 export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
   return new ObjectMutationCache(caches);
 }
@@ -72,17 +72,17 @@ export interface CachedKind {
 export type Reader = Pick<Store, "find">;
 
 /**
- * Creates a reader of caches that returns no object older than this process's own writes. An object may still be stale.
- * Objects that no cache contains are read from the server, because a cache may be incomplete.
+ * Creates a reader that prefers the caches, but never returns a version older than this process's own write. Reads an
+ * object from the server if no cache contains the object.
  */
 export function createCachedReader(
   store: Reader,
   mutationCache: Pick<MutationCache, "newest">,
-  known: readonly CachedKind[],
+  cachedKinds: readonly CachedKind[],
 ): Reader {
   return {
     find: async (type, key, options) => {
-      const cache = known.find((each) => each.type === type)?.cache;
+      const cache = cachedKinds.find((kind) => kind.type === type)?.cache;
       const cached = cache?.find(key);
       if (cached === undefined) return store.find(type, key, options);
       return mutationCache.newest(cached) as NonNullable<typeof type.objectType>;

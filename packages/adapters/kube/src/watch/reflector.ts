@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and watches the objects of a kind. A broken watch resumes where it was; a new list follows only if the server
-// no longer has that resource version.
+// Lists and watches the objects of a kind. A broken watch resumes from its last resource version. A new list follows
+// only if that version has expired on the server.
 import { apiVersionOf, type ResourceType } from "@patchbay/api";
 import type { KubeObject, ObjectMeta } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -11,7 +11,7 @@ import type { HttpStore } from "../objects/object-store.ts";
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
-/** Fields that only apply uses. Source: Kubernetes metav1.ObjectMeta, and kubectl apply, client-side */
+/** Fields that only apply requests need. Source: Kubernetes metav1.ObjectMeta; kubectl apply, client-side */
 const MANAGED_FIELDS = "managedFields";
 const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -43,13 +43,13 @@ interface Selection {
 }
 
 export interface ReflectOptions<T extends KubeObject> extends Selection {
-  /** Removes unused fields of each object on arrival, before the list is complete. By default none. */
+  /** Removes unused fields of each received object, before the list is complete. Default: removes nothing. */
   readonly trim?: (object: T) => T;
-  /** Whether an empty list is reported if the kind is missing or forbidden; retries every five minutes. Default: false. */
+  /** Whether a missing or forbidden kind counts as an empty list and is retried every five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 
-/** `random` spreads the reconnects of clients whose connections broke together. */
+/** Dependencies: `random` spreads the reconnects of clients whose connections broke together. */
 interface ReflectorDeps {
   readonly store: HttpStore;
   readonly watches: WatchConnection;
@@ -59,15 +59,15 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
-/** Delays after failures. Source: client-go tools/cache/reflector.go, whose maximum of 30 s would delay recovery */
-const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
-/** Delays for optional kinds that are missing. */
-const BACKOFF_OPTIONAL: BackoffRange = { ...BACKOFF, maxMs: 300_000 };
-/** Delays for optional kinds before the first list, because startup waits for it. */
-const BACKOFF_UNKNOWN: BackoffRange = { ...BACKOFF, firstMs: 50 };
-/** Duration in milliseconds below which a watch without an event was useless. */
+/** Delays after failures. Source: client-go tools/cache/reflector.go; the maximum of 30 s there would delay recovery */
+const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
+/** Delays after failures if an optional kind is missing. */
+const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
+/** Delays before the first list of an optional kind. They begin short, because the startup waits for the list. */
+const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
+/** Maximum duration of a useless watch, in milliseconds: a watch that ends without an event. */
 const SHORT_WATCH_MS = 1000;
-/** Number of consecutive failures at the first warning; doubled for each further warning. */
+/** Number of consecutive failures before the first warning. Each further warning requires twice as many failures. */
 const WARN_FROM_FAILURES = 3;
 
 interface ListResult<T> {
@@ -83,16 +83,16 @@ class Subscription<T extends KubeObject> {
   readonly #deps: ReflectorDeps;
   readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
-  /** Number of consecutive useless watches without an error. The first is normal; more are a fault. */
+  /** Number of consecutive useless watches without an error. One is normal, more indicate a fault. */
   #uselessWatches = 0;
-  /** Version from which the next watch continues; undefined to list first. */
+  /** Resource version from which the next watch continues. If undefined, a list precedes the watch. */
   #resourceVersion: string | undefined;
-  /** Whether the next list is unpaged, because the resource version expired during the last one. */
+  /** Whether the next list must be unpaged, because the resource version expired during a paged list. */
   #isUnpaged = false;
-  /** Whether the last request failed because the kind is missing or may not be read. */
+  /** Whether the last request failed because the kind is missing or forbidden. */
   #isRefused = false;
-  /** Result of the first lists of an optional kind. */
-  #answer: "none" | "missing" | "listed" = "none";
+  /** Result of the first list of an optional kind. */
+  #listState: "none" | "missing" | "listed" = "none";
 
   constructor(
     source: { readonly type: ResourceType<T>; readonly options: ReflectOptions<T> },
@@ -117,14 +117,14 @@ class Subscription<T extends KubeObject> {
     }
   }
 
-  /** Lists if there is no resource version, then watches until the connection ends. */
+  /** Lists the objects unless a resource version is known. Then watches until the connection ends. */
   async #listAndWatch(signal: AbortSignal): Promise<void> {
     if (this.#resourceVersion === undefined) {
       const { objects, resourceVersion } = await this.#list(signal);
       if (signal.aborted) return;
       this.#failures = 0;
       this.#resourceVersion = resourceVersion;
-      this.#answer = "listed";
+      this.#listState = "listed";
       this.#emit({ kind: "listed", objects });
     }
     await this.#watch(this.#resourceVersion, signal);
@@ -133,16 +133,16 @@ class Subscription<T extends KubeObject> {
   async #list(signal: AbortSignal): Promise<ListResult<T>> {
     const objects: T[] = [];
     const limit = this.#isUnpaged ? {} : { limit: PAGE_SIZE };
-    let next: string | undefined;
+    let continueToken: string | undefined;
     do {
       const page = await this.#deps.store.listPage(
         this.#type,
         { ...this.#selection, signal, timeoutMs: 30_000 },
-        { ...limit, ...(next !== undefined && { continue: next }) },
+        { ...limit, ...(continueToken !== undefined && { continue: continueToken }) },
       );
       objects.push(...page.items.map((object) => this.#trimObject(object)));
-      next = page.metadata.continue;
-      if (next === undefined || next === "") {
+      continueToken = page.metadata.continue;
+      if (continueToken === undefined || continueToken === "") {
         this.#isUnpaged = false;
         return { objects, resourceVersion: page.metadata.resourceVersion ?? "" };
       }
@@ -150,24 +150,24 @@ class Subscription<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends the watch. Records whether it was useful: it had an event, or it was not short. */
+  /** Watches until the server ends the watch, and counts a short watch without an event as useless. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();
-    let isServed = false;
+    let isAccepted = false;
     const onOpen = (): void => {
-      isServed = true;
+      isAccepted = true;
       this.#failures = 0;
     };
     try {
       await this.#emitEvents(resourceVersion, { signal, onOpen });
       logger.debug("watch ended", { resource: this.#type.resource });
     } catch (error) {
-      isServed ||= isAppError(error, "KUBE_EXPIRED");
+      isAccepted ||= isAppError(error, "KUBE_EXPIRED");
       throw error;
     } finally {
       const isShort = clock.monotonicMs() - startMs < SHORT_WATCH_MS;
-      const isUseless = isServed && isShort && this.#resourceVersion === resourceVersion;
+      const isUseless = isAccepted && isShort && this.#resourceVersion === resourceVersion;
       this.#uselessWatches = isUseless ? this.#uselessWatches + 1 : 0;
     }
   }
@@ -188,7 +188,7 @@ class Subscription<T extends KubeObject> {
 
   #emitEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", received: KubeObject): void {
     if (type === "BOOKMARK") return;
-    // The server enforces the type of objects at this path.
+    // The API server enforces the type of objects at this path.
     const object = {
       ...received,
       apiVersion: apiVersionOf(this.#type),
@@ -204,7 +204,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(withoutBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version does not count the first time: a new list follows at once. */
+  /** Counts and logs a failure. The first expired resource version is no failure, because a new list follows. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;
@@ -226,38 +226,38 @@ class Subscription<T extends KubeObject> {
     else logger.debug("watch broken", fields);
   }
 
-  /** Checks whether an optional kind is missing. A kind that was listed before is not, even if a later request fails. */
+  /** Checks whether an optional kind is missing. A kind that was listed before is never missing. */
   #isMissing(error: unknown): boolean {
-    if (!this.#isOptional || this.#answer === "listed") return false;
+    if (!this.#isOptional || this.#listState === "listed") return false;
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** Reports an empty list after the third failure, because a starting server may wrongly report a kind as missing. */
+  /** Reports an empty list after three failures. A starting server may wrongly report a kind as missing. */
   #onMissing(): void {
-    if (this.#answer === "missing" || this.#failures < WARN_FROM_FAILURES) return;
-    this.#answer = "missing";
+    if (this.#listState === "missing" || this.#failures < WARN_FROM_FAILURES) return;
+    this.#listState = "missing";
     this.#emit({ kind: "listed", objects: [] });
   }
 
   #backoffRange(): BackoffRange {
-    if (this.#answer === "missing") return BACKOFF_OPTIONAL;
-    return this.#isRefused ? BACKOFF_UNKNOWN : BACKOFF;
+    if (this.#listState === "missing") return MISSING_KIND_BACKOFF;
+    return this.#isRefused ? FIRST_LIST_BACKOFF : DEFAULT_BACKOFF;
   }
 
-  /** Waits after failures, and if the server repeatedly accepts a watch and ends it at once. */
+  /** Waits after failures, and after repeated useless watches. */
   async #waitAfterFailure(signal: AbortSignal): Promise<void> {
-    const faults = Math.max(this.#failures, this.#uselessWatches - 1);
-    if (faults === 0) return;
+    const faultCount = Math.max(this.#failures, this.#uselessWatches - 1);
+    if (faultCount === 0) return;
     const { clock, random } = this.#deps;
     await clock
-      .sleep(backoffMs(faults, this.#backoffRange(), random), signal)
-      .catch(() => undefined); // aborted: the loop ends
+      .sleep(backoffMs(faultCount, this.#backoffRange(), random), signal)
+      .catch(() => undefined); // An abort ends the loop.
   }
 }
 
 /**
- * Creates a stream that emits `listed`, then each change, and never ends or fails by itself. Each subscription has its
- * own list and watch. Omits managed fields and kubectl's last-applied configuration.
+ * Creates a stream of one list followed by changes, which never ends by itself. Each subscription lists and watches
+ * separately. Objects lack managed fields and kubectl's last-applied configuration.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
@@ -266,10 +266,10 @@ export function createReflector<T extends KubeObject>(
 ): Observable<Reflection<T>> {
   return new Observable((subscriber) => {
     const abort = new AbortController();
-    const reflecting = new Subscription({ type, options }, deps, (reflection) => {
+    const subscription = new Subscription({ type, options }, deps, (reflection) => {
       if (!abort.signal.aborted) subscriber.next(reflection);
     });
-    void reflecting.run(abort.signal);
+    void subscription.run(abort.signal);
     return () => {
       abort.abort();
     };

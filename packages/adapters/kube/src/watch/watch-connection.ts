@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch requests: one stream of events until the connection ends.
+// Watch requests, each with one stream of events.
 import { isJsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, messageOf, type Clock } from "@patchbay/base";
@@ -10,15 +10,15 @@ import type { Random } from "../pace/backoff.ts";
 
 const NEWLINE = 0x0a;
 
-/** Maximum length of a line in bytes. An object of etcd has at most 1.5 MiB. */
+/** Maximum length of a line, in bytes. An object in etcd has at most 1.5 MiB. */
 const LINE_MAX_BYTES = 32 * 1024 * 1024;
 
-/** Splits bytes into lines before decoding, so that multi-byte characters stay intact. */
+/** Splits bytes into lines before decoding, because a chunk may end within a multi-byte character. */
 export class LineSplitter {
   #pending: Buffer[] = [];
   #pendingBytes = 0;
 
-  /** Returns the completed lines, without newlines and empty lines. @throws RangeError if a line is longer than 32 MiB */
+  /** Returns the completed, non-empty lines. @throws RangeError if a line is longer than 32 MiB */
   push(chunk: Buffer): readonly string[] {
     const lines: string[] = [];
     let start = 0;
@@ -32,7 +32,6 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Whether there is an unfinished line. */
   get hasPending(): boolean {
     return this.#pendingBytes > 0;
   }
@@ -64,17 +63,17 @@ interface WatchTarget {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Durations of a watch. There is no idle timeout, because a server may be silent for any time. */
+/** Time limits of a watch. There is no idle timeout, because a watch may have no event for any time. */
 export interface WatchTimes {
-  /** Deadline of the response headers, in milliseconds. */
+  /** Time limit of the response headers, in milliseconds. */
   readonly headersMs: number;
-  /** Minimum watch timeout requested from the server, in seconds; the maximum is twice as long. */
+  /** Minimum watch timeout that is requested from the server, in seconds. The maximum is twice as long. */
   readonly serverSeconds: number;
-  /** Tolerance after the requested end, in milliseconds, exceeded only if a proxy acknowledges for a dead server. */
+  /** Milliseconds after the requested timeout until the client ends the watch. A proxy may hide a dead server. */
   readonly overdueMs: number;
 }
 
-/** Default durations. Source: client-go reflector minWatchTimeout (5 to 10 minutes) */
+/** Default time limits. Source: client-go reflector minWatchTimeout (5 to 10 minutes) */
 export const WATCH_TIMES: WatchTimes = {
   headersMs: 15_000,
   serverSeconds: 300,
@@ -120,7 +119,7 @@ function toEvent(line: string, path: string): WatchEvent {
     throw toStatusError(answer, { verb: "watch", resource: path, object: "" });
   }
   if (typeof event.object.metadata !== "object") throw malformedEvent("its object has no metadata");
-  return event as WatchEvent; // not ERROR
+  return event as WatchEvent;
 }
 
 function splitLines(splitter: LineSplitter, chunk: Buffer): readonly string[] {
@@ -131,7 +130,7 @@ function splitLines(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   }
 }
 
-/** `random` and `times` spread the ends of watches. */
+/** Dependencies: `random` spreads the ends of watches. */
 interface WatchDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
@@ -147,8 +146,8 @@ export class WatchConnection {
   }
 
   /**
-   * Yields the events of one watch, including bookmarks, until the server ends it. Calls `onOpen` when the server
-   * accepted it, which may be long before the first event.
+   * Yields the events of one watch, including bookmarks, until the server ends the watch. Calls `onOpen` when the
+   * server has accepted the watch.
    * @throws AppError with KUBE_EXPIRED if the resource version is too old, KUBE_UNREACHABLE if the connection breaks,
    * API_MALFORMED if a line is not an event, or the code of the server's status
    */
@@ -160,18 +159,18 @@ export class WatchConnection {
     const { clock, random, times } = this.#deps;
     const seconds = Math.round(times.serverSeconds * (1 + random()));
     const overdue = new AbortController();
-    const closed = new AbortController();
-    const abandon = (): void => {
+    const streamEnd = new AbortController();
+    const endWatch = (): void => {
       overdue.abort();
     };
-    clock.sleep(seconds * 1000 + times.overdueMs, closed.signal).then(abandon, () => undefined);
+    clock.sleep(seconds * 1000 + times.overdueMs, streamEnd.signal).then(endWatch, () => undefined);
     try {
-      const ended = AbortSignal.any([signal, overdue.signal]);
-      yield* this.#read(this.#request(target, seconds, ended), onOpen);
+      const stopSignal = AbortSignal.any([signal, overdue.signal]);
+      yield* this.#read(this.#request(target, seconds, stopSignal), onOpen);
     } catch (error) {
       if (signal.aborted || !overdue.signal.aborted) throw error;
     } finally {
-      closed.abort();
+      streamEnd.abort();
     }
   }
 

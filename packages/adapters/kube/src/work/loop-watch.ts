@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health of a loop: whether it has processed its first listing, and whether it is stuck. Evaluated on demand.
+// Health of a reconcile loop: whether all initial keys were processed, and whether a pass is stuck.
 import type { Clock } from "@patchbay/base";
 
 /**
- * Milliseconds without progress after which a pass is stuck: more than its longest step, a chain of four CNI plugins
- * that all time out and are rolled back: 4 × (60 s + 30 s), and some requests of 10 s each.
+ * Milliseconds without progress after which a pass is stuck. The longest step runs ADD of four CNI plugins with 60 s
+ * each, DEL with 30 s each, and some requests with 10 s each.
  */
 const STUCK_AFTER_MS = 600_000;
 
@@ -16,7 +16,7 @@ export interface Standstill {
 }
 
 export interface WatchedPass {
-  /** Restarts the time limit after a step. */
+  /** Restarts the time limit, after a step of the pass. */
   readonly recordProgress: () => void;
   readonly end: (hasWorked: boolean) => void;
 }
@@ -26,7 +26,7 @@ export class LoopWatch {
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #passes = new Set<{ readonly key: string; lastProgressMs: number }>();
-  /** Keys of the first listing that had no pass yet; undefined before the loop starts. */
+  /** Initial keys that have not been processed. Undefined before the loop starts. */
   #keysWithoutPass: Set<string> | undefined;
   #hasWorked = false;
 
@@ -56,12 +56,12 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether each key of the first listing had a pass and any pass succeeded, because one object may always fail. */
+  /** Checks whether all initial keys were processed, and at least one with success: one object may always fail. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }
 
-  /** Returns the pass that is stuck longest; undefined if none exceeds the limit. */
+  /** Returns the pass that has been stuck longest. Returns undefined if no pass is stuck. */
   findStandstill(): Standstill | undefined {
     const nowMs = this.#clock.monotonicMs();
     const [longest] = [...this.#passes]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a loop over the keys of a work queue, with retries, logs and metrics. The queue has the semantics of client-go's
-// workqueue: a key is queued at most once, processed at most once at a time, and queued again if it was added meanwhile.
-// Unlike in client-go, an event does not end a failed key's delay, because the failure itself often causes the event.
+// Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
+// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, an event does not end
+// a failed key's delay, because the failure itself often causes the event.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -17,14 +17,14 @@ import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 
-/** A queue whose groups take turns, so that a group with many keys does not delay the others. */
+/** Queue that takes keys from its groups in turn, so that a group with many keys does not delay other groups. */
 export class FairQueue {
   readonly #toGroup: (key: string) => string;
-  /** Keys by group, in the order in which groups take turns; no group is empty. */
+  /** Keys by group, in the order of the groups' turns. Empty groups are removed. */
   readonly #groups = new Map<string, Set<string>>();
   #size = 0;
 
-  /** `toGroup` must be constant for a key. */
+  /** `toGroup` must always return the same group for a key. */
   constructor(toGroup: (key: string) => string) {
     this.#toGroup = toGroup;
   }
@@ -37,7 +37,7 @@ export class FairQueue {
     return this.#groups.get(this.#toGroup(key))?.has(key) === true;
   }
 
-  /** Appends the key to its group, unless it is already queued. */
+  /** Appends the key to its group unless the key is already queued. */
   add(key: string): void {
     if (this.has(key)) return;
     const group = this.#toGroup(key);
@@ -46,14 +46,14 @@ export class FairQueue {
     this.#size += 1;
   }
 
-  /** Removes and returns the next key; undefined if the queue is empty. */
+  /** Removes and returns the next key. Returns undefined if the queue is empty. */
   take(): string | undefined {
     for (const [group, keys] of this.#groups) {
       this.#groups.delete(group);
       for (const key of keys) {
         keys.delete(key);
         this.#size -= 1;
-        // Appends the group after the others.
+        // The group moves to the end of the order.
         if (keys.size > 0) this.#groups.set(group, keys);
         return key;
       }
@@ -77,18 +77,18 @@ export class FairQueue {
 
 interface QueueOptions {
   readonly clock: Clock;
-  /** Number of keys to process at once, by default 1. */
+  /** Number of keys that are processed concurrently. Default: 1. */
   readonly concurrency?: number;
-  /** Delays of failed keys, by default from 100 ms, doubled up to 60 s, with 50 % jitter. */
+  /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. */
+  /** Returns inputs that the loop does not write, such as the generation. Changed inputs end a failed key's delay. */
   readonly readInputs?: (key: string) => string;
-  /** Returns the group of a key. Groups take turns, so that the many keys of one owner do not delay others. */
+  /** Returns the group of a key, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;
 }
 
-/** Identifies the specification of an object: its uid, its generation and its deletion. */
+/** Identifies the version of an object's specification by UID, generation and deletion timestamp. */
 export function specVersionOf(object: KubeObject | undefined): string {
   const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
   return JSON.stringify([uid, generation, deletionTimestamp]);
@@ -96,17 +96,17 @@ export function specVersionOf(object: KubeObject | undefined): string {
 
 interface KeyFailure {
   readonly code: string;
-  /** Minimum delay before an automatic retry, in milliseconds. An event may trigger an earlier one. By default none. */
+  /** Minimum delay of an automatic retry, in milliseconds. Events may trigger an earlier retry. Default: 0. */
   readonly minRetryMs?: number;
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Limit of events that end the delay of a failed key early. A loop that wakes itself soon uses them up. */
+/** Limit per key of events that end the delay of a failed key. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {
   readonly sinceMs: number;
-  /** Time in the queue, in milliseconds. */
+  /** Time that the key spent in the queue, in milliseconds. */
   readonly waitedMs: number;
 }
 
@@ -118,9 +118,9 @@ interface KeyTimer {
 }
 
 /**
- * Keys are first in, first out within a group. Keys that are queued before the first `take` are a backlog, which has
- * all objects at a start. The backlog and later changes alternate, so that a change waits for one pass instead of
- * thousands.
+ * Work queue, first in, first out within a group. Keys that are added before the first `take` form the backlog, which
+ * contains all objects at startup. `take` alternates between backlog and new keys, so that new keys need not wait for
+ * the whole backlog.
  */
 export class Queue {
   readonly concurrency: number;
@@ -137,7 +137,7 @@ export class Queue {
   readonly #dirty = new Set<string>();
   readonly #delayed = new Map<string, KeyTimer>();
   readonly #retries = new Map<string, KeyTimer>();
-  readonly #takers: ((key: string) => void)[] = [];
+  readonly #pendingTakes: ((key: string) => void)[] = [];
   #isStarted = false;
   #isBacklogNext = false;
   #addCount = 0;
@@ -169,12 +169,12 @@ export class Queue {
       depth: this.length,
       adds: this.#addCount,
       retries: this.#retryCount,
-      unfinishedSeconds: seconds.reduce((sum, one) => sum + one, 0),
+      unfinishedSeconds: seconds.reduce((sum, value) => sum + value, 0),
       longestRunningSeconds: Math.max(0, ...seconds),
     };
   }
 
-  /** Returns the milliseconds for which a key in process was queued. */
+  /** Returns how long a key that is being processed was queued, in milliseconds. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }
@@ -183,24 +183,24 @@ export class Queue {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /** Queues the key. A failed key waits for its delay, except for a few early wakes or if its inputs have changed. */
+  /** Queues the key. A failed key waits for its delay, unless its inputs changed or EARLY_WAKE_LIMIT permits. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
       this.#dirty.add(key);
       return;
     }
-    const held = this.#isWaiting(key) ? undefined : this.#backoff.findHeld(this.#toStep(key));
-    if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
-    else this.#delay(this.#retries, key, held.pauseMs);
+    const delay = this.#isWaiting(key) ? undefined : this.#backoff.findHeld(this.#toStep(key));
+    if (delay === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
+    else this.#delay(this.#retries, key, delay.pauseMs);
   }
 
-  /** Queues the key after `ms`. The earliest of several times applies. */
+  /** Queues the key after `ms` milliseconds, or earlier if an earlier call requested less. */
   addAfter(key: string, ms: number): void {
     this.#delay(this.#delayed, key, ms);
   }
 
-  /** Queues the key after a delay that grows with consecutive failures of one code. Returns the delay in milliseconds. */
+  /** Queues a failed key after its backoff. Returns the delay in milliseconds. */
   retry(key: string, { code, minRetryMs = 0 }: KeyFailure): number {
     const pauseMs = this.#backoff.fail(this.#toStep(key), { code, summary: undefined });
     const waitMs = Math.max(pauseMs, minRetryMs);
@@ -215,20 +215,20 @@ export class Queue {
     return this.#backoff.findHeld(this.#toStep(key))?.failures ?? 0;
   }
 
-  /** Forgets the key's failures and cancels its retry. */
+  /** Resets the key's backoff and cancels its retry. */
   forget(key: string): void {
     this.#backoff.succeed(this.#toStep(key));
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, which is in process until `done` is called. Rejects with the signal's reason. */
+  /** Returns the next key, which counts as being processed until `done`. Rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
-    const first = this.#takeFirst();
-    if (first !== undefined) {
-      this.#begin(first);
-      return Promise.resolve(first);
+    const key = this.#takeFirst();
+    if (key !== undefined) {
+      this.#begin(key);
+      return Promise.resolve(key);
     }
     return this.#waitForKey(signal);
   }
@@ -246,7 +246,6 @@ export class Queue {
     }
   }
 
-  /** Returns the key's pass as a step with backoff. */
   #toStep(key: string): Step {
     return { scope: key, name: "pass", inputs: this.#readInputs(key) };
   }
@@ -256,25 +255,25 @@ export class Queue {
   }
 
   #takeFirst(): string | undefined {
-    const [first, second] = this.#isBacklogNext
+    const [preferred, other] = this.#isBacklogNext
       ? [this.#backlog, this.#waiting]
       : [this.#waiting, this.#backlog];
     this.#isBacklogNext = !this.#isBacklogNext;
-    return first.take() ?? second.take();
+    return preferred.take() ?? other.take();
   }
 
   #enqueue(key: string): void {
-    const isNew = !this.#isWaiting(key);
-    const taker = isNew ? this.#takers.shift() : undefined;
-    if (isNew) this.#addCount += 1;
-    if (taker !== undefined) {
+    const isAdded = !this.#isWaiting(key);
+    const resolveTake = isAdded ? this.#pendingTakes.shift() : undefined;
+    if (isAdded) this.#addCount += 1;
+    if (resolveTake !== undefined) {
       this.#begin(key);
-      taker(key);
+      resolveTake(key);
       return;
     }
-    if (isNew) this.#waitingSince.set(key, this.#clock.monotonicMs());
+    if (isAdded) this.#waitingSince.set(key, this.#clock.monotonicMs());
     if (!this.#isStarted) this.#backlog.add(key);
-    else if (isNew || this.#backlog.remove(key)) this.#waiting.add(key);
+    else if (isAdded || this.#backlog.remove(key)) this.#waiting.add(key);
   }
 
   #begin(key: string): void {
@@ -286,35 +285,35 @@ export class Queue {
 
   #waitForKey(signal: AbortSignal): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const taker = (key: string): void => {
-      signal.removeEventListener("abort", refuse);
+    const resolveTake = (key: string): void => {
+      signal.removeEventListener("abort", onAbort);
       resolve(key);
     };
-    const refuse = (): void => {
-      this.#takers.splice(this.#takers.indexOf(taker), 1);
+    const onAbort = (): void => {
+      this.#pendingTakes.splice(this.#pendingTakes.indexOf(resolveTake), 1);
       reject(new Error(messageOf(signal.reason)));
     };
-    signal.addEventListener("abort", refuse, { once: true });
-    this.#takers.push(taker);
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#pendingTakes.push(resolveTake);
     return promise;
   }
 
   #delay(delays: Map<string, KeyTimer>, key: string, ms: number): void {
     if (this.#isClosed) return;
     const dueMs = this.#clock.monotonicMs() + ms;
-    const earlier = delays.get(key);
-    if (earlier !== undefined && earlier.dueMs <= dueMs) return;
-    earlier?.abort.abort();
+    const scheduled = delays.get(key);
+    if (scheduled !== undefined && scheduled.dueMs <= dueMs) return;
+    scheduled?.abort.abort();
     const delay = { dueMs, abort: new AbortController() };
     delays.set(key, delay);
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // The end of the timer ends the delay, even if the clock is a fraction of a millisecond behind.
+        // The timer ends the delay, although the clock may be a fraction of a millisecond behind.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
-      () => undefined, // canceled
+      () => undefined, // The timer was canceled.
     );
   }
 
@@ -328,59 +327,59 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** When to process the key again: at a change only, or also after a time. */
+/** Result of a pass: process the key again after a change, or additionally after a time. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
   return { kind: "done" };
 }
 
-/** Requests that the key is processed again after `ms` at the latest. */
+/** Requests that the key is processed again within `ms` milliseconds. */
 export function after(ms: number): Next {
   return { kind: "after", ms };
 }
 
 export interface ReconcileMetrics {
-  /** Records a pass; `waitedSeconds` is its time in the queue. */
-  observeReconcile(pass: {
+  /** Records a pass. `waitedSeconds` is the time that the key spent in the queue. */
+  observeReconcile(runPass: {
     readonly name: string;
     readonly result: "done" | "after" | "failed";
     readonly seconds: number;
     readonly waitedSeconds: number;
   }): void;
-  /** Registers a queue whose metrics are read on demand. */
+  /** Registers a queue, whose metrics are read on demand. */
   addQueue(name: string, read: () => QueueStats): void;
 }
 
-/** Reports repeatedly lost writes to users. */
+/** Reports repeated write conflicts as events. */
 export interface LostWriteReporter {
   readonly events: EventRecorder;
-  /** Returns the cached object; `resource` is the plural name. */
+  /** Returns the cached object. `resource` is the plural name of its kind. */
   readonly find: (resource: string, key: ObjectKey) => KubeObject | undefined;
 }
 
 export interface Reconciler {
   readonly name: string;
   readonly queue: Queue;
-  /** Runs one pass over one key; must be idempotent. Calls `onProgress` between slow steps. */
+  /** Runs one pass over a key. Must be idempotent. Calls `onProgress` between slow steps. */
   readonly reconcile: (key: string, signal: AbortSignal, onProgress: () => void) => Promise<Next>;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
-  /** Reporter of lost writes, which are only logged if it is unset. */
+  /** Reporter of repeated conflicts. If unset, conflicts are only logged. */
   readonly lostWrites?: LostWriteReporter;
 }
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns the log level. Conflicts are normal. An error without a code is a bug and needs a person. */
+/** Returns the log level: `debug` for conflicts, which are normal, and `error` for unexpected errors. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
 }
 
-/** Returns the error's code, or its class for errors of other libraries. */
+/** Returns the error code, or the class name of an unexpected error. */
 function errorCode(error: unknown): string {
   if (isAppError(error)) return error.code;
   return error instanceof Error ? error.name : typeof error;
@@ -406,7 +405,7 @@ function logFailure(
   });
 }
 
-/** Records an event on the object whose writes are lost. */
+/** Records an event on the object of the repeated conflicts. */
 function recordLostWrites(reporter: LostWriteReporter | undefined, error: unknown): void {
   if (reporter === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
   const { resource, object: key } = error.details;
@@ -415,39 +414,39 @@ function recordLostWrites(reporter: LostWriteReporter | undefined, error: unknow
   reporter.events.record(object, { type: "Warning", reason: "WritesLost", message: error.message });
 }
 
-async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): Promise<void> {
+async function runPass(reconciler: Reconciler, key: string, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
-  const watched = reconciler.watch?.begin(key);
-  let hasWorked = false;
+  const watchedPass = reconciler.watch?.begin(key);
+  let hasSucceeded = false;
   const start = clock.monotonicMs();
   const waitedSeconds = queue.waitedMs(key) / 1000;
-  const observe = (result: "done" | "after" | "failed"): void => {
+  const recordResult = (result: "done" | "after" | "failed"): void => {
     const seconds = (clock.monotonicMs() - start) / 1000;
     metrics?.observeReconcile({ name, result, seconds, waitedSeconds });
   };
   try {
-    const next = await reconciler.reconcile(key, signal, () => watched?.recordProgress());
-    hasWorked = true;
+    const next = await reconciler.reconcile(key, signal, () => watchedPass?.recordProgress());
+    hasSucceeded = true;
     queue.forget(key);
     if (next.kind === "after") queue.addAfter(key, next.ms);
-    observe(next.kind);
+    recordResult(next.kind);
   } catch (error) {
     if (signal.aborted) return;
     const retryMs = requeue(reconciler, key, error);
     const durationMs = Math.round(clock.monotonicMs() - start);
     logFailure(reconciler, error, { key, attempt: queue.countFailures(key), retryMs, durationMs });
     recordLostWrites(reconciler.lostWrites, error);
-    observe("failed");
+    recordResult("failed");
   } finally {
     queue.done(key);
-    watched?.end(hasWorked);
+    watchedPass?.end(hasSucceeded);
   }
 }
 
-/** Maximum time of uninterrupted work, in milliseconds. */
+/** Maximum time of work between two yields to the event loop, in milliseconds. */
 const UNINTERRUPTED_MS = 10;
 
-/** Yields to the event loop, because thousands of short passes would block watches, responses and Lease renewals. */
+/** Yields to the event loop, because thousands of short passes would delay watches and Lease renewals. */
 class EventLoopYielder {
   readonly #clock: Clock;
   #sinceMs: number;
@@ -457,12 +456,12 @@ class EventLoopYielder {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** Restarts the time of uninterrupted work, after the loop was idle. */
+  /** Restarts the time limit after the loop was idle. */
   restart(): void {
     this.#sinceMs = this.#clock.monotonicMs();
   }
 
-  /** Resolves at once, or after pending events were handled if the work was uninterrupted for too long. */
+  /** Yields to the event loop if the time limit is exceeded. */
   async yieldIfNeeded(): Promise<void> {
     if (this.#clock.monotonicMs() - this.#sinceMs < UNINTERRUPTED_MS) return;
     await new Promise<void>((resolve) => {
@@ -472,7 +471,7 @@ class EventLoopYielder {
   }
 }
 
-async function work(
+async function runWorker(
   reconciler: Reconciler,
   yielder: EventLoopYielder,
   signal: AbortSignal,
@@ -480,21 +479,21 @@ async function work(
   const { queue } = reconciler;
   while (!signal.aborted) {
     const isIdle = queue.length === 0;
-    const key = await queue.take(signal).catch(() => undefined); // only an abort rejects
+    const key = await queue.take(signal).catch(() => undefined); // Only an abort rejects the promise.
     if (isIdle) yielder.restart();
-    if (key !== undefined) await pass(reconciler, key, signal);
+    if (key !== undefined) await runPass(reconciler, key, signal);
     if (queue.length > 0) await yielder.yieldIfNeeded();
   }
 }
 
-/** Runs the loop. Resolves after `signal`, when running passes have ended. Failed keys are retried by their error's rule. */
+/** Runs the loop until the signal is aborted and running passes have ended. Retries failed keys with backoff. */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
   metrics?.addQueue(name, () => queue.readStats());
   reconciler.watch?.start(queue.listWaiting());
   const yielder = new EventLoopYielder(clock);
   const workers = Array.from({ length: queue.concurrency }, () =>
-    work(reconciler, yielder, signal),
+    runWorker(reconciler, yielder, signal),
   );
   await Promise.all(workers);
   queue.close();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
-// it.
+// Performs the steps of a plan in order, with backoff of failed steps. Only dependent steps wait for a failed step.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, minRetryDelayMs, type ErrorCode, type Logger } from "@patchbay/base";
 import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
@@ -10,33 +9,33 @@ import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 export interface FailedStep<A, T> {
   readonly action: A;
   readonly summary: T;
-  /** Time until the next attempt, in milliseconds; undefined if the step is retried only when its inputs change. */
+  /** Milliseconds until the next attempt. Undefined if only changed inputs cause another attempt. */
   readonly pauseMs: number | undefined;
-  /** Unset if the step was not tried. */
+  /** Error of the attempt. Unset if the step was not attempted. */
   readonly error?: unknown;
 }
 
 export interface Explanation<T> {
-  /** Code that identifies the failure, because messages may differ each time. */
+  /** Code of the failure, by which the backoff recognizes a repeated failure. */
   readonly code: string;
   readonly summary: T;
 }
 
-/** Why an action is not tried; `skip` if it depends on a failed step that is already reported. */
+/** Why an action is not attempted. `skip` if a failed step, which is already reported, causes the wait. */
 export type Waiting<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the step whose backoff applies; undefined for an action without one, whose failure ends the plan. */
+  /** Returns the step for the backoff. If undefined, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
-  /** Explains an error; undefined if it is unrelated to the step and thrown at the end. Its own errors end the plan. */
+  /** Explains an error. If undefined, the error is not related to the step, and the caller throws it at the end. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
-  /** Returns why the action must wait for failed steps; undefined if it need not. By default actions never wait. */
+  /** Returns why the action must wait for failed steps. Returns undefined if the action need not wait. */
   readonly findWaitReason?: (
     action: A,
     failed: readonly FailedStep<A, T>[],
   ) => Waiting<A, T> | undefined;
-  /** Called at each failure, for logs and events. */
+  /** Called after each failure, for logs and events. */
   readonly report?: (failed: FailedStep<A, T>) => void;
 }
 
@@ -44,13 +43,13 @@ export interface StepsResult<A, T> {
   readonly done: readonly A[];
   /** Failed steps, and steps that wait for a retry or for other steps. */
   readonly failed: readonly FailedStep<A, T>[];
-  /** Time until the first retry, in milliseconds; undefined if none is due. */
+  /** Milliseconds until the first retry. Undefined if no retry is due. */
   readonly retryInMs: number | undefined;
-  /** Errors unrelated to the steps, which the caller throws after its report. */
+  /** Errors that are not related to the steps. The caller throws these errors after reporting the failed steps. */
   readonly thrown: readonly unknown[];
 }
 
-/** Returns the first of several errors, which determines the failure. */
+/** Returns the first error of an AggregateError, otherwise the error itself. */
 export function findFirstError(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error;
 }
@@ -68,16 +67,17 @@ class Run<A, T> {
   }
 
   async perform(action: A): Promise<void> {
-    const waiting = this.#rules.findWaitReason?.(action, this.failed) ?? this.#findWaiting(action);
-    if (waiting === "skip") return;
-    if (waiting === undefined) await this.#try(action);
-    else this.failed.push({ action, ...waiting });
+    const waitReason =
+      this.#rules.findWaitReason?.(action, this.failed) ?? this.#findWaiting(action);
+    if (waitReason === "skip") return;
+    if (waitReason === undefined) await this.#try(action);
+    else this.failed.push({ action, ...waitReason });
   }
 
   #findWaiting(action: A): Waiting<A, T> | undefined {
     const step = this.#rules.toStep(action);
-    const held = step && this.#rules.backoff.findHeld(step);
-    return held && { summary: held.summary, pauseMs: held.pauseMs };
+    const delay = step && this.#rules.backoff.findHeld(step);
+    return delay && { summary: delay.summary, pauseMs: delay.pauseMs };
   }
 
   async #try(action: A): Promise<void> {
@@ -96,20 +96,20 @@ class Run<A, T> {
 
   #fail(action: A, step: Step, error: unknown): void {
     const { backoff, explain, report } = this.#rules;
-    const explained = explain(action, error);
-    if (explained === undefined) {
+    const explanation = explain(action, error);
+    if (explanation === undefined) {
       this.thrown.push(error);
       return;
     }
     const minDelayMs = minRetryDelayMs(findFirstError(error));
-    const pauseMs = backoff.fail(step, { ...explained, minDelayMs });
-    const failed = { action, summary: explained.summary, pauseMs, error };
+    const pauseMs = backoff.fail(step, { ...explanation, minDelayMs });
+    const failed = { action, summary: explanation.summary, pauseMs, error };
     this.failed.push(failed);
     report?.(failed);
   }
 }
 
-/** Performs a plan. @throws errors of actions without a step, and errors of `explain`, at once */
+/** Performs a plan. @throws errors of actions without a step, and errors of `explain` */
 export async function runSteps<A, T>(
   plan: readonly A[],
   perform: (action: A) => Promise<void>,
@@ -123,8 +123,8 @@ export async function runSteps<A, T>(
 }
 
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((ms) => ms !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
+  const knownTimes = times.filter((ms) => ms !== undefined);
+  return knownTimes.length === 0 ? undefined : Math.min(...knownTimes);
 }
 
 type ObjectAction = { readonly kind: StepKind };
@@ -132,7 +132,7 @@ type ObjectAction = { readonly kind: StepKind };
 export interface ObjectSteps<A extends ObjectAction> {
   readonly object: KubeObject;
   readonly plan: readonly A[];
-  /** Inputs of the steps, apart from the steps themselves. */
+  /** Inputs of all steps, in addition to the properties of each action. */
   readonly inputs: string;
   readonly perform: (action: A) => Promise<void>;
 }
@@ -144,7 +144,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Codes of errors unrelated to the step, which is retried soon. */
+/** Error codes that are not related to the step. The loop retries the key. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",
@@ -157,19 +157,19 @@ function explainFailure(
   { kind }: ObjectAction,
   error: unknown,
 ): { code: string; summary: StepFailure } | undefined {
-  const first = findFirstError(error);
-  if (!isAppError(first) || TRANSIENT_CODES.includes(first.code)) return undefined;
-  const { code } = first;
+  const firstError = findFirstError(error);
+  if (!isAppError(firstError) || TRANSIENT_CODES.includes(firstError.code)) return undefined;
+  const { code } = firstError;
   return { code, summary: { step: kind, code, message: describeError(error) } };
 }
 
-/** Runs the steps of a plan for one object, except those that back off. A failed step does not block the others. */
+/** Performs the steps of a plan for one object, except steps in backoff. A failed step does not block other steps. */
 export async function runObjectSteps<A extends ObjectAction>(
   { object, plan, inputs, perform }: ObjectSteps<A>,
   { log, stepBackoff }: { readonly log: Logger; readonly stepBackoff: StepBackoff<StepFailure> },
 ): Promise<ObjectStepsResult> {
   const scope = object.metadata.uid ?? "";
-  const stepOf = (action: A) => ({
+  const toStep = (action: A) => ({
     scope,
     name: action.kind,
     inputs: `${inputs} ${JSON.stringify(action)}`,
@@ -183,7 +183,7 @@ export async function runObjectSteps<A extends ObjectAction>(
   );
   const result = await runSteps(plan, perform, {
     backoff: stepBackoff,
-    toStep: stepOf,
+    toStep,
     explain: explainFailure,
     report: logFailure,
   });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of a child process: loads its module, drops all privileges, then runs the module. Only child.ts starts
-// it.
+// Entry point of child processes: loads a module, drops all privileges, and runs the module. Started by child.ts.
 import { Socket } from "node:net";
 import type { ChildMain } from "@patchbay/core/interfaces";
 import { JsonChannel } from "./json-channel.ts";
@@ -10,7 +9,7 @@ const MESSAGES_FD = 3;
 const DESCRIPTORS_FD = 4;
 
 function killSelf(): void {
-  // process.exit would run destructors, which wait for a thread that may hang in libvirt.
+  // process.exit would run destructors, which would wait for a thread that may hang in libvirt.
   process.kill(process.pid, "SIGKILL");
 }
 

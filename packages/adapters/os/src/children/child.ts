@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts long-lived child processes without the privileges of the parent.
+// Starts long-lived child processes, which drop the privileges of the parent.
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -24,10 +24,7 @@ const ENTRY_POINT = fileURLToPath(
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/**
- * Creates a starter of children that end when this process does. @param entry - absolute path of the entry point, a
- * source or a built file
- */
+/** Creates a starter of child processes, which end with this process. `entry` is the absolute path of child-entry. */
 export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }
@@ -84,14 +81,14 @@ class Child implements ChildProcessHandle {
   constructor(child: ChildProcess, descriptorEnd: number) {
     this.#child = child;
     this.pid = child.pid ?? 0;
-    // spawn creates a socket for the fourth descriptor, although its type is that of a pipe.
+    // For a pipe, spawn creates a socket, although the declared type is a stream.
     const stream = child.stdio[3] as Socket;
     this.#channel = new JsonChannel(stream, descriptorEnd);
     child.stderr?.on("data", (data: Buffer) => {
       this.#stderr = (this.#stderr + data.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
     });
     stream.on("close", () => {
-      this.kill(); // A child without its channel is useless.
+      this.kill(); // The child is useless without its channel.
     });
     const { promise, resolve } = Promise.withResolvers<string>();
     this.ended = promise;
@@ -131,15 +128,15 @@ class Child implements ChildProcessHandle {
   async ready(program: ChildProgram): Promise<void> {
     const { promise: firstMessage, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
-      // Pauses at once, because the next message may be part of the same read and belongs to the caller.
+      // Pauses immediately, because the next message is for the caller and may already be received.
       this.#channel.pause();
       resolve("ready");
     });
-    const { promise: timeout, resolve: onTimeout } = Promise.withResolvers<"late">();
+    const { promise: timedOut, resolve: onTimeout } = Promise.withResolvers<"late">();
     const timer = setTimeout(() => {
       onTimeout("late");
     }, program.readyTimeoutMs);
-    const outcome = await Promise.race([firstMessage, timeout, this.ended]);
+    const outcome = await Promise.race([firstMessage, timedOut, this.ended]);
     clearTimeout(timer);
     if (outcome === "ready") return;
     this.kill();

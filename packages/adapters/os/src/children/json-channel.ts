@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel between parent and child: JSON messages over a stream, one per line, and descriptors over a separate socket.
+// Channel between parent and child: JSON messages, one per line, and a separate socket for descriptors.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/base";
@@ -7,18 +7,18 @@ import type { ChildChannel, ClaimedDescriptor } from "@patchbay/core/interfaces"
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Maximum length of a message, in bytes. Longer ones are not sent; a peer that sends one is disconnected. */
+/** Maximum length of a message, in bytes. A peer that sends a longer message is disconnected. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Maximum number of bytes of unsent messages; more means that the peer does not read. */
+/** Maximum size of unsent messages, in bytes. A peer that reads too slowly is disconnected. */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Maximum number of received descriptors that were not claimed; more means that the peer misbehaves. */
+/** Maximum number of received descriptors that were not claimed. */
 const DESCRIPTORS_MAX = 64;
 
 export class JsonChannel implements ChildChannel {
   readonly #stream: Socket;
-  /** Undefined after it was closed, because the number may be reused. */
+  /** Undefined after the socket was closed, because the kernel may reuse the number. */
   #descriptorEnd: number | undefined;
   readonly #queued: unknown[] = [];
   readonly #descriptors = new Map<number, number>();
@@ -32,7 +32,7 @@ export class JsonChannel implements ChildChannel {
     stream.on("data", (data: Buffer) => {
       this.#read(data);
     });
-    // The owner listens to "close", which follows an error.
+    // A "close" event follows each error, and the creator of the stream handles "close".
     stream.on("error", () => undefined);
   }
 
@@ -48,7 +48,7 @@ export class JsonChannel implements ChildChannel {
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    // A listener may replace itself or pause while it runs. It must not receive the remaining messages.
+    // If the listener pauses or replaces itself, it must not receive the remaining messages.
     while (this.#listener === listener && this.#queued.length > 0) {
       listener(this.#queued.shift());
     }
@@ -78,7 +78,7 @@ export class JsonChannel implements ChildChannel {
     };
   }
 
-  /** Closes the descriptor socket and all descriptors that were not claimed. Idempotent. */
+  /** Closes the descriptor socket and all unclaimed descriptors. Idempotent. */
   closeDescriptors(): void {
     if (this.#descriptorEnd !== undefined) closeSync(this.#descriptorEnd);
     this.#descriptorEnd = undefined;
@@ -114,8 +114,8 @@ export class JsonChannel implements ChildChannel {
   }
 
   #store(received: { readonly fd: number; readonly token: number }): void {
-    const before = this.#descriptors.get(received.token);
-    if (before !== undefined) closeSync(before);
+    const replacedFd = this.#descriptors.get(received.token);
+    if (replacedFd !== undefined) closeSync(replacedFd);
     this.#descriptors.set(received.token, received.fd);
   }
 
@@ -135,7 +135,7 @@ export class JsonChannel implements ChildChannel {
     if (this.#partBytes > LINE_BYTES_MAX) this.#stream.destroy();
   }
 
-  /** Delivers the message of a line. Returns false and closes the stream if the line is not JSON. */
+  /** Passes the message to the listener. If the line is not JSON, closes the stream and returns false. */
   #deliver(line: string): boolean {
     let message: unknown;
     try {

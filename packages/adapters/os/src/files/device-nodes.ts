@@ -24,19 +24,23 @@ function deviceType(status: Stats | undefined): "b" | "c" | undefined {
   return status?.isBlockDevice() === true ? "b" : undefined;
 }
 
-/** Splits a device number. Source: linux/kdev_t.h new_decode_dev */
+/** Splits a device number into major and minor number. Source: linux/kdev_t.h new_decode_dev */
 export function deviceNumbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
   return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
 }
 
-export function matchesCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
+export function matchesCopy(
+  present: Stats | undefined,
+  source: Stats,
+  wanted: DeviceCopy,
+): boolean {
   return (
-    found !== undefined &&
-    deviceType(found) === deviceType(source) &&
-    found.rdev === source.rdev &&
-    found.uid === wanted.uid &&
-    found.gid === wanted.gid &&
-    (found.mode & PERMISSION_BITS) === wanted.mode
+    present !== undefined &&
+    deviceType(present) === deviceType(source) &&
+    present.rdev === source.rdev &&
+    present.uid === wanted.uid &&
+    present.gid === wanted.gid &&
+    (present.mode & PERMISSION_BITS) === wanted.mode
   );
 }
 
@@ -64,7 +68,7 @@ class HostDeviceNodes implements DeviceNodes {
     }
   }
 
-  /** Replaces the node atomically, so that a container runtime sees the old or the new node. */
+  /** Replaces the device node atomically, because a container runtime may open it at any time. */
   async #make({ path, uid, gid, mode }: DeviceCopy, device: readonly string[]): Promise<void> {
     const temporary = `${path}.new`;
     const program = "mknod";
@@ -81,10 +85,10 @@ class HostDeviceNodes implements DeviceNodes {
 
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
-  await chmod(path, DIRECTORY_MODE); // mkdir applies the umask
+  await chmod(path, DIRECTORY_MODE); // mkdir applies the umask to the mode.
 }
 
-/** Creates the adapter, which needs the rights to create device nodes and to change owners. */
+/** Creates the adapter. The process must be permitted to create device nodes and to change owners. */
 export function createDeviceNodes({ runner }: { readonly runner: ProcessRunner }): DeviceNodes {
   return new HostDeviceNodes(runner);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError, messageOf } from "@patchbay/base";
 
-/** Returns the errno name of a system error, for example `ENOENT`; undefined for other errors. */
+/** Returns the errno name of a system error, for example `ENOENT`. Returns undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string"
     ? error.code
@@ -13,7 +13,7 @@ export function isMissing(error: unknown): boolean {
   return errno === "ENOENT" || errno === "ENOTDIR";
 }
 
-/** Wraps a failure of the system call `call` on `path`. Returns an AppError unchanged. */
+/** Converts a failure of the system call `call` on `path`. Returns an AppError unchanged. */
 export function toFileError(error: unknown, call: string, path: string): AppError {
   if (error instanceof AppError) return error;
   return new AppError(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks between processes, which the kernel releases when their process dies.
+// File locks between processes. The kernel releases the lock of a process that exits.
 import {
   closeSync,
   constants,
@@ -14,18 +14,18 @@ import {
 import { isMissing, toFileError } from "./file-errors.ts";
 import { osNative } from "../native.ts";
 
-const MODE = 0o600;
+const LOCK_FILE_MODE = 0o600;
 
 export interface FileLock {
   release(): void;
 }
 
 export interface LockHolder {
-  /** Process ID that the holder wrote; empty before the holder writes it. */
+  /** PID of the process with the lock. Empty if that process has not written its PID. */
   readonly heldBy: string;
 }
 
-/** Checks whether the path still names the open file, which its last holder may have removed. */
+/** Checks whether the path still refers to the locked file, which the previous process may have removed. */
 function isCurrent(fd: number, path: string): boolean {
   try {
     return statSync(path, { bigint: true }).ino === fstatSync(fd, { bigint: true }).ino;
@@ -37,7 +37,7 @@ function isCurrent(fd: number, path: string): boolean {
 
 function tryLock(path: string): FileLock | LockHolder | undefined {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW;
-  const fd = openSync(path, flags, MODE);
+  const fd = openSync(path, flags, LOCK_FILE_MODE);
   if (!osNative().lockDescriptor(fd)) {
     const heldBy = readFileSync(fd, "utf8").trim();
     closeSync(fd);
@@ -58,8 +58,8 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
 }
 
 /**
- * Locks the file, or returns its holder. Other users must not be able to open the file, because they could lock it.
- * @throws AppError with OS_FILE_FAILED
+ * Locks a file, or returns the PID of the process with the lock. Only the owner may open the file, because any other
+ * user could lock it. @throws AppError with OS_FILE_FAILED
  */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {

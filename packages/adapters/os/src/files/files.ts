@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, writes and watches files. Writes are atomic: a crash leaves the old or the new file.
+// Reads, writes and watches files. Writes are atomic: after a crash, either the old or the new file exists.
 import { createWriteStream, type FSWatcher, statSync, watch } from "node:fs";
 import {
   chmod,
@@ -59,7 +59,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
     return await open(path, "wx", mode);
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw error;
-    await rm(path); // left by an earlier process with this pid
+    await rm(path); // A previous process with the same PID created the file.
     return open(path, "wx", mode);
   }
 }
@@ -67,7 +67,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
 async function writeSynced(path: string, text: string, mode: number): Promise<void> {
   const handle = await openNew(path, mode);
   try {
-    await handle.chmod(mode); // open applies the umask
+    await handle.chmod(mode); // open applies the umask to the mode.
     await handle.writeFile(text, "utf8");
     await handle.sync();
   } finally {
@@ -89,11 +89,11 @@ async function replaceFile(path: string, text: string, mode: number): Promise<vo
 }
 
 async function ensureDirectory(directory: string, mode: number): Promise<void> {
-  const first = await mkdir(directory, { recursive: true, mode });
-  if (first !== undefined) await syncDirectory(dirname(first));
+  const firstCreated = await mkdir(directory, { recursive: true, mode });
+  if (firstCreated !== undefined) await syncDirectory(dirname(firstCreated));
 }
 
-/** Creates the adapter, all of whose methods throw AppError with OS_FILE_FAILED. */
+/** Creates the adapter. Each method throws AppError with OS_FILE_FAILED. */
 export function createFiles(): Files {
   return {
     readText: (path) =>
@@ -142,14 +142,14 @@ function nearestDirectory(directory: string): WatchedDirectory {
   return findDirectory(directory) ?? nearestDirectory(dirname(directory));
 }
 
-function isSameDirectory(one: WatchedDirectory | undefined, other: WatchedDirectory): boolean {
-  return one?.path === other.path && one.inode === other.inode;
+function isSameDirectory(a: WatchedDirectory | undefined, b: WatchedDirectory): boolean {
+  return a?.path === b.path && a.inode === b.inode;
 }
 
 class DirectoryWatch {
   readonly #directory: string;
   readonly #onChange: () => void;
-  #place: WatchedDirectory | undefined;
+  #watched: WatchedDirectory | undefined;
   #watcher: FSWatcher | undefined;
 
   constructor(directory: string, onChange: () => void) {
@@ -160,9 +160,9 @@ class DirectoryWatch {
   watchDeepest(): void {
     for (let round = 0; round < WATCH_ROUNDS_MAX; round += 1) {
       const nearest = nearestDirectory(this.#directory);
-      if (isSameDirectory(this.#place, nearest)) return;
+      if (isSameDirectory(this.#watched, nearest)) return;
       this.close();
-      if (this.#watchPlace(nearest)) this.#place = nearest;
+      if (this.#watchNearest(nearest)) this.#watched = nearest;
     }
     throw toFileError(new Error("the tree keeps changing"), "watch", this.#directory);
   }
@@ -170,10 +170,10 @@ class DirectoryWatch {
   close(): void {
     this.#watcher?.close();
     this.#watcher = undefined;
-    this.#place = undefined;
+    this.#watched = undefined;
   }
 
-  #watchPlace(nearest: WatchedDirectory): boolean {
+  #watchNearest(nearest: WatchedDirectory): boolean {
     try {
       this.#watcher = watch(nearest.path, (event) => {
         if (event === "rename") this.#onRename();
@@ -189,15 +189,15 @@ class DirectoryWatch {
   }
 
   #onRename(): void {
-    const before = this.#place;
+    const previous = this.#watched;
     this.watchDeepest();
-    const exists = this.#place?.path === this.#directory;
-    const existed = before?.path === this.#directory;
+    const exists = this.#watched?.path === this.#directory;
+    const existed = previous?.path === this.#directory;
     if (exists || existed) this.#onChange();
   }
 }
 
-/** Watches a directory, even if it is created, deleted or recreated meanwhile. @throws AppError with OS_FILE_FAILED */
+/** Watches a directory, which may be created, deleted and recreated. @throws AppError with OS_FILE_FAILED */
 export function watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const directoryWatch = new DirectoryWatch(directory, onChange);
@@ -209,14 +209,12 @@ export function watchDirectory(directory: string, onChange: () => void, signal: 
 
 const PROGRAM_MODE = 0o755;
 
-/**
- * Installs a program atomically, otherwise like `install -m 0755 SOURCE TARGET`. @throws AppError with OS_FILE_FAILED
- */
+/** Installs a program atomically with mode 0755. @throws AppError with OS_FILE_FAILED */
 export async function installProgram(source: string, target: string): Promise<void> {
   const temporary = `${target}.new`;
   try {
     await copyFile(source, temporary);
-    await chmod(temporary, PROGRAM_MODE); // copyFile applies the umask
+    await chmod(temporary, PROGRAM_MODE); // copyFile applies the umask to the mode.
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
@@ -226,7 +224,7 @@ export async function installProgram(source: string, target: string): Promise<vo
 
 const PRIVATE_MODE = 0o600;
 
-/** Returns a stream to a new file. It fails with EEXIST if the file exists, and leaves that file unchanged. */
+/** Returns a stream that writes to a new file. The stream fails with EEXIST if the file exists. */
 export function openNewFile(path: string): Writable {
   return createWriteStream(path, { flags: "wx", mode: PRIVATE_MODE });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files that another process appends to and rotates.
+// Reads files to which another process appends, and which that process rotates.
 import { watch } from "node:fs";
 import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
@@ -7,7 +7,7 @@ import { messageOf } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
 export interface GrowingFile {
-  /** Reads at most `bytesMax` bytes from `position`. The result is empty at the present end of the file. */
+  /** Reads at most `bytesMax` bytes from `position`. Returns an empty buffer at the end of the file. */
   read(position: number, bytesMax: number): Promise<Buffer>;
   isReplacedAt(path: string): Promise<boolean>;
   close(): Promise<void>;
@@ -36,9 +36,7 @@ async function readAt(
   }
 }
 
-/**
- * Opens a file; undefined if it does not exist. @throws AppError with OS_FILE_FAILED, also from methods of the result
- */
+/** Opens a file. Returns undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
 export async function openGrowingFile(path: string): Promise<GrowingFile | undefined> {
   let handle: FileHandle;
   try {
@@ -50,15 +48,15 @@ export async function openGrowingFile(path: string): Promise<GrowingFile | undef
   const { ino } = await handle.stat({ bigint: true });
   return {
     read: (position, bytesMax) => readAt(handle, path, { position, bytesMax }),
-    isReplacedAt: async (other) => {
-      const inode = await readInode(other);
+    isReplacedAt: async (currentPath) => {
+      const inode = await readInode(currentPath);
       return inode !== undefined && inode !== ino;
     },
     close: () => handle.close(),
   };
 }
 
-/** Watches changes and renames of a file by inotify. Its directory must exist. @throws AppError with OS_FILE_FAILED */
+/** Watches a file for changes and renames. Its directory must exist. @throws AppError with OS_FILE_FAILED */
 export function watchFile(path: string, onChange: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const fileName = basename(path);
@@ -75,7 +73,7 @@ export function watchFile(path: string, onChange: () => void, signal: AbortSigna
   }
 }
 
-/** Returns the size in bytes; undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
+/** Returns the size in bytes. Returns undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
 export async function readFileSize(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
@@ -85,7 +83,7 @@ export async function readFileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** Renames a file, replacing an existing target. @throws AppError with OS_FILE_FAILED */
+/** Renames a file and replaces an existing target. @throws AppError with OS_FILE_FAILED */
 export async function renameFile(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
@@ -97,7 +95,7 @@ export async function renameFile(from: string, to: string): Promise<void> {
 async function findLine(file: string, prefix: string): Promise<string | undefined> {
   try {
     const text = await readFile(file, "utf8");
-    // The part after the last line break is an incomplete line.
+    // The text after the last line break is an incomplete line.
     return text
       .split("\n")
       .slice(0, -1)
@@ -108,7 +106,7 @@ async function findLine(file: string, prefix: string): Promise<string | undefine
   }
 }
 
-/** Waits for the first line that begins with `prefix`. The file may be created later, but its directory must exist. */
+/** Waits for the first line that begins with `prefix`. The file need not exist, but its directory must exist. */
 export async function waitForLine(
   file: string,
   prefix: string,

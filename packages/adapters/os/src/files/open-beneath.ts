@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens paths below directories in which other processes may rename files meanwhile. No symbolic link is followed.
+// Opens paths without following symbolic links, because other processes may rename files in the directories.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/base";
 import type { InheritedFd } from "@patchbay/core/interfaces";
 import { osNative } from "../native.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 
-/** Errors for a symbolic link, a path out of the root, and a file instead of a directory. Source: openat2(2) */
+/** Errno names for a symbolic link, a path out of the root, and a file in place of a directory. Source: openat2 */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 interface OpenDirectory extends InheritedFd {
   close(): void;
 }
 
-/**
- * Opens a directory without following symbolic links. @throws AppError with OS_PATH_REFUSED if a component is not a
- * directory, OS_FILE_FAILED
- */
+/** Opens a directory without following symbolic links. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export function openDirectory(path: string): OpenDirectory {
   const root = openSync("/", constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -40,7 +37,7 @@ export function openDirectory(path: string): OpenDirectory {
 }
 
 interface PathBeneath {
-  /** Absolute path that other users cannot change. */
+  /** Absolute path of a directory, which other users cannot replace. */
   readonly root: string;
   readonly path: string;
 }
@@ -49,7 +46,7 @@ export function descriptorPath(fd: number): string {
   return `/proc/self/fd/${String(fd)}`;
 }
 
-/** Opens the path with O_PATH, without following symbolic links, calls `use`, and closes the descriptor. */
+/** Opens the path without following symbolic links, calls `use`, and closes the descriptor. */
 export function withPathBeneath<T>(
   location: PathBeneath,
   kind: "path" | "directory",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes disks into launchers' volumes. A launcher may rename files in its volume at any time, so the volume is opened
-// without following symbolic links, and the disk is written to a new file that is then renamed.
+// Writes disk files into launchers' volumes. Launchers can rename files at any time, so symbolic links are not
+// followed, and each disk is written to a new file, which then replaces the old file.
 import { closeSync, constants, fchownSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { DISKS_VOLUME, EMPTY_DIR_VOLUMES } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
@@ -9,12 +9,12 @@ import { toFileError } from "../files/file-errors.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 
 export interface LauncherDisksOptions {
-  /** Directory of pods, for example `/var/lib/kubelet/pods`. */
+  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   readonly uid: number;
 }
 
-/** Flags that create a file and follow no link. Source: open(2) */
+/** Flags that create a file without following a symbolic link. Source: open(2) */
 const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const OWNER_ONLY = 0o600;
 const FILE_NAME = /^[a-z0-9][a-z0-9.-]*$/;

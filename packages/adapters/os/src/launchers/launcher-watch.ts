@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches for a launcher's socket by inotify on the deepest existing directory of its path.
+// Watches for a launcher's socket by inotify, at the deepest existing directory of the socket's path.
 import { closeSync, constants, fstatSync, type FSWatcher, openSync, watch } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Throttle } from "../throttle.ts";
 import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
-/** Path of which components may not exist yet and belong to a tenant. */
+/** Path whose components may be missing, or may be controlled by a tenant. */
 interface UntrustedPath {
-  /** Existing directory that only root changes. */
+  /** Existing directory that only root can change. */
   readonly podsDir: string;
   readonly names: readonly string[];
 }
@@ -16,7 +16,7 @@ interface UntrustedPath {
 interface ExistingDirectory {
   readonly depth: number;
   readonly inode: bigint;
-  /** Descriptor with O_PATH, which the caller closes. */
+  /** Descriptor with O_PATH, which the caller must close. */
   readonly fd: number;
 }
 
@@ -36,7 +36,7 @@ function tryOpen(root: number, path: string): number | undefined {
   try {
     return osNative().openBeneath(root, path, "directory");
   } catch {
-    return undefined; // It is missing or not a directory, so its parent is watched instead.
+    return undefined; // The parent directory is watched instead.
   }
 }
 
@@ -45,7 +45,7 @@ class LauncherWatch {
   readonly #onChange: () => void;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
-  readonly #noise = new IrrelevantEventCounter();
+  readonly #irrelevantEvents = new IrrelevantEventCounter();
   readonly #throttle = new Throttle();
 
   constructor(path: UntrustedPath, onChange: () => void) {
@@ -54,19 +54,20 @@ class LauncherWatch {
   }
 
   watchDeepest(): void {
-    this.#noise.reset();
-    let last: ExistingDirectory | undefined;
-    // Each round goes at least one level deeper, unless the tree changes meanwhile, which triggers an event.
+    this.#irrelevantEvents.reset();
+    let lastDirectory: ExistingDirectory | undefined;
+    // Each round watches a deeper directory, unless the tree changed. A change triggers another call.
     for (let round = 0; round <= this.#path.names.length; round += 1) {
       const directory = findDeepestDirectory(this.#path);
-      const isSame = directory.depth === last?.depth && directory.inode === last.inode;
+      const isUnchanged =
+        directory.depth === lastDirectory?.depth && directory.inode === lastDirectory.inode;
       try {
-        if (!isSame) this.#watch(directory);
+        if (!isUnchanged) this.#watch(directory);
       } finally {
         closeSync(directory.fd);
       }
-      if (isSame) return;
-      last = directory;
+      if (isUnchanged) return;
+      lastDirectory = directory;
     }
   }
 
@@ -77,11 +78,11 @@ class LauncherWatch {
 
   #watch(directory: ExistingDirectory): void {
     this.#stopWatching();
-    const expected = this.#path.names[directory.depth];
-    // The watch uses the descriptor, so that a link in the directory's place is not followed.
+    const expectedName = this.#path.names[directory.depth];
+    // The path of the descriptor prevents the watch from following a symbolic link.
     const watcher = watch(`/proc/self/fd/${String(directory.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
-      this.#onEvent(isRelevant(event, name, expected));
+      this.#onEvent(isRelevant(event, name, expectedName));
     });
     watcher.on("error", () => {
       if (watcher === this.#watcher) this.#onEvent(true);
@@ -95,19 +96,19 @@ class LauncherWatch {
   }
 
   #onEvent(isRelevantEvent: boolean): void {
-    if (!isRelevantEvent && !this.#noise.countAndCheck()) return;
+    if (!isRelevantEvent && !this.#irrelevantEvents.countAndCheck()) return;
     this.#stopWatching();
     this.#pause(this.#throttle.nextMs());
     if (isRelevantEvent) this.#onChange();
   }
 
-  /** Stops watching for `ms`, because a hostile launcher can rename files at any rate. Then reports one change. */
+  /** Pauses the watch for `ms` milliseconds, because a hostile launcher can cause events at any rate. */
   #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // Fails if inotify's limits were reached, or the directory of pods is gone.
+      // The watch fails if the limits of inotify are reached or the directory of the pods is missing.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
-      // Reports again, because a socket exists (bind) before its server listens (listen).
+      // A socket exists before its server listens, so this reports a change again.
       this.#onChange();
     }, ms);
   }
@@ -118,12 +119,12 @@ class LauncherWatch {
       return true;
     } catch {
       this.#stopWatching();
-      return false; // A timer retries. The caller learns the reason when it opens the launcher.
+      return false; // The timer retries. Opening the launcher reports the reason.
     }
   }
 }
 
-/** Watches the path. @throws AppError with OS_FILE_FAILED, for example because inotify's limits are reached */
+/** Watches the path. @throws AppError with OS_FILE_FAILED, for example if inotify's limits are reached */
 export function watchLauncherPath(
   path: UntrustedPath,
   onChange: () => void,

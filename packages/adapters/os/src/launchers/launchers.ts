@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens launchers without trusting their contents. ADR 0006 explains the checks.
+// Opens launchers without trusting the contents of their volumes. ADR 0006 explains the checks.
 import {
   EMPTY_DIR_VOLUMES,
   HOOK_SIDECAR_PREFIX,
@@ -32,11 +32,11 @@ function launcherPath(podUid: string, path: string): readonly string[] {
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]{0,62}$/;
 
 export interface LaunchersOptions {
-  /** Directory of pods, for example `/var/lib/kubelet/pods`. */
+  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   readonly sandboxes: Sandboxes;
   readonly uid: number;
-  /** Inode of the host's network namespace, in decimal. A launcher in this namespace is rejected. */
+  /** Inode of the host's network namespace, in decimal. Launchers in this namespace are rejected. */
   readonly hostNetnsInode: string;
 }
 
@@ -66,12 +66,12 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     const pid = connectToPeer(podUid, { socketFd, uid: options.uid });
     const pidfd = descriptors.add(openPeer(podUid, pid));
     const netnsFd = descriptors.add(openNetns(podUid, pid));
-    // This check follows the use of /proc/<pid>, because the pid was not reused as long as the process lived.
+    // If the process still runs, the PID was not reused before /proc/PID was opened.
     if (osNative().hasEnded(pidfd))
       throw unreachableError(podUid, "the process behind its socket ended");
     const inode = readInode(netnsFd);
     checkNetns(inode, sandbox, options.hostNetnsInode);
-    const end = watchProcessEnd(pidfd);
+    const processEnd = watchProcessEnd(pidfd);
     descriptors.release(pidfd);
     const resolver = readResolver(podUid, options.podsDir);
     const sidecars = readSidecars(podUid, options.podsDir);
@@ -81,9 +81,9 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
       socketFd,
       directoryFd,
       netns: { fd: netnsFd, inode },
-      ended: end.ended,
+      ended: processEnd.ended,
       close: () => {
-        end.cancel();
+        processEnd.cancel();
         descriptors.releaseAll();
       },
     };
@@ -95,10 +95,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
 
 const RESOLVER_BYTES_MAX = 65_536;
 
-/**
- * Reads the launcher's resolv.conf; undefined if it is missing or not a file. The node's own file system holds it, so
- * that reading cannot block.
- */
+/** Reads the launcher's resolv.conf. Returns undefined if the file is missing or not a regular file. */
 function readResolver(podUid: string, podsDir: string): string | undefined {
   const descriptors = new Descriptors();
   try {
@@ -117,13 +114,13 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** Lists the pod's hook volumes. kubelet created their directory before the pod ran, and the pod cannot change it. */
+/** Lists the pod's hook volumes, in a directory that the pod cannot change. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)
     .filter((name) => /^\d{1,3}$/.test(name.slice(HOOK_SIDECAR_PREFIX.length)))
     .filter((name) => name.startsWith(HOOK_SIDECAR_PREFIX))
-    .toSorted((left, right) => sidecarNumber(left) - sidecarNumber(right));
+    .toSorted((a, b) => sidecarNumber(a) - sidecarNumber(b));
 }
 
 function listNames(directory: string): readonly string[] {
@@ -160,8 +157,8 @@ function requirePodUid(podUid: string): string {
   return podUid;
 }
 
-function openBeneathPods(podUid: string, podsDir: string, wanted: PathToOpen): number {
-  const { path, kind, missingReason } = wanted;
+function openBeneathPods(podUid: string, podsDir: string, target: PathToOpen): number {
+  const { path, kind, missingReason } = target;
   let directoryFd: number | undefined;
   try {
     directoryFd = openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -169,7 +166,7 @@ function openBeneathPods(podUid: string, podsDir: string, wanted: PathToOpen): n
   } catch (error) {
     const errno = errnoOf(error) ?? "";
     if (errno === "ENOENT") throw unreachableError(podUid, missingReason, error);
-    // ELOOP means a symbolic link, EXDEV a path out of the directory, ENOTDIR a file instead of a directory.
+    // Errno names for a symbolic link, a path outside of the directory, and a file instead of a directory.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
       throw refusedError(path, `openat2: ${errno}`, error);
     throw toFileError(error, "openat2", `${podsDir}/${path}`);
@@ -192,7 +189,7 @@ function openSocket(podUid: string, path: string, podsDir: string): number {
   throw refusedError(path, "not a socket");
 }
 
-/** Opens the volume of the launcher's sockets, which kubelet created. */
+/** Opens the volume of the launcher's sockets, which the kubelet created. */
 function openVolume(podUid: string, podsDir: string): number {
   const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
   const missingReason = "it has no volume of sockets";
@@ -248,12 +245,12 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** Checks the owner of the sandbox, because a UID in a status can be forged to name another pod. */
-function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod): void {
-  if (owner.namespace === namespace && owner.name === name) return;
+/** Checks the pod of the sandbox, because a tenant can write the UID of another pod into a status. */
+function checkPod({ pod: sandboxPod }: Sandbox, { uid, namespace, name }: LauncherPod): void {
+  if (sandboxPod.namespace === namespace && sandboxPod.name === name) return;
   throw refusedError(
     uid,
-    `it belongs to pod ${owner.namespace}/${owner.name}, not to the launcher ${namespace}/${name}`,
+    `it belongs to pod ${sandboxPod.namespace}/${sandboxPod.name}, not to the launcher ${namespace}/${name}`,
   );
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// SELinux labels of container files: the type, without categories, which belong to a single pod.
+// SELinux labels of container files: only the type, because the categories would restrict a file to one pod.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Type of container files. Source: KubeVirt, selinux.go, and container-selinux, `container_file_t` */
+/** SELinux type of container files. Source: KubeVirt, selinux.go; container-selinux, `container_file_t` */
 const CONTAINER_FILE_TYPE = "container_file_t";
 const CONTAINER_FILE_LABEL = `system_u:object_r:${CONTAINER_FILE_TYPE}:s0`;
-/** Extended attribute that holds the label. Source: xattr(7), XATTR_NAME_SELINUX */
+/** Extended attribute of the SELinux label. Source: xattr(7), XATTR_NAME_SELINUX */
 const LABEL_ATTRIBUTE = "security.selinux";
 
 export interface Selinux {
-  /** Mode of SELinux; `off` if the kernel lacks SELinux or it is disabled. */
+  /** Mode of SELinux. `off` if the kernel lacks SELinux or SELinux is disabled. */
   readonly mode: "off" | "permissive" | "enforcing";
-  /** Whether the policy has the type of container files; false if SELinux is off. */
+  /** Whether the SELinux policy contains the type of container files. False if SELinux is off. */
   readonly knowsContainers: boolean;
 }
 
@@ -23,10 +23,7 @@ function isEnabled(selinuxDir: string): boolean {
   return existsSync(join(selinuxDir, "enforce"));
 }
 
-/**
- * Checks whether the policy has the label. Writing a label to this file only tests it. Source: libselinux,
- * check_context.c
- */
+/** Checks whether the policy contains the label, which the kernel validates. Source: libselinux, check_context.c */
 function isLabelInPolicy(selinuxDir: string): boolean {
   try {
     writeFileSync(join(selinuxDir, "context"), CONTAINER_FILE_LABEL);
@@ -50,8 +47,8 @@ export function readSelinux(selinuxDir: string): Selinux {
 }
 
 /**
- * Labels a file if SELinux is on; `selinuxDir` is the mount of selinuxfs. @throws AppError with OS_PATH_REFUSED if the
- * policy lacks the type; system errors
+ * Labels a file if SELinux is on. `selinuxDir` is the mount point of selinuxfs. @throws AppError with OS_PATH_REFUSED
+ * if the policy lacks the type, and system errors
  */
 export function labelForContainers(path: string, selinuxDir: string): void {
   if (!isEnabled(selinuxDir)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostDirectories. A dataplane cannot replace the parent of its directories, but may put anything into it.
-// mkdir(2) and removals do not follow links.
+// Implements VhostDirectories. A dataplane can change the contents of its directories, but not their parent. mkdir(2)
+// and removals do not follow symbolic links.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
@@ -21,15 +21,12 @@ import type { VhostSocketsOptions } from "./vhost-sockets.ts";
 
 export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
-/** Mode of the parents, which users with access to a directory below must be able to traverse. */
+/** Mode of the parent directories, which all users with access to a subdirectory must traverse. */
 const PARENT_MODE = 0o755;
-/** Errors if a file that is no directory has the name. Source: openat2(2) */
+/** Errno names for an existing file that is no directory. Source: openat2(2) */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/**
- * Parents of the directories. The launchers' comes first, so that no socket is visible without a directory that serves
- * it.
- */
+/** Parent directories in the order of creation. Each socket in VHOST_USER_DIR needs a launchers' directory. */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {
@@ -50,14 +47,14 @@ class HostVhostDirectories implements VhostDirectories {
   async makeParents(): Promise<void> {
     for (const parent of PARENT_DIRECTORIES) {
       await withFileError(parent, () => {
-        this.#keepParent(parent);
+        this.#ensureParent(parent);
       });
     }
   }
 
   async make(id: string): Promise<void> {
     await this.makeParents();
-    await this.#inBoth(id, async (parent) => {
+    await this.#forEachParent(id, async (parent) => {
       const access = directoryAccess(parent, this.#options);
       if (!this.#makeDirectory(parent, id, access)) {
         await this.#removeFrom(parent, id);
@@ -67,15 +64,15 @@ class HostVhostDirectories implements VhostDirectories {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#inBoth(id, (parent) => this.#removeFrom(parent, id));
+    await this.#forEachParent(id, (parent) => this.#removeFrom(parent, id));
   }
 
   list(): Promise<readonly string[]> {
-    const found = PARENT_DIRECTORIES.flatMap((parent) => this.#namesIn(parent));
-    return Promise.resolve([...new Set(found)].filter(isDirectoryId).toSorted());
+    const names = PARENT_DIRECTORIES.flatMap((parent) => this.#namesIn(parent));
+    return Promise.resolve([...new Set(names)].filter(isDirectoryId).toSorted());
   }
 
-  async #inBoth(id: string, action: (parent: string) => Promise<void>): Promise<void> {
+  async #forEachParent(id: string, action: (parent: string) => Promise<void>): Promise<void> {
     if (!isDirectoryId(id)) {
       const reason = "it is no name of a directory";
       throw new AppError("OS_PATH_REFUSED", { path: `${VHOST_USER_DIR}/${id}`, reason });
@@ -84,11 +81,13 @@ class HostVhostDirectories implements VhostDirectories {
       await withFileError(`${parent}/${id}`, () => action(parent));
   }
 
-  #keepParent(parent: string): void {
+  #ensureParent(parent: string): void {
     const { runDir, selinuxDir } = this.#options;
-    for (const path of [dirname(parent), parent].map((one) => join(runDir, relativeToRun(one)))) {
+    for (const path of [dirname(parent), parent].map((directory) =>
+      join(runDir, relativeToRun(directory)),
+    )) {
       mkdirSync(path, { recursive: true, mode: PARENT_MODE });
-      chmodSync(path, PARENT_MODE); // mkdir applies the umask
+      chmodSync(path, PARENT_MODE); // mkdir applies the umask to the mode.
     }
     labelForContainers(join(runDir, relativeToRun(parent)), selinuxDir);
   }

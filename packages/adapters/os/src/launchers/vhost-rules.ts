@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure rules for the sockets that a launcher may use, and the owners of their directories.
+// Rules for the sockets that a launcher may use, and for the owners of their directories. Pure.
 import type { BigIntStats } from "node:fs";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
 
 export interface VhostOwners {
   readonly uid: number;
-  /**
-   * Group of a dataplane that does not run as root and whose members create sockets; unset or 0 if only root creates
-   * them.
-   */
+  /** Group of a dataplane that does not run as root and creates sockets. Unset or 0 if only root creates sockets. */
   readonly dataplaneGroup?: number;
 }
 
-/** Read and write access of the group. Connecting requires write access. Source: unix(7) */
+/** Read and write permission of the group. Connecting requires write permission. Source: unix(7) */
 export const GROUP_ACCESS = 0o060;
 
 export interface DirectoryAccess {
@@ -21,41 +18,35 @@ export interface DirectoryAccess {
   readonly mode: number;
 }
 
-/** Mode of directories that root writes and the group reads. */
+/** Mode of directories that root can write and the group can read. */
 export const DIRECTORY_MODE = 0o750;
-/** Mode of directories that the group writes too. New files inherit the directory's group. Source: inode(7), S_ISGID */
+/** Mode of directories that the group can write. New files get the directory's group. Source: inode(7), S_ISGID */
 const SHARED_MODE = 0o2770;
-/**
- * Syntax of a directory's name, a single path component. Source: packages/adapters/cni/native/patchbay-vhost-user.c,
- * is_name
- */
+/** Pattern of directory names, as in packages/adapters/cni/native/patchbay-vhost-user.c, is_name. */
 const DIRECTORY_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function relativeToRun(path: string): string {
   return path.slice("/run/".length);
 }
 
-/**
- * Returns the path relative to the node's `/run`. @throws AppError with OS_PATH_REFUSED if it is outside the directory
- * of sockets
- */
+/** Returns the path relative to the node's `/run`. @throws AppError with OS_PATH_REFUSED outside of VHOST_USER_DIR */
 export function socketRelativeToRun(path: string): string {
   if (path.startsWith(`${VHOST_USER_DIR}/`)) return relativeToRun(path);
   throw new AppError("OS_PATH_REFUSED", { path, reason: `it is not below ${VHOST_USER_DIR}` });
 }
 
-/** Returns the path, relative to the node's `/run`, where the launcher sees the socket. */
+/** Returns the launcher's path of the socket, relative to the node's `/run`. */
 export function shownRelativeToRun(path: string): string {
   socketRelativeToRun(path);
   return relativeToRun(`${VHOST_USER_LAUNCHER_DIR}${path.slice(VHOST_USER_DIR.length)}`);
 }
 
-/** Identifies the inode by number and birth time, because file systems may reuse inode numbers. */
+/** Identifies an inode by its number and birth time, because file systems may reuse the number. */
 export function socketId({ ino, birthtimeNs }: Pick<BigIntStats, "ino" | "birthtimeNs">): number {
   return Number(BigInt.asUintN(52, birthtimeNs ^ (ino << 32n)));
 }
 
-/** Returns why a launcher must not use the file as a socket; undefined if it may. */
+/** Returns why a launcher must not use the file as a socket. Returns undefined if the launcher may use the file. */
 export function findSocketRefusal(
   status: Pick<BigIntStats, "isSocket" | "uid" | "gid">,
   { uid, dataplaneGroup = 0 }: VhostOwners,
@@ -63,7 +54,7 @@ export function findSocketRefusal(
   if (!status.isSocket()) return "it is no socket";
   if (Number(status.uid) === uid) return "the launcher has made it, not the dataplane";
   const gid = Number(status.gid);
-  // Users other than root may have linked another owner's socket. Sockets created here have the directory's group.
+  // A hard link to another owner's socket has another group. A socket that was created here has this group.
   if (dataplaneGroup === 0 || [dataplaneGroup, uid].includes(gid)) return undefined;
   return `its group is ${String(gid)}, not the dataplane's (${String(dataplaneGroup)}): it was made elsewhere, or by somebody else`;
 }
@@ -75,7 +66,7 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_ACCESS) === GROUP_ACCESS;
 }
 
-/** Returns owner and mode of a directory. Launchers read their directory; the dataplane writes to the other one. */
+/** Returns group and mode of a directory. Launchers can read their directories, the dataplane can write its own. */
 export function directoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers write to their volume, and a dataplane to its directories, so files there are
-// opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the dataplane's
-// directory, because the dataplane could replace it by a link. They mount a directory that only root writes, where each
-// socket is a hard link.
+// Implements VhostSockets. Launchers write to their volumes, and a dataplane to its directories. Files in both are
+// opened without following symbolic links, checked, and changed by descriptor. Launchers mount no directory of the
+// dataplane, but a directory with hard links to the sockets, which only root can write.
 import {
   chmodSync,
   chownSync,
@@ -36,22 +35,22 @@ import {
 } from "./vhost-rules.ts";
 
 export interface VhostSocketsOptions extends VhostOwners {
-  /** Directory of pods, for example `/var/lib/kubelet/pods`. */
+  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
-  /** Path under which this process sees the node's `/run`: `/run`, or for example `/proc/1/root/run` in a pod. */
+  /** Path under which this process sees the node's `/run`, for example `/proc/1/root/run` in a pod. */
   readonly runDir: string;
-  /** Mount of selinuxfs, `/sys/fs/selinux`. */
+  /** Mount point of selinuxfs, `/sys/fs/selinux`. */
   readonly selinuxDir: string;
 }
 
 const PERMISSION_BITS = 0o7777;
-const BIGINT = { bigint: true } as const;
+const BIGINT_STATS = { bigint: true } as const;
 
-/** Errors for a symbolic link, a path out of the root, and a file instead of a directory. Source: openat2(2) */
+/** Errno names for a symbolic link, a path out of the root, and a file in place of a directory. Source: openat2 */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
-function isSameFile(one: BigIntStats, other: BigIntStats): boolean {
-  return one.dev === other.dev && one.ino === other.ino;
+function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
+  return a.dev === b.dev && a.ino === b.ino;
 }
 
 class HostVhostSockets implements VhostSockets {
@@ -83,11 +82,11 @@ class HostVhostSockets implements VhostSockets {
         chownSync(descriptorPath(fd), uid, this.#options.uid);
         chmodSync(descriptorPath(fd), (mode & PERMISSION_BITS) | GROUP_ACCESS);
         labelForContainers(descriptorPath(fd), this.#options.selinuxDir);
-        this.#show(socket, fd);
+        this.#linkForLauncher(socket, fd);
       });
       this.#withVolume(podUid, (fd) => {
         const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
-        // Replaces a file that a launcher put there. A directory stays and affects only that launcher.
+        // A launcher may have created this file.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
         renameSync(`${name}.new`, name);
@@ -116,43 +115,50 @@ class HostVhostSockets implements VhostSockets {
   }
 
   /**
-   * Links the socket where the launcher sees it. link(2) takes a name, so the linked inode is compared before it is
-   * visible.
+   * Links the socket into the launchers' directory. link(2) takes a path, so the inode is compared before the rename.
    */
-  #show({ path }: VhostSocket, checkedSocket: number): void {
+  #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    if (this.#isShown(path, checkedSocket)) return; // because renaming a file onto itself leaves both names
+    if (this.#isLinkedForLauncher(path, checkedSocket)) return; // A rename to the same inode would not remove the temporary file.
     const name = basename(path);
-    withPathBeneath({ root, path: dirname(shownRelativeToRun(path)) }, "directory", (shownFd) => {
-      const temporary = `${descriptorPath(shownFd)}/.${name}`;
-      rmSync(temporary, { force: true });
-      withPathBeneath(
-        { root, path: dirname(socketRelativeToRun(path)) },
-        "directory",
-        (publishedFd) => {
-          linkSync(`${descriptorPath(publishedFd)}/${name}`, temporary);
-        },
-      );
-      const isSame = isSameFile(lstatSync(temporary, BIGINT), fstatSync(checkedSocket, BIGINT));
-      if (isSame) renameSync(temporary, `${descriptorPath(shownFd)}/${name}`);
-      else rmSync(temporary, { force: true });
-      if (!isSame) throw new AppError("OS_PATH_REFUSED", { path, reason: "it changes" });
-    });
+    withPathBeneath(
+      { root, path: dirname(shownRelativeToRun(path)) },
+      "directory",
+      (launcherFd) => {
+        const temporary = `${descriptorPath(launcherFd)}/.${name}`;
+        rmSync(temporary, { force: true });
+        withPathBeneath(
+          { root, path: dirname(socketRelativeToRun(path)) },
+          "directory",
+          (dataplaneFd) => {
+            linkSync(`${descriptorPath(dataplaneFd)}/${name}`, temporary);
+          },
+        );
+        const isSame = isSameFile(
+          lstatSync(temporary, BIGINT_STATS),
+          fstatSync(checkedSocket, BIGINT_STATS),
+        );
+        if (isSame) renameSync(temporary, `${descriptorPath(launcherFd)}/${name}`);
+        else rmSync(temporary, { force: true });
+        if (!isSame) throw new AppError("OS_PATH_REFUSED", { path, reason: "it changes" });
+      },
+    );
   }
 
-  #isShown(path: string, fd: number): boolean {
+  #isLinkedForLauncher(path: string, fd: number): boolean {
     try {
       return withPathBeneath(
         { root: this.#options.runDir, path: shownRelativeToRun(path) },
         "path",
-        (shownFd) => isSameFile(fstatSync(shownFd, BIGINT), fstatSync(fd, BIGINT)),
+        (launcherFd) =>
+          isSameFile(fstatSync(launcherFd, BIGINT_STATS), fstatSync(fd, BIGINT_STATS)),
       );
     } catch {
       return false;
     }
   }
 
-  #isForLauncher(path: string): boolean {
+  #hasLauncherDirectory(path: string): boolean {
     const directory = { root: this.#options.runDir, path: dirname(shownRelativeToRun(path)) };
     try {
       return withPathBeneath(directory, "directory", () => true);
@@ -162,20 +168,20 @@ class HostVhostSockets implements VhostSockets {
   }
 
   #observe(podUid: string, socket: VhostSocket, fd: number): ObservedSocket {
-    const status = fstatSync(fd, BIGINT);
+    const status = fstatSync(fd, BIGINT_STATS);
     const id = socketId(status);
     const reason = this.#findRefusal(socket, status);
     if (reason !== undefined) return { state: "refused", reason };
     const isReady =
       isConnectable(status, this.#options) &&
-      this.#isShown(socket.path, fd) &&
+      this.#isLinkedForLauncher(socket.path, fd) &&
       this.#isLinked(podUid, socket);
     return { state: isReady ? "ready" : "found", id };
   }
 
   #findRefusal({ path }: VhostSocket, status: BigIntStats): string | undefined {
     const reason = findSocketRefusal(status, this.#options);
-    return reason ?? (this.#isForLauncher(path) ? undefined : "its directory is no pod's");
+    return reason ?? (this.#hasLauncherDirectory(path) ? undefined : "its directory is no pod's");
   }
 
   #isLinked(podUid: string, { podInterfaceName, path }: VhostSocket): boolean {

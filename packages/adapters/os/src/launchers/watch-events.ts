@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inotify events of a directory that a launcher can write to.
+// Inotify events of a directory that a launcher can change.
 
-/** Number of irrelevant events before a pause, because a launcher can cause any number of them. */
+/** Number of irrelevant events before a pause. */
 const IRRELEVANT_EVENTS_MAX = 50;
 
 /**
- * Checks for events of the expected name. A deleted or moved directory reports itself without a name, or with the
- * number of its descriptor.
+ * Checks whether the event concerns the expected name. An event of the directory itself has no name, or the number of
+ * the watched descriptor as its name.
  */
 export function isRelevant(
   event: string,
@@ -24,7 +24,7 @@ export class IrrelevantEventCounter {
     this.#count = 0;
   }
 
-  /** Counts one event and returns whether the watch must pause. */
+  /** Counts an irrelevant event. Returns whether the watch must pause. */
   countAndCheck(): boolean {
     this.#count += 1;
     return this.#count >= IRRELEVANT_EVENTS_MAX;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and kills all processes that a program started, even outside its group and session. They inherit a mark in
-// their environment. Only a marked process can start another one, so none can appear after a scan that found none.
+// Finds and kills all processes that a program started, even in other groups and sessions. Each process inherits a mark
+// in its environment. Only a marked process can start another, so a scan without a result is final.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
 
 const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
-/** Milliseconds between scans. A killed process usually ends at once; one that hangs in the kernel is abandoned. */
+/** Milliseconds between scans. A process that hangs in the kernel is abandoned after KILL_ROUNDS_MAX scans. */
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
 
@@ -24,14 +24,11 @@ export function withMark(
   return { ...env, [MARK_VARIABLE]: mark };
 }
 
-/** Size of the read buffer in bytes, larger than most environments. A longer environment is read in parts. */
+/** Size of the read buffer, in bytes. Most environments are smaller. */
 const READ_BUFFER_BYTES = 65_536;
 const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
 
-/**
- * Reads a file with the given buffer. `readFile` allocates 64 KiB per file of /proc, and collecting these buffers took
- * half of the processor time.
- */
+/** Reads a file into the buffer. With `readFile`, garbage collection took half of the processor time. */
 async function readWith(buffer: Buffer, path: string): Promise<string> {
   const fd = await openFile(path, "r");
   try {
@@ -49,9 +46,9 @@ async function readWith(buffer: Buffer, path: string): Promise<string> {
 async function readMark(pid: string, buffer: Buffer): Promise<string | undefined> {
   try {
     const environment = `\0${await readWith(buffer, `/proc/${pid}/environ`)}`;
-    const from = environment.indexOf(`\0${MARK_VARIABLE}=`);
-    if (from < 0) return undefined;
-    const value = environment.slice(from + MARK_VARIABLE.length + 2).split("\0", 1);
+    const start = environment.indexOf(`\0${MARK_VARIABLE}=`);
+    if (start < 0) return undefined;
+    const value = environment.slice(start + MARK_VARIABLE.length + 2).split("\0", 1);
     return Buffer.from(value[0] ?? "", "latin1").toString();
   } catch {
     return undefined; // The process has ended, or is a kernel thread.
@@ -62,7 +59,7 @@ async function listMarkedPids(matchesMark: (mark: string) => boolean): Promise<r
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const buffer = Buffer.allocUnsafe(READ_BUFFER_BYTES);
   const markedPids: number[] = [];
-  // Reads are sequential, because they share the buffer.
+  // Reads files one after another, because all reads share the buffer.
   for (const pid of pids) {
     const mark = await readMark(pid, buffer);
     if (mark !== undefined && matchesMark(mark)) markedPids.push(Number(pid));
@@ -87,12 +84,12 @@ async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
   }
 }
 
-/** Kills processes with this mark, or with any mark of this family, until none remains. */
+/** Kills all processes with this mark, or with a mark of this family. */
 export async function endMarked(mark: string): Promise<void> {
-  await killAll((found) => found === mark || found.startsWith(`${mark}/`));
+  await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }
 
-/** Milliseconds between scans, because each reads all processes of the machine. */
+/** Milliseconds between scans. Each scan reads the environment of all processes on the machine. */
 const SCAN_INTERVAL_MS = 1000;
 
 let endedMarks = new Set<string>();
@@ -107,14 +104,11 @@ async function scan(): Promise<void> {
   }
 }
 
-/**
- * Kills the marked processes later, in one scan for all runs that have ended. After a restart, {@link endMarked} kills
- * what remains.
- */
+/** Kills the processes with this mark in the next scan, which handles all ended programs together. */
 export function endSoon(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()
-    .catch(() => undefined) // without /proc there is nothing to find
+    .catch(() => undefined) // Without /proc, no process can be found.
     .finally(() => {
       runningScan = undefined;
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies, signals and awaits processes, including those that are not children of this one.
+// Identifies and signals processes, and waits for their end. The processes need not be children.
 import { closeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { AppError } from "@patchbay/base";
@@ -16,20 +16,20 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Index of `starttime` among the fields after the command name. Source: proc(5), field 22 */
+/** Index of `starttime` in the fields after the command name. Source: proc(5), field 22 */
 const START_TIME_INDEX = 22 - 3;
 
-/** Identity of a process. Its pid may be reused, but not with the same start time. */
+/** Identity of a process. Processes with the same PID differ in their start time. */
 export interface ProcessName {
   readonly pid: number;
   readonly startTime: string;
 }
 
-/** Returns the start time in clock ticks since boot, in decimal; undefined if there is no such process. */
+/** Returns the start time in clock ticks since boot, in decimal. Returns undefined if the process does not exist. */
 export async function readProcessStartTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
-    // The command name is in parentheses and may itself contain spaces and parentheses.
+    // The command name is in parentheses, and may contain spaces and parentheses.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[START_TIME_INDEX];
   } catch (error) {
     if (isMissing(error) || errnoOf(error) === "ESRCH") return undefined;
@@ -45,18 +45,18 @@ async function hasEnded(pid: number): Promise<boolean> {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
     return ENDED_STATES.includes(stat.charAt(stat.lastIndexOf(")") + 2));
   } catch {
-    return true; // It ended meanwhile.
+    return true; // The process has ended.
   }
 }
 
-/** Checks whether the identified process runs. A zombie does not run. */
+/** Checks whether the identified process runs. Returns false for a zombie. */
 export async function isRunning(name: ProcessName): Promise<boolean> {
   const { pid, startTime } = name;
   if (startTime === "" || (await readProcessStartTime(pid)) !== startTime) return false;
   return !(await hasEnded(pid));
 }
 
-/** Sends a signal to the identified process, and SIGKILL to its whole group. Succeeds if the process has ended. */
+/** Sends SIGTERM to the process, or SIGKILL to its group. Does nothing if the process has ended. */
 export async function signalProcess(
   name: ProcessName,
   signal: "SIGTERM" | "SIGKILL",
@@ -75,10 +75,7 @@ export async function signalProcess(
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/**
- * Returns the ID of this boot. Pids, links and namespaces of an earlier boot no longer exist. @throws AppError with
- * OS_FILE_FAILED
- */
+/** Returns the ID of the current boot. @throws AppError with OS_FILE_FAILED */
 export async function readBootId(files: Files): Promise<string> {
   const text = await files.readText(BOOT_ID);
   if (text !== undefined) return text.trim();
@@ -90,12 +87,12 @@ export async function readBootId(files: Files): Promise<string> {
 }
 
 interface ProcessEnd {
-  /** Resolves when the process has ended, but not after `cancel`. */
+  /** Resolves when the process has ended, unless `cancel` was called before. */
   readonly ended: Promise<void>;
   cancel(): void;
 }
 
-/** Waits for the process of a pidfd. The caller may close the descriptor at once. */
+/** Watches the end of a process. The caller may close the descriptor immediately. */
 export function watchProcessEnd(pidfd: number): ProcessEnd {
   const native = osNative();
   const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -110,10 +107,7 @@ export function watchProcessEnd(pidfd: number): ProcessEnd {
   };
 }
 
-/**
- * Waits for a process, which need not be a child. Rejects with the signal's reason. @throws AppError with
- * OS_FILE_FAILED
- */
+/** Waits for the end of a process. Rejects with the signal's reason. @throws AppError with OS_FILE_FAILED */
 export async function waitForProcessEnd(
   pid: number,
   startTime: string,
@@ -122,7 +116,7 @@ export async function waitForProcessEnd(
   signal?.throwIfAborted();
   const pidfd = openProcess(pid);
   if (pidfd === undefined) return;
-  const end = watchProcessEnd(pidfd);
+  const processEnd = watchProcessEnd(pidfd);
   closeSync(pidfd);
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
   const onAbort = (): void => {
@@ -130,17 +124,17 @@ export async function waitForProcessEnd(
   };
   signal?.addEventListener("abort", onAbort);
   try {
-    // The start time is read after the pidfd was opened. If it still matches, the pidfd is the identified process.
+    // An unchanged start time proves that the pidfd, which was opened before, refers to this process.
     if ((await readProcessStartTime(pid)) !== startTime) return;
-    await Promise.race([end.ended, aborted]);
+    await Promise.race([processEnd.ended, aborted]);
     signal?.throwIfAborted();
   } finally {
     signal?.removeEventListener("abort", onAbort);
-    end.cancel();
+    processEnd.cancel();
   }
 }
 
-/** Kills the process with this pid, but not its group, and waits for its end. Succeeds if there is none. */
+/** Kills a process without its group, and waits for its end. Does nothing if the process does not exist. */
 export async function killAndWait(pid: number): Promise<void> {
   const startTime = await readProcessStartTime(pid);
   if (startTime === undefined) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs with a deadline, and kills all processes that they started.
+// Runs programs with a time limit, and kills the processes that a program leaves behind.
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants } from "node:os";
@@ -14,7 +14,6 @@ import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 
 interface ProgramEnd {
   readonly exitCode: number;
-  /** Whether a signal from any sender ended the program. */
   readonly isSignaled: boolean;
   /** Whether other processes remain in the program's group. */
   readonly hasLeftovers: boolean;
@@ -24,9 +23,7 @@ interface Program {
   readonly input?: Socket;
   readonly output: Socket;
   readonly errors: Socket;
-  /**
-   * Resolves with the pid, which is also the group and session. Rejects with the error of exec(2), which has a `code`.
-   */
+  /** Resolves with the PID, which is also the group and session ID. Rejects with the error of exec(2). */
   readonly started: Promise<number>;
   readonly ended: Promise<ProgramEnd>;
 }
@@ -34,10 +31,10 @@ interface Program {
 interface ProgramStart {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** The program gets them as descriptors 3, 4, ...; the caller may close them at once. */
+  /** Descriptors that the program inherits as 3, 4, and so on. The caller may close the descriptors immediately. */
   readonly fds: readonly number[];
   readonly hasInput: boolean;
-  /** Whether the kernel kills the program when this process dies. */
+  /** Whether the kernel kills the program when this process exits. */
   readonly diesWithParent: boolean;
 }
 
@@ -53,11 +50,11 @@ async function waitForEnd(pid: number, pidfd: number): Promise<ProgramEnd> {
     : { exitCode: SIGNAL_EXIT_CODE_BASE + signal, isSignaled: true, hasLeftovers: hasLeft };
 }
 
-/** Starts a program in a separate session, without blocking. @throws errors with `code` like those of node:fs */
+/** Starts a program in a new session. @throws errors with a `code`, like errors of node:fs */
 function startProgram({ argv, env, fds, hasInput, diesWithParent }: ProgramStart): Program {
   sealDescriptors();
-  const pairs = Object.entries(env).map(([key, value]) => `${key}=${value}`);
-  const program = osNative().startProgram(argv, pairs, fds, hasInput, diesWithParent);
+  const envPairs = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+  const program = osNative().startProgram(argv, envPairs, fds, hasInput, diesWithParent);
   const readEnd = (fd: number): Socket => new Socket({ fd, readable: true, writable: false });
   const { input } = program;
   return {
@@ -70,33 +67,33 @@ function startProgram({ argv, env, fds, hasInput, diesWithParent }: ProgramStart
 }
 
 class Slots {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
+  #freeCount: number;
+  readonly #waiters: (() => void)[] = [];
 
   constructor(count: number) {
-    this.#free = count;
+    this.#freeCount = count;
   }
 
   async acquire(): Promise<void> {
-    if (this.#free > 0) {
-      this.#free -= 1;
+    if (this.#freeCount > 0) {
+      this.#freeCount -= 1;
       return;
     }
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.#waiting.push(() => {
+    this.#waiters.push(() => {
       resolve(undefined);
     });
     await promise;
   }
 
   release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
-    else next();
+    const startNext = this.#waiters.shift();
+    if (startNext === undefined) this.#freeCount += 1;
+    else startNext();
   }
 }
 
-/** Limits how many programs run at once. Programs with streamed output are not counted, because they are long-lived. */
+/** Limits the number of concurrent programs, except long-lived programs whose output is streamed. */
 export function limitProcesses(runner: ProcessRunner, count: number): ProcessRunner {
   const slots = new Slots(count);
   const run = async (command: Command): Promise<CommandResult> => {
@@ -111,11 +108,11 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
   return { run, killFamily: (family) => runner.killFamily(family) };
 }
 
-/** Milliseconds from SIGTERM to SIGKILL. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 1000;
-/** Milliseconds to wait for output after the program's end, while another process has its pipes open. */
+/** Milliseconds after the program's end in which other processes may write to its output pipes. */
 const DRAIN_MS = 1000;
-/** Maximum output per stream, in bytes. A program that writes more is killed. */
+/** Maximum output per stream, in bytes. A program with more output is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -152,15 +149,14 @@ class Run {
   readonly #output: Record<OutputStream, Buffer[]> = { output: [], errors: [] };
   #killReason: unknown;
   #isKilled = false;
-  /** Whether a signal from any sender ended the program. */
   #isSignaled = false;
-  /** Whether, after the program's end, processes remained in its group or had its pipes open. */
+  /** Whether processes remained in the program's group, or had its pipes open, after the program ended. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
   #pid: number | undefined;
-  /** Number of open ends: the program and its two output pipes. */
-  #open = 3;
+  /** Number of events until the run is complete: the end of the program and of its two output pipes. */
+  #pendingEvents = 3;
   #timers: NodeJS.Timeout[] = [];
 
   constructor(command: Command) {
@@ -184,7 +180,7 @@ class Run {
     );
     this.#collect("output");
     this.#collect("errors");
-    this.#program.input?.on("error", () => undefined); // a program need not read its input
+    this.#program.input?.on("error", () => undefined); // A program may end without reading its input.
     this.#program.input?.end(command.stdin ?? "");
     this.#schedule(command.timeoutMs, () => {
       const { argv, timeoutMs } = command;
@@ -270,7 +266,7 @@ class Run {
     this.#exitCode = exitCode;
     this.#isSignaled = isSignaled;
     this.#hasLeftovers = hasLeftovers;
-    // The rest of the group had its chance to end with its leader.
+    // The remaining processes of the group had time to end with the program.
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
       this.#hasLeftovers = true;
@@ -280,8 +276,8 @@ class Run {
   }
 
   #onClosed(): void {
-    this.#open -= 1;
-    if (this.#open === 0) this.#settle();
+    this.#pendingEvents -= 1;
+    if (this.#pendingEvents === 0) this.#settle();
   }
 
   #settle(error?: AppError): void {
@@ -298,7 +294,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills the processes that the program started, which would otherwise continue unnoticed. */
+  /** Kills the processes that the program left behind. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await endMarked(this.#mark);
@@ -311,7 +307,7 @@ class Run {
   }
 }
 
-/** Creates the adapter, which runs programs by absolute path or by name from PATH. */
+/** Creates the adapter, which runs programs by absolute path, or by a name in PATH. */
 export function createProcessRunner(): ProcessRunner {
   return {
     run: (command) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits of processes by cgroups v1 and v2, even on a machine with both, and the OOM score.
+// Resource limits of processes with cgroups v1 and v2, which may be mounted together, and the OOM score.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -18,10 +18,7 @@ interface Hierarchy {
 type Controller = "memory" | "pids";
 const CONTROLLERS: readonly Controller[] = ["memory", "pids"];
 
-/**
- * Returns the name of the limit's file. Source: Linux Documentation/admin-guide/cgroup-v1/memory.rst, pids.rst,
- * cgroup-v2.rst
- */
+/** Returns the name of the limit's file. Source: Linux admin-guide, cgroup-v1/memory.rst, pids.rst, cgroup-v2.rst */
 function limitFile(controller: Controller, { isUnified }: Hierarchy): string {
   if (controller === "pids") return "pids.max";
   return isUnified ? "memory.max" : "memory.limit_in_bytes";
@@ -36,8 +33,8 @@ async function readControllers(mount: string): Promise<readonly string[]> {
 async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]> {
   const hierarchies: Hierarchy[] = [];
   for (const line of mountinfo.split("\n")) {
-    const [mounted = "", filesystem = ""] = line.split(" - ");
-    const mount = mounted.split(" ")[4] ?? "";
+    const [mountFields = "", filesystem = ""] = line.split(" - ");
+    const mount = mountFields.split(" ")[4] ?? "";
     const [type = "", , options = ""] = filesystem.split(" ");
     const isUnified = type === "cgroup2";
     const controllers = isUnified ? await readControllers(mount) : options.split(",");
@@ -46,7 +43,7 @@ async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]>
   return hierarchies;
 }
 
-/** Lists the directories between `mount` and `path`, excluding both. */
+/** Lists the directories between `mount` and `path`, without `mount` and `path`. */
 function listAncestors(path: string, mount: string): readonly string[] {
   const parts = relative(mount, dirname(path)).split(sep);
   return parts.map((_, index) => join(mount, ...parts.slice(0, index + 1)));
@@ -55,15 +52,15 @@ function listAncestors(path: string, mount: string): readonly string[] {
 async function writeLimit(
   hierarchy: Hierarchy,
   group: string,
-  value: readonly [Controller, number],
+  limit: readonly [Controller, number],
 ) {
-  const [controller, maximum] = value;
+  const [controller, maximum] = limit;
   const path = join(hierarchy.mount, group);
   const file = join(path, limitFile(controller, hierarchy));
   try {
     await mkdir(path, { recursive: true });
     if (hierarchy.isUnified) {
-      // A group gets a controller's files after its parent delegates the controller.
+      // A cgroup has the files of a controller only if all its ancestors enable the controller.
       for (const parent of new Set([hierarchy.mount, ...listAncestors(path, hierarchy.mount)])) {
         await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
       }
@@ -74,10 +71,7 @@ async function writeLimit(
   }
 }
 
-/**
- * Limits a control group. Idempotent. Returns the controllers that this machine lacks. @throws AppError with
- * OS_FILE_FAILED
- */
+/** Limits a cgroup. Idempotent. Returns the missing controllers. @throws AppError with OS_FILE_FAILED */
 export async function limitControlGroup(
   group: string,
   { memoryBytes, processes }: GroupLimits,
@@ -95,12 +89,10 @@ export async function limitControlGroup(
   return missing;
 }
 
-/** Score from -1000, never killed, to 1000, killed first. Source: proc(5) oom_score_adj */
+/** File of the OOM score, from -1000 (never killed) to 1000 (killed first). Source: proc(5) oom_score_adj */
 const OOM_SCORE_FILE = "/proc/self/oom_score_adj";
 
-/**
- * Sets the OOM score, which children inherit. Returns whether it was permitted; a lower score needs CAP_SYS_RESOURCE.
- */
+/** Sets the OOM score. Returns false if the score is lower than before and CAP_SYS_RESOURCE is missing. */
 export async function setOomScore(score: number): Promise<boolean> {
   try {
     await writeFile(OOM_SCORE_FILE, String(score));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts processes that outlive this one, or that share its terminal.
+// Starts processes that outlive this process, or that share its terminal.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
@@ -11,18 +11,15 @@ import { type ProcessName, readProcessStartTime } from "./process-identity.ts";
 
 const OUTPUT_MODE = 0o600;
 const LOG_MODE = 0o640;
-/**
- * umask of detached programs. With 077, containerd would unpack images that other users, such as launchers, cannot
- * read.
- */
+/** umask of detached programs. With 077, launchers could not read images that containerd unpacks. */
 const UMASK = 0o022;
 
 interface DetachedProgram {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  /** File for standard output, which is truncated. */
+  /** File for standard output, which is truncated first. */
   readonly outFile: string;
-  /** File for standard error, to which the program appends. */
+  /** File to which standard error is appended. */
   readonly logFile: string;
 }
 
@@ -38,7 +35,7 @@ function spawnDetached(program: DetachedProgram, descriptors: readonly [number, 
     return spawn(file, args, {
       cwd: "/",
       env: program.env,
-      detached: true, // a session of its own gets no signals from the terminal
+      detached: true, // In a new session, the program gets no signals of the terminal.
       stdio: ["ignore", ...descriptors],
     });
   } finally {
@@ -48,10 +45,10 @@ function spawnDetached(program: DetachedProgram, descriptors: readonly [number, 
 
 /** Starts a program that outlives this process. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED */
 export async function startDetached(program: DetachedProgram): Promise<DetachedProcess> {
-  const out = openSync(program.outFile, "w", OUTPUT_MODE);
-  const log = openSync(program.logFile, "a", LOG_MODE);
+  const outFd = openSync(program.outFile, "w", OUTPUT_MODE);
+  const logFd = openSync(program.logFile, "a", LOG_MODE);
   try {
-    const child = spawnDetached(program, [out, log]);
+    const child = spawnDetached(program, [outFd, logFd]);
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     child.once("exit", (code, signal) => {
       resolve(code === null ? String(signal) : `exit code ${String(code)}`);
@@ -66,17 +63,16 @@ export async function startDetached(program: DetachedProgram): Promise<DetachedP
       throw new AppError("OS_PROGRAM_MISSING", details, { cause: error });
     throw toFileError(error, "exec", program.argv[0]);
   } finally {
-    closeSync(out);
-    closeSync(log);
+    closeSync(outFd);
+    closeSync(logFd);
   }
 }
 
 const SIGNAL_EXIT_CODE_BASE = 128;
 
 /**
- * Runs a program with the terminal, environment and process group of this process, so that both receive signals of the
- * terminal. Returns its exit code, or 128 + signal number if it was killed. @throws AppError with OS_PROGRAM_MISSING,
- * OS_FILE_FAILED
+ * Runs a program in the terminal and process group of this process, with the same environment. Returns its exit code,
+ * or 128 + signal number. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED
  */
 export async function runInForeground([file, ...args]: readonly [
   string,
@@ -87,8 +83,8 @@ export async function runInForeground([file, ...args]: readonly [
   const child = spawn(file, args, { stdio: "inherit" });
   child.once("error", (error) => {
     const isMissing = errnoOf(error) === "ENOENT";
-    const missing = new AppError("OS_PROGRAM_MISSING", { program: file }, { cause: error });
-    reject(isMissing ? missing : toFileError(error, "exec", file));
+    const missingError = new AppError("OS_PROGRAM_MISSING", { program: file }, { cause: error });
+    reject(isMissing ? missingError : toFileError(error, "exec", file));
   });
   child.once("exit", (code, signal) => {
     resolve(code ?? SIGNAL_EXIT_CODE_BASE + constants.signals[signal ?? "SIGKILL"]);

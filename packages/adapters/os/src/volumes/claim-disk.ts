@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements ClaimDisk: sparse files, with ext4 in them or loop devices over them.
+// Implements ClaimDisk with sparse files, which contain ext4 or are attached to loop devices.
 import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,21 +11,23 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** Space that ext4 needs besides the data: inodes of 256 bytes per 16 KiB, bitmaps, extent trees. */
+/** Divisor for the metadata of ext4: inodes of 256 bytes per 16 KiB, bitmaps and extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
-/** Smallest file system with a journal: 2048 blocks and the journal itself. Source: mke2fs. */
+/** Minimum size of a file system: 2048 blocks and the journal. Source: mke2fs */
 const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
 
-/** Returns the size of the journal. Half of mke2fs's default is enough for one guest. */
+/** Returns the size of the journal, half of mke2fs's default, because only one guest uses the file system. */
 function journalMib(sizeBytes: number): number {
   if (sizeBytes < 128 * MEBIBYTE) return 4;
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
 }
 
 export function computeFileBytes({ kind, sizeBytes }: ClaimSize): number {
-  const own = sizeBytes / OVERHEAD_DIVISOR + OVERHEAD_BYTES + journalMib(sizeBytes) * MEBIBYTE;
-  const bytes = kind === "device" ? sizeBytes : Math.max(FILE_SYSTEM_BYTES_MIN, sizeBytes + own);
+  const metadataBytes =
+    sizeBytes / OVERHEAD_DIVISOR + OVERHEAD_BYTES + journalMib(sizeBytes) * MEBIBYTE;
+  const bytes =
+    kind === "device" ? sizeBytes : Math.max(FILE_SYSTEM_BYTES_MIN, sizeBytes + metadataBytes);
   return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
@@ -41,7 +43,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
     "16384",
     "-I",
     "256",
-    // Reserves no blocks for root, because the pod may use the whole size.
+    // The pod may use all blocks, so none is reserved for root.
     "-m",
     "0",
     "-O",
@@ -53,13 +55,13 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees deleted data. `noinit_itable` skips writing zeros: holes read as zeros. Errors end all writes. */
+/** Mount options: `discard` frees deleted blocks, `noinit_itable` writes no zeros, because holes read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
-/** Timeout of a journal replay, and of a walk over all files. */
+/** Time limit of a journal replay or of a walk over all files, in milliseconds. */
 const CHECK_TIMEOUT_MS = 600_000;
-/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8). */
+/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8) */
 const UNCORRECTED_EXIT_CODE = 4;
 
 class HostClaimDisk implements ClaimDisk {
@@ -91,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is mounted in another mount namespace: it must not be checked.
+      // A file with a loop device is mounted in another mount namespace, so the check must be skipped.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
@@ -101,7 +103,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async attach(file: string): Promise<string> {
     await requireExisting(file, "attach");
-    // Reuses an existing loop device and makes it permanent, because two devices over one file would not be coherent.
+    // losetup reuses an existing loop device, because two devices of one file would not be coherent.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
     const device = stdout.trim();
     await requireLoopDevice(device, file);
@@ -110,14 +112,14 @@ class HostClaimDisk implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // The kernel detaches other loop devices with their last user, and may have reused their names.
+    // The kernel detaches temporary loop devices after their last use, and may have reused their names.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
       ({ isPermanent }) => isPermanent,
     );
     for (const { name } of devices) await this.#run("losetup", "--detach", name);
   }
 
-  /** Replays the journal and makes safe repairs. Other repairs need a person's decision. */
+  /** Replays the journal and makes safe repairs. An administrator must decide on other repairs. */
   async #check(file: string): Promise<void> {
     const argv = ["e2fsck", "-p", file] as const;
     const { exitCode, stdout } = await this.#runner.run({ argv, timeoutMs: CHECK_TIMEOUT_MS });
@@ -127,17 +129,28 @@ class HostClaimDisk implements ClaimDisk {
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /** Changes the group of all files once, as for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership. */
+  /** Changes the group of all files once, as for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;
-    const below = ["find", directory, "-xdev"];
-    const owner = ["-exec", "chgrp", "--no-dereference", String(group), "{}", "+"];
-    const directories = ["-type", "d", "-exec", "chmod", "ug+rwx,g+s", "{}", "+"];
-    const files = ["-type", "f", "-exec", "chmod", "ug+rw", "{}", "+"];
-    await this.#run(...below, "-mindepth", "1", ...owner);
-    await this.#run(...below, "-mindepth", "1", "(", ...directories, ")", "-o", "(", ...files, ")");
-    // The directory is changed last, because its group marks completion.
+    const findBelow = ["find", directory, "-xdev"];
+    const changeOwner = ["-exec", "chgrp", "--no-dereference", String(group), "{}", "+"];
+    const changeDirectories = ["-type", "d", "-exec", "chmod", "ug+rwx,g+s", "{}", "+"];
+    const changeFiles = ["-type", "f", "-exec", "chmod", "ug+rw", "{}", "+"];
+    await this.#run(...findBelow, "-mindepth", "1", ...changeOwner);
+    await this.#run(
+      ...findBelow,
+      "-mindepth",
+      "1",
+      "(",
+      ...changeDirectories,
+      ")",
+      "-o",
+      "(",
+      ...changeFiles,
+      ")",
+    );
+    // The group of the directory marks completion, so the directory is changed last.
     await this.#run("chmod", "2775", directory);
     await this.#run("chgrp", String(group), directory);
   }
@@ -169,15 +182,15 @@ async function requireExisting(path: string, call: string): Promise<void> {
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
 }
 
-/** Checks that the device has this file, because a container runtime uses any device at the path. */
+/** Checks that the device belongs to this file, because a container runtime accepts any device at the path. */
 async function requireLoopDevice(device: string, file: string): Promise<void> {
   try {
-    await using opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
-    const status = await opened.stat();
+    await using handle = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const status = await handle.stat();
     const numbers = deviceNumbersOf(status).join(":");
     const source = `/sys/dev/block/${numbers}/loop/backing_file`;
-    const backing = status.isBlockDevice() ? (await readFile(source, "utf8")).trim() : "";
-    if (backing === (await realpath(file))) return;
+    const backingFile = status.isBlockDevice() ? (await readFile(source, "utf8")).trim() : "";
+    if (backingFile === (await realpath(file))) return;
   } catch (error) {
     throw toFileError(error, "attach", device);
   }
@@ -203,7 +216,7 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Creates a ClaimDisk, which requires root and loop devices. */
+/** Creates the adapter, which requires root privileges and loop devices. */
 export function createClaimDisk({ runner }: { readonly runner: ProcessRunner }): ClaimDisk {
   return new HostClaimDisk(runner);
 }

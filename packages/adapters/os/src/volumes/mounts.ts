@@ -7,7 +7,7 @@ const LOSETUP_TIMEOUT_MS = 60_000;
 
 interface LoopDevice {
   readonly name: string;
-  /** Whether the device exists without users until it is detached. Source: losetup(8) AUTOCLEAR. */
+  /** Whether the device remains without users until it is detached. Source: losetup(8), AUTOCLEAR */
   readonly isPermanent: boolean;
 }
 
@@ -30,14 +30,14 @@ export async function listLoopDevices(
   });
 }
 
-/** Decodes the octal numbers by which the kernel escapes characters. Source: proc(5), /proc/self/mountinfo. */
+/** Decodes characters that the kernel escapes as octal numbers. Source: proc(5), /proc/self/mountinfo */
 function decodeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 }
 
-/** Returns the mount points at `path` and below it, in mount order. Pure. */
+/** Returns the mount points at and below `path`, in mount order. Pure. */
 export function parseMounts(mountinfo: string, path: string): readonly string[] {
   return mountinfo
     .split("\n")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VolumeDisk: tmpfs, ext4 images behind loop devices, bind mounts, published files and du.
+// Implements VolumeDisk with tmpfs, ext4 images on loop devices, bind mounts, published files and du.
 import {
   chmod,
   chown,
@@ -37,7 +37,7 @@ const NEXT_DATA_LINK = "..data_tmp";
 const PERMISSIONS = 0o7777;
 const DIRECTORY_MODE = 0o755;
 
-async function unlessMissing<T>(operation: Promise<T>): Promise<T | undefined> {
+async function undefinedIfMissing<T>(operation: Promise<T>): Promise<T | undefined> {
   try {
     return await operation;
   } catch (error) {
@@ -46,8 +46,8 @@ async function unlessMissing<T>(operation: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function isSame(path: string, file: VolumeFile): Promise<boolean> {
-  const status = await unlessMissing(lstat(path));
+async function isSameFile(path: string, file: VolumeFile): Promise<boolean> {
+  const status = await undefinedIfMissing(lstat(path));
   if (status?.isFile() !== true) return false;
   if ((status.mode & PERMISSIONS) !== file.mode) return false;
   if (status.uid !== (file.uid ?? 0) || status.gid !== (file.gid ?? 0)) return false;
@@ -56,17 +56,17 @@ async function isSame(path: string, file: VolumeFile): Promise<boolean> {
 
 async function countFiles(directory: string): Promise<number> {
   const entries =
-    (await unlessMissing(readdir(directory, { recursive: true, withFileTypes: true }))) ?? [];
+    (await undefinedIfMissing(readdir(directory, { recursive: true, withFileTypes: true }))) ?? [];
   return entries.filter((entry) => !entry.isDirectory()).length;
 }
 
-async function isCurrent(
+async function hasFiles(
   directory: string,
   files: ReadonlyMap<string, VolumeFile>,
 ): Promise<boolean> {
   if ((await countFiles(directory)) !== files.size) return false;
   for (const [path, file] of files) {
-    if (!(await isSame(join(directory, path), file))) return false;
+    if (!(await isSameFile(join(directory, path), file))) return false;
   }
   return true;
 }
@@ -99,15 +99,15 @@ async function linkNames(directory: string, names: ReadonlySet<string>): Promise
   }
 }
 
-async function removeOthers(directory: string, retained: ReadonlySet<string>): Promise<void> {
+async function removeOthers(directory: string, retainedNames: ReadonlySet<string>): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (!retained.has(name)) await rm(join(directory, name), { recursive: true, force: true });
+    if (!retainedNames.has(name)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }
 
 /**
- * Makes `files` the only files of a directory, atomically, and returns whether anything changed. `..data` links to a
- * directory with the files, and the names that a pod sees link through it. Only this process may write to the
+ * Replaces all files of a directory atomically. Returns whether anything changed. `..data` is a symbolic link to a
+ * directory with the files. The names that a pod sees are links through `..data`. Only this process may write to the
  * directory. Source: Kubernetes pkg/volume/util atomic_writer
  */
 export async function publishFiles(
@@ -115,8 +115,8 @@ export async function publishFiles(
   files: ReadonlyMap<string, VolumeFile>,
 ): Promise<boolean> {
   const names = firstNames(files);
-  const current = await unlessMissing(readlink(join(directory, DATA_LINK)));
-  const isNew = current === undefined || !(await isCurrent(join(directory, current), files));
+  const current = await undefinedIfMissing(readlink(join(directory, DATA_LINK)));
+  const isNew = current === undefined || !(await hasFiles(join(directory, current), files));
   const data = isNew ? await mkdtemp(`${directory}/..`) : join(directory, current);
   const dataName = data.slice(directory.length + 1);
   if (isNew) {
@@ -132,13 +132,13 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** Space that ext4 needs besides the data: inodes of 256 bytes per 16 KiB, and a minimum. */
+/** Divisor for the metadata of ext4: inodes of 256 bytes per 16 KiB. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
-/** Path of the first inherited descriptor in a program; see Command.inheritFds. */
+/** Path of the first inherited descriptor in a program. See Command.inheritFds. */
 const INHERITED_PATH = "/proc/self/fd/3";
-/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8). */
+/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8) */
 const UNCORRECTED_EXIT_CODE = 4;
 const FORMAT_OPTIONS = [
   "-q",
@@ -154,7 +154,7 @@ const FORMAT_OPTIONS = [
   "-m",
   "0",
 ];
-/** Images need no journal, because they are checked before each mount and matter only to their pod. */
+/** Options without a journal, because each mount checks the image, and only one pod needs the data. */
 const FEATURE_OPTIONS = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
 
 interface ImageOptions {
@@ -165,7 +165,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** Locks by path: a publication removes unfinished ones, and a second mount would hide the first. */
+  /** Locks by path. Concurrent publications would delete each other's files, and concurrent mounts would stack. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
@@ -176,7 +176,7 @@ class HostVolumeDisk implements VolumeDisk {
     try {
       await mkdir(path, { recursive: true, mode: 0o750 });
       const status = await stat(path);
-      // A change of owner clears the set-user-id and set-group-id bits.
+      // chown clears the set-user-ID and set-group-ID bits, so chmod follows.
       if (status.uid !== uid || status.gid !== gid) await chown(path, uid, gid);
       if ((status.mode & 0o7777) !== mode || status.uid !== uid || status.gid !== gid) {
         await chmod(path, mode);
@@ -218,7 +218,7 @@ class HostVolumeDisk implements VolumeDisk {
       const directory = openDirectory(source);
       try {
         await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
-        // Mounts by descriptor, which mount(8) must not resolve to a path again.
+        // mount(8) must use the descriptor instead of the path, which the pod may have replaced.
         const options = ["--no-canonicalize", "-o", "bind,nosuid,nodev,noexec"];
         await this.#runInheriting([directory], "mount", ...options, INHERITED_PATH, path);
       } finally {
@@ -249,7 +249,7 @@ class HostVolumeDisk implements VolumeDisk {
   async usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (paths.length === 0) return new Map();
     const argv = ["nice", "du", "-sx", "-B1", "--", ...paths] as const;
-    // Trees change during the walk: du then exits with 1 and prints what it counted.
+    // If files change during the walk, du exits with 1 and prints what it counted, so the exit code is ignored.
     const { stdout } = await this.#runner.run({ argv, timeoutMs: WALK_TIMEOUT_MS });
     return parseUsage(stdout);
   }
@@ -283,12 +283,12 @@ class HostVolumeDisk implements VolumeDisk {
     }
   }
 
-  /** Repairs the image after a power cut. Rejects an image in use, for which e2fsck returns the same exit code. */
+  /** Checks and repairs the image. @throws AppError with OS_FILE_IN_USE if a loop device uses the image */
   async #isIntact(image: string): Promise<boolean> {
     if ((await this.readKind(image)) === undefined) return false;
-    const [user] = await listLoopDevices(this.#runner, image);
-    if (user !== undefined) {
-      throw new AppError("OS_FILE_IN_USE", { path: image, device: user.name });
+    const [loopDevice] = await listLoopDevices(this.#runner, image);
+    if (loopDevice !== undefined) {
+      throw new AppError("OS_FILE_IN_USE", { path: image, device: loopDevice.name });
     }
     const argv = ["e2fsck", "-p", "-f", image] as const;
     const { exitCode } = await this.#runner.run({ argv, timeoutMs: MOUNT_TIMEOUT_MS });
@@ -315,7 +315,7 @@ async function isMounted(path: string): Promise<boolean> {
   return (await listMounts(path)).includes(path);
 }
 
-/** Parses the bytes of each path. Source: du(1). */
+/** Parses the size of each path, in bytes. Source: du(1) */
 function parseUsage(stdout: string): ReadonlyMap<string, number> {
   const lines = stdout.split("\n").filter((line) => line !== "");
   return new Map(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe frames, and tests that recognize them and their answers by the random number in each. Source: RFC 826, RFC
+// Probe frames, and tests that recognize a probe and its answers by the probe's random number. Source: RFC 826, RFC
 // 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293
 import { parseIp } from "@patchbay/api/values";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
@@ -9,7 +9,7 @@ import { macBytes } from "../netlink/message.ts";
 
 export interface ProbeFrame {
   readonly frame: Uint8Array;
-  /** Checksum that a link must still compute; unset if the frame already has it. */
+  /** Checksum that a link must compute. Unset if the frame contains a correct checksum. */
   readonly checksum?: FrameChecksum;
   readonly probeTests: readonly FrameTest[];
   readonly answerTests: readonly FrameTest[];
@@ -36,26 +36,29 @@ function u32(value: number): Buffer {
   return bytes;
 }
 
-function frameTests(
+function buildFrameTests(
   size: FrameTest["size"],
   ...pairs: readonly (readonly [number, number])[]
 ): FrameTest[] {
   return pairs.map(([offset, value]) => ({ offset, size, value }));
 }
 
-function bytesAt(offset: number, bytes: Buffer): readonly FrameTest[] {
-  const offsets = Array.from({ length: bytes.length / 4 }, (_none, at) => at * 4);
-  return frameTests(4, ...offsets.map((at) => [offset + at, bytes.readUInt32BE(at)] as const));
+function buildByteTests(offset: number, bytes: Buffer): readonly FrameTest[] {
+  const offsets = Array.from({ length: bytes.length / 4 }, (_none, position) => position * 4);
+  return buildFrameTests(
+    4,
+    ...offsets.map((position) => [offset + position, bytes.readUInt32BE(position)] as const),
+  );
 }
 
-function destinationMacTests(mac: string): readonly FrameTest[] {
-  return bytesAt(2, Buffer.from(macBytes(mac)).subarray(2));
+function buildDestinationMacTests(mac: string): readonly FrameTest[] {
+  return buildByteTests(2, Buffer.from(macBytes(mac)).subarray(2));
 }
 
-/** Pads the frame to the MTU; receivers ignore the padding. */
-export function padToMtu({ frame, ...known }: ProbeFrame, mtu: number): ProbeFrame {
+/** Pads the frame to the MTU. Receivers ignore the padding. */
+export function padToMtu({ frame, ...otherFields }: ProbeFrame, mtu: number): ProbeFrame {
   return {
-    ...known,
+    ...otherFields,
     frame: Buffer.concat([
       frame,
       Buffer.alloc(Math.max(0, ETHERNET_HEADER_BYTES + mtu - frame.length)),
@@ -64,87 +67,101 @@ export function padToMtu({ frame, ...known }: ProbeFrame, mtu: number): ProbeFra
 }
 
 function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buffer): ProbeFrame {
-  const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
-  const ends = [macBytes(from), sender, Buffer.alloc(6), address];
-  const fields = [u16(ARP), kinds, u16(1), ...ends, u32(id)];
-  const operationAt = 20;
+  const addressTypes = Buffer.from([0, 1, 8, 0, 6, 4]);
+  const addresses = [macBytes(from), sender, Buffer.alloc(6), address];
+  const fields = [u16(ARP), addressTypes, u16(1), ...addresses, u32(id)];
+  const operationOffset = 20;
   return {
     frame: buildFrame(macBytes(to), macBytes(from), fields),
-    probeTests: frameTests(2, [12, ARP], [operationAt, 1]).concat(frameTests(4, [42, id])),
+    probeTests: buildFrameTests(2, [12, ARP], [operationOffset, 1]).concat(
+      buildFrameTests(4, [42, id]),
+    ),
     answerTests: [
-      ...frameTests(2, [12, ARP], [operationAt, 2]),
-      ...bytesAt(28, address),
-      ...bytesAt(38, sender),
-      ...destinationMacTests(from),
+      ...buildFrameTests(2, [12, ARP], [operationOffset, 2]),
+      ...buildByteTests(28, address),
+      ...buildByteTests(38, sender),
+      ...buildDestinationMacTests(from),
     ],
   };
 }
 
-/** Builds a solicitation from the unspecified address, as in duplicate address detection, so the answer is multicast. */
+/** Builds a solicitation without a source address, as in duplicate address detection. The answer is multicast. */
 function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame {
-  const [solicits, advertises, nonce] = [135, 136, 14];
+  const [solicitationType, advertisementType, nonceOption] = [135, 136, 14];
   const group = Buffer.concat([
     Buffer.from("ff0200000000000000000001ff", "hex"),
     address.subarray(13),
   ]);
-  const isToAll = to === BROADCAST_MAC;
-  const destination = isToAll
+  const isBroadcast = to === BROADCAST_MAC;
+  const destination = isBroadcast
     ? Buffer.concat([Buffer.from([0x33, 0x33]), group.subarray(12)])
     : macBytes(to);
   const message = Buffer.concat([
-    Buffer.from([solicits, 0, 0, 0, 0, 0, 0, 0]),
+    Buffer.from([solicitationType, 0, 0, 0, 0, 0, 0, 0]),
     address,
-    Buffer.from([nonce, 1]),
+    Buffer.from([nonceOption, 1]),
     u32(id),
     Buffer.alloc(2),
   ]);
   const unspecified = Buffer.alloc(16);
-  const summed = [unspecified, group, u32(message.length), u32(ICMPV6), message];
-  message.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 2);
-  const head = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([ICMPV6, 255])];
-  const type = ETHERNET_HEADER_BYTES + 40;
-  const ofIcmp = [...frameTests(2, [12, IPV6]), ...frameTests(1, [20, ICMPV6])];
+  const pseudoHeader = [unspecified, group, u32(message.length), u32(ICMPV6), message];
+  message.writeUInt16BE(internetChecksum(Buffer.concat(pseudoHeader)), 2);
+  const ipHeader = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([ICMPV6, 255])];
+  const typeOffset = ETHERNET_HEADER_BYTES + 40;
+  const icmpTests = [...buildFrameTests(2, [12, IPV6]), ...buildFrameTests(1, [20, ICMPV6])];
   return {
     frame: buildFrame(destination, macBytes(from), [
       u16(IPV6),
-      ...head,
+      ...ipHeader,
       unspecified,
       group,
       message,
     ]),
-    probeTests: [...ofIcmp, ...frameTests(1, [type, solicits]), ...frameTests(4, [type + 26, id])],
-    answerTests: [...ofIcmp, ...frameTests(1, [type, advertises]), ...bytesAt(type + 8, address)],
+    probeTests: [
+      ...icmpTests,
+      ...buildFrameTests(1, [typeOffset, solicitationType]),
+      ...buildFrameTests(4, [typeOffset + 26, id]),
+    ],
+    answerTests: [
+      ...icmpTests,
+      ...buildFrameTests(1, [typeOffset, advertisementType]),
+      ...buildByteTests(typeOffset + 8, address),
+    ],
   };
 }
 
-/** Builds a probe that resolves an address. `sender` is for hosts that ignore ARP requests without one. */
+/** Builds a probe that resolves an address. Some hosts ignore ARP requests without a `sender` address. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,
   sender = "0.0.0.0",
 ): ProbeFrame {
-  const [targetIp, own] = [address, sender].map(parseIp);
-  if (targetIp === undefined || own === undefined)
+  const [targetIp, senderIp] = [address, sender].map(parseIp);
+  if (targetIp === undefined || senderIp === undefined)
     throw new Error(`${address} is not an IP address`);
   const bytes = Buffer.from(addressBytes(targetIp));
   return targetIp.version === 4
-    ? buildArpProbe(ends, bytes, Buffer.from(addressBytes(own)))
+    ? buildArpProbe(ends, bytes, Buffer.from(addressBytes(senderIp)))
     : buildSolicitation(ends, bytes);
 }
 
-function ipv4Head(protocol: number, length: number, ends: readonly Buffer[]): Buffer {
-  const head = Buffer.concat([
+function buildIpv4Header(
+  protocol: number,
+  length: number,
+  encodedAddresses: readonly Buffer[],
+): Buffer {
+  const header = Buffer.concat([
     Buffer.from([0x45, 0]),
     u16(IPV4_HEADER_BYTES + length),
     Buffer.from([0, 0, 0x40, 0, TTL, protocol, 0, 0]),
-    ...ends,
+    ...encodedAddresses,
   ]);
-  head.writeUInt16BE(internetChecksum(head), 10);
-  return head;
+  header.writeUInt16BE(internetChecksum(header), 10);
+  return header;
 }
 
-function ipv4Tests(protocol: number): readonly FrameTest[] {
-  return [...frameTests(2, [12, IPV4]), ...frameTests(1, [14, 0x45], [23, protocol])];
+function buildIpv4Tests(protocol: number): readonly FrameTest[] {
+  return [...buildFrameTests(2, [12, IPV4]), ...buildFrameTests(1, [14, 0x45], [23, protocol])];
 }
 
 const PING_BYTES = 56;
@@ -162,28 +179,28 @@ export function buildPing(
   addresses: readonly [string, string],
   bytes: number = PING_BYTES,
 ): ProbeFrame {
-  const ends = parseEnds(addresses);
+  const endAddresses = parseEnds(addresses);
   const message = Buffer.concat([Buffer.from([8, 0, 0, 0]), u32(id), Buffer.alloc(bytes - 28)]);
   message.writeUInt16BE(internetChecksum(message), 2);
-  const head = ipv4Head(ICMP, message.length, ends);
-  const type = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
-  const known = [...ipv4Tests(ICMP), ...frameTests(4, [type + 4, id])];
+  const ipHeader = buildIpv4Header(ICMP, message.length, endAddresses);
+  const typeOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
+  const commonTests = [...buildIpv4Tests(ICMP), ...buildFrameTests(4, [typeOffset + 4, id])];
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), head, message]),
-    probeTests: [...known, ...frameTests(1, [type, 8])],
-    answerTests: [...known, ...frameTests(1, [type, 0])],
+    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), ipHeader, message]),
+    probeTests: [...commonTests, ...buildFrameTests(1, [typeOffset, 8])],
+    answerTests: [...commonTests, ...buildFrameTests(1, [typeOffset, 0])],
   };
 }
 
-/** Port without a listener (tcpmux), so that a host without a firewall refuses the connection. */
+/** Port of tcpmux, on which hosts normally do not listen, so that a reachable host refuses the connection. */
 const UNUSED_PORT = 1;
 
-/** Builds a TCP SYN over IPv4; a refusal also counts as an answer. */
+/** Builds a TCP SYN over IPv4. A RST segment also counts as an answer. */
 export function buildTcpProbe(
   { from, to, id }: ProbeEnds,
   addresses: readonly [string, string],
 ): ProbeFrame {
-  const ends = parseEnds(addresses);
+  const endAddresses = parseEnds(addresses);
   const [headBytes, syn, windowBytes] = [20, 0x02, 1024];
   const port = 0xc000 | (id & 0x3fff);
   const segment = Buffer.concat([
@@ -195,76 +212,86 @@ export function buildTcpProbe(
     u16(windowBytes),
     u32(0),
   ]);
-  const summed = [...ends, Buffer.from([0, TCP]), u16(segment.length), segment];
-  segment.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 16);
-  const head = ipv4Head(TCP, segment.length, ends);
-  const at = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
+  const pseudoHeader = [...endAddresses, Buffer.from([0, TCP]), u16(segment.length), segment];
+  segment.writeUInt16BE(internetChecksum(Buffer.concat(pseudoHeader)), 16);
+  const ipHeader = buildIpv4Header(TCP, segment.length, endAddresses);
+  const tcpOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const portTests = (first: number, second: number): readonly FrameTest[] =>
-    frameTests(2, [at, first], [at + 2, second]);
+    buildFrameTests(2, [tcpOffset, first], [tcpOffset + 2, second]);
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), head, segment]),
+    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), ipHeader, segment]),
     probeTests: [
-      ...ipv4Tests(TCP),
+      ...buildIpv4Tests(TCP),
       ...portTests(port, UNUSED_PORT),
-      ...frameTests(4, [at + 4, id]),
+      ...buildFrameTests(4, [tcpOffset + 4, id]),
     ],
     answerTests: [
-      ...ipv4Tests(TCP),
+      ...buildIpv4Tests(TCP),
       ...portTests(UNUSED_PORT, port),
-      ...frameTests(4, [at + 8, (id + 1) >>> 0]),
+      ...buildFrameTests(4, [tcpOffset + 8, (id + 1) >>> 0]),
     ],
   };
 }
 
-/** Leaves the checksum of a ping to the link, as guests do with TCP. Source: RFC 792 */
-export function withoutChecksum({ frame, ...known }: ProbeFrame): ProbeFrame {
-  const from = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
-  const at = from + 2;
-  const unsummed = Buffer.from(frame);
-  unsummed.writeUInt16BE(0, at);
-  return { ...known, frame: unsummed, checksum: { from, at } };
+/** Removes the checksum of a ping, so that a link must compute it, as for a guest's TCP. Source: RFC 792 */
+export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFrame {
+  const icmpOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
+  const checksumOffset = icmpOffset + 2;
+  const frameWithoutChecksum = Buffer.from(frame);
+  frameWithoutChecksum.writeUInt16BE(0, checksumOffset);
+  return {
+    ...otherFields,
+    frame: frameWithoutChecksum,
+    checksum: { from: icmpOffset, at: checksumOffset },
+  };
 }
 
-/** Builds a DHCPDISCOVER; an offer that is not accepted reserves nothing. */
+/** Builds a DHCPDISCOVER. A server reserves no address unless the client accepts its offer. */
 export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const mac = macBytes(from);
-  const isBroadcast = 0x80;
+  const broadcastFlag = 0x80;
   const options = Buffer.from("6382536335010137030103061aff", "hex");
-  const boot = Buffer.concat([
+  const bootpMessage = Buffer.concat([
     Buffer.from([1, 1, 6, 0]),
     u32(id),
-    Buffer.from([0, 0, isBroadcast, 0]),
+    Buffer.from([0, 0, broadcastFlag, 0]),
     Buffer.alloc(16),
     mac,
     Buffer.alloc(10 + 64 + 128),
     options,
   ]);
   const [client, server] = [68, 67];
-  const datagram = Buffer.concat([u16(client), u16(server), u16(8 + boot.length), u16(0), boot]);
-  const head = ipv4Head(UDP, datagram.length, [Buffer.alloc(4), Buffer.alloc(4, 0xff)]);
-  const [portAt, idAt] = [36, 46];
+  const datagram = Buffer.concat([
+    u16(client),
+    u16(server),
+    u16(8 + bootpMessage.length),
+    u16(0),
+    bootpMessage,
+  ]);
+  const ipHeader = buildIpv4Header(UDP, datagram.length, [Buffer.alloc(4), Buffer.alloc(4, 0xff)]);
+  const [portOffset, idOffset] = [36, 46];
   return {
-    frame: buildFrame(macBytes(BROADCAST_MAC), mac, [u16(IPV4), head, datagram]),
+    frame: buildFrame(macBytes(BROADCAST_MAC), mac, [u16(IPV4), ipHeader, datagram]),
     probeTests: [
-      ...ipv4Tests(UDP),
-      ...frameTests(2, [portAt, server]),
-      ...frameTests(4, [idAt, id]),
+      ...buildIpv4Tests(UDP),
+      ...buildFrameTests(2, [portOffset, server]),
+      ...buildFrameTests(4, [idOffset, id]),
     ],
     answerTests: [
-      ...ipv4Tests(UDP),
-      ...frameTests(2, [portAt, client]),
-      ...frameTests(4, [idAt, id]),
+      ...buildIpv4Tests(UDP),
+      ...buildFrameTests(2, [portOffset, client]),
+      ...buildFrameTests(4, [idOffset, id]),
     ],
   };
 }
 
 export function isArp(frame: Uint8Array): boolean {
-  return matchesFrame(frame, frameTests(2, [12, ARP]));
+  return matchesFrame(frame, buildFrameTests(2, [12, ARP]));
 }
 
-export function matchesFrame(frame: Uint8Array, all: readonly FrameTest[]): boolean {
+export function matchesFrame(frame: Uint8Array, tests: readonly FrameTest[]): boolean {
   const bytes = Buffer.from(frame);
-  return all.every(
+  return tests.every(
     ({ offset, size, value }) =>
       offset + size <= bytes.length && bytes.readUIntBE(offset, size) === value,
   );

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains no content of frames, only where
-// they were captured and which MAC answered.
+// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. The result omits contents of frames.
 import { randomBytes } from "node:crypto";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type {
@@ -55,17 +54,17 @@ import {
 } from "./surroundings.ts";
 import { readPathLinks } from "./path-links.ts";
 
-/** Time reserved for the later probes, in milliseconds. */
+/** Time that is reserved for the later probes, in milliseconds. */
 const LATER_PROBES_MS = 3 * EXCHANGE_MS;
-/** Longest duration of a ping through the node, in milliseconds. */
+/** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Maximum number of ports of the node's bridge at which frames are captured. */
+/** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
 
 function listCapturePoints(links: PathLinks, { pod, node }: ExaminedNic): readonly CapturePoint[] {
   const hops = ["tap", "podBridge", "podNic", "nodePeer", "nodeBridge"] as const;
-  const own = hops.flatMap((hop): readonly CapturePoint[] => {
+  const pathPoints = hops.flatMap((hop): readonly CapturePoint[] => {
     const link = links[hop]?.name;
     const netns = hop.startsWith("node") ? node : pod;
     return link === undefined ? [] : [{ hop, netns, link }];
@@ -73,18 +72,21 @@ function listCapturePoints(links: PathLinks, { pod, node }: ExaminedNic): readon
   const uplinks = links.uplinks
     .slice(0, UPLINKS_MAX)
     .map(({ name }) => ({ hop: "uplink", netns: node, link: name }) as const);
-  return [...own, ...uplinks];
+  return [...pathPoints, ...uplinks];
 }
 
 function withoutPrefix(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: PathLinks): string | undefined {
+function findNodeAddress(
+  { addresses }: ExaminedNic,
+  { nodeBridge }: PathLinks,
+): string | undefined {
   const guests = addresses.flatMap((address) => parseIp(address) ?? []);
   return nodeBridge?.addresses
-    .filter((own) => {
-      const subnet = parseIp(own);
+    .filter((nodeCidr) => {
+      const subnet = parseIp(nodeCidr);
       return (
         subnet !== undefined && guests.some((guest) => isWithin(guest, toNetworkAddress(subnet)))
       );
@@ -92,7 +94,7 @@ function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: PathLinks): str
     .map(withoutPrefix)[0];
 }
 
-async function podGateway(
+async function findPodGateway(
   { netlink }: StateSources,
   { pod, wiring }: ExaminedNic,
 ): Promise<string | undefined> {
@@ -102,11 +104,11 @@ async function podGateway(
 
 function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): boolean {
   return [nodeBridge, nodePeer].some((link) =>
-    (link?.addresses ?? []).some((own) => withoutPrefix(own) === address),
+    (link?.addresses ?? []).some((linkAddress) => withoutPrefix(linkAddress) === address),
   );
 }
 
-/** Reserves nothing for a guest without an address: only DHCP is probed, which may take all the time. */
+/** Returns the time to reserve for series of pings: 0 for a guest without an address, which only needs DHCP. */
 function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
@@ -116,9 +118,9 @@ async function guessTarget(
   nic: ExaminedNic,
   links: PathLinks,
 ): Promise<ProbeTarget | undefined> {
-  const { address: known, isGuest = false } = nic.target ?? {};
-  const gateway = isGuest ? undefined : known;
-  const router = gateway ?? (await podGateway(sources, nic));
+  const { address: knownAddress, isGuest = false } = nic.target ?? {};
+  const gateway = isGuest ? undefined : knownAddress;
+  const router = gateway ?? (await findPodGateway(sources, nic));
   if (router !== undefined) {
     return {
       address: router,
@@ -126,13 +128,13 @@ async function guessTarget(
       isDefault: true,
     };
   }
-  const node = nodeAddress(nic, links);
+  const node = findNodeAddress(nic, links);
   if (node !== undefined) return { address: node, at: "bridge" };
-  if (known === undefined) return undefined;
-  return { address: known, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
+  if (knownAddress === undefined) return undefined;
+  return { address: knownAddress, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
 }
 
-/** Finds the target. If the node translates for the guest, a gateway behind a bridge without uplinks is the node's own. */
+/** Finds the target. If the node's bridge has no uplinks but NAT rules for the guest, the gateway is the node. */
 async function findTarget(
   sources: StateSources,
   nic: ExaminedNic,
@@ -157,7 +159,7 @@ async function listRefusals(
   return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
 }
 
-/** Finds the table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
+/** Finds the table that counts the guest's DHCP requests. Returns undefined if the pod does not serve DHCP. */
 function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
   if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
   const isAnswered = wiring.kind === "bridge" && wiring.replies !== undefined;
@@ -176,25 +178,25 @@ async function countDhcpRequests(
 }
 
 function addRecentFrames(
-  before: readonly Refusal[],
-  after: readonly Refusal[],
+  earlierRefusals: readonly Refusal[],
+  refusals: readonly Refusal[],
 ): readonly RefusedFrames[] {
-  return after.map((refusal) => {
-    const earlier =
-      before.find(({ description: what }) => what === refusal.description)?.frames ?? 0;
-    return { ...refusal, recentFrames: Math.max(0, refusal.frames - earlier) };
+  return refusals.map((refusal) => {
+    const earlierFrames =
+      earlierRefusals.find(({ description }) => description === refusal.description)?.frames ?? 0;
+    return { ...refusal, recentFrames: Math.max(0, refusal.frames - earlierFrames) };
   });
 }
 
-function hasReplyAtPathEnd({ probe, replySeenAt: answered }: FrameTrace): boolean {
-  const isOfGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
-  const ends: readonly HopName[] = isOfGuest ? ["nodePeer", "podBridge"] : ["podNic"];
-  return ends.some((hop) => answered.includes(hop));
+function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
+  const isTowardGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
+  const pathEnds: readonly HopName[] = isTowardGuest ? ["nodePeer", "podBridge"] : ["podNic"];
+  return pathEnds.some((hop) => replySeenAt.includes(hop));
 }
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns no entries after a failure: these lists only refine a report, and guests can overfill a forwarding table. */
+/** Returns no entries after a failure. The lists are optional details, and a guest can overfill a table. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -203,23 +205,25 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
   }
 }
 
-/** Checks whether the entry sends frames for the guest or its gateway to a port off the path. */
+/** Checks whether the entry sends frames for the guest or its gateway to a port that is not on the path. */
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === outsideMac(facts);
-  // `findWiringFaults` checks the guest's entries in the pod.
+  // `findWiringFaults` checks the guest's own entries in the pod.
   if (at === "pod") return !isGuestMac && port !== podNic?.name;
   if (isGuestMac) return port !== nodePeer?.name;
   return facts.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
 }
 
-async function peerRoute(
+async function readPeerRoute(
   netlink: DoctorSources["netlink"],
   { node }: ExaminedNic,
   peer: string,
 ): Promise<Pick<ObservedPath, "isPeerRouted">> {
-  const found = hasRouteThrough(netlink, node, peer).then((is) => (is === undefined ? [] : [is]));
-  const [isPeerRouted] = await listOrEmpty(found);
+  const routed = hasRouteThrough(netlink, node, peer).then((isRouted) =>
+    isRouted === undefined ? [] : [isRouted],
+  );
+  const [isPeerRouted] = await listOrEmpty(routed);
   return isPeerRouted === undefined ? {} : { isPeerRouted };
 }
 
@@ -230,7 +234,7 @@ interface ProbeResults {
 
 function hasLosses({ traces, losses }: ProbeResults): boolean {
   return (
-    losses.some((each) => !isWholeSeries(each)) ||
+    losses.some((loss) => !isWholeSeries(loss)) ||
     traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !hasReplyAtPathEnd(trace))
   );
 }
@@ -242,11 +246,13 @@ async function readCauses(
 ): Promise<Pick<ObservedPath, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
   const { links, nic, target } = facts;
   const { netlink } = sources;
-  const by = traces.find(({ probe }) => probe === "outward")?.repliedFrom ?? [];
+  const gatewayMacs = traces.find(({ probe }) => probe === "outward")?.repliedFrom ?? [];
   const addresses = [...nic.addresses, findSourceIpv4(facts) ?? "", target?.address ?? ""];
   const neighbors = await listOrEmpty(readNeighbors(netlink, nic, addresses));
-  const all = await listOrEmpty(readEntries(netlink, nic, [outsideMac(facts), ...by]));
-  const entries = all.filter((entry) => leadsOffPath(entry, facts));
+  const fixedEntries = await listOrEmpty(
+    readEntries(netlink, nic, [outsideMac(facts), ...gatewayMacs]),
+  );
+  const entries = fixedEntries.filter((entry) => leadsOffPath(entry, facts));
   const peer = links.nodePeer;
   const isDetached = peer !== undefined && peer.master === undefined;
   return {
@@ -255,7 +261,7 @@ async function readCauses(
     ...((isDetached || hasLosses({ traces, losses })) && {
       filters: await listOrEmpty(readFilters(sources, nic)),
     }),
-    ...(isDetached && (await peerRoute(netlink, nic, peer.name))),
+    ...(isDetached && (await readPeerRoute(netlink, nic, peer.name))),
   };
 }
 
@@ -263,30 +269,32 @@ function isRoutedByNode({ target }: ProbeFacts): boolean {
   return target?.at === "bridge" && target.isDefault === true && target.isMissing !== true;
 }
 
-/** Finds the node's default route; undefined if it leads back to the guest's network. */
+/** Finds the node's default route. Returns undefined if the route leads to the guest's own network. */
 async function findDefaultRoute(
   netlink: DoctorSources["netlink"],
   { nic, links }: ProbeFacts,
 ): Promise<NodeRoute | undefined> {
-  const found = readNodeRoute(netlink, nic.node).then((each) => (each === undefined ? [] : [each]));
-  const [route] = await listOrEmpty(found);
-  const inside = [links.nodeBridge?.name, links.nodePeer?.name];
-  return inside.includes(route?.link) ? undefined : route;
+  const routes = readNodeRoute(netlink, nic.node).then((nodeRoute) =>
+    nodeRoute === undefined ? [] : [nodeRoute],
+  );
+  const [route] = await listOrEmpty(routes);
+  const guestLinks = [links.nodeBridge?.name, links.nodePeer?.name];
+  return guestLinks.includes(route?.link) ? undefined : route;
 }
 
 async function tryForwarding(
   { netlink, clock }: DoctorSources,
   facts: ProbeFacts,
-  { by, endMs }: { readonly by: string | undefined; readonly endMs: number },
+  { gatewayMac, endMs }: { readonly gatewayMac: string | undefined; readonly endMs: number },
 ): Promise<Pick<ObservedPath, "forwarded">> {
   const { nic, newId } = facts;
   const source = findSourceIpv4(facts);
-  if (!isRoutedByNode(facts) || by === undefined || source === undefined) return {};
+  if (!isRoutedByNode(facts) || gatewayMac === undefined || source === undefined) return {};
   const route = await findDefaultRoute(netlink, facts);
   if (route === undefined || clock.monotonicMs() + FORWARDED_MS > endMs) return {};
-  const ends = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
-  const from = { mac: outsideMac(facts), source, via: by, newId };
-  return { forwarded: await pingThroughNode(netlink, { ...ends, ...from }, route) };
+  const namespaces = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
+  const guest = { mac: outsideMac(facts), source, via: gatewayMac, newId };
+  return { forwarded: await pingThroughNode(netlink, { ...namespaces, ...guest }, route) };
 }
 
 async function examine(
@@ -298,11 +306,11 @@ async function examine(
   const endMs = clock.monotonicMs() + nic.withinMs;
   const links = await readPathLinks(netlink, nic, nic.wiring);
   const state = await readState(nic.pod);
-  const before = await listRefusals(sources, nic, state);
+  const earlierRefusals = await listRefusals(sources, nic, state);
   const target = await findTarget(sources, nic, links);
-  const found = target === undefined ? {} : { target };
+  const targetFields = target === undefined ? {} : { target };
   const newId = (): number => randomBytes(4).readUInt32BE();
-  const facts: ProbeFacts = { nic, links, newId, ...found };
+  const facts: ProbeFacts = { nic, links, newId, ...targetFields };
   const capturePoints = listCapturePoints(links, nic);
   const probes = firstProbes(facts);
   const seriesAndForwardingMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
@@ -310,14 +318,14 @@ async function examine(
     probes,
     untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
-  const more = laterProbes(facts, first);
+  const nextProbes = laterProbes(facts, first);
   const later = await sendProbes(sources, capturePoints, {
-    probes: more,
+    probes: nextProbes,
     untilMs: endMs - seriesAndForwardingMs,
   });
   const traces = [...first, ...later];
-  const by = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
-  const forwarded = await tryForwarding(sources, facts, { by, endMs });
+  const gatewayMac = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
+  const forwarded = await tryForwarding(sources, facts, { gatewayMac, endMs });
   const losses = await countLosses(sources, capturePoints, {
     probes: () => seriesProbes(facts, traces),
     untilMs: endMs,
@@ -334,8 +342,8 @@ async function examine(
     ...forwarded,
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),
-    refused: addRecentFrames(before, await listRefusals(sources, nic, state)),
-    ...found,
+    refused: addRecentFrames(earlierRefusals, await listRefusals(sources, nic, state)),
+    ...targetFields,
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of a NIC's path in the pod and on the node. Source: linux/if_link.h, linux/if_bridge.h
+// Links on a NIC's path, in the pod and on the node. Source: linux/if_link.h, linux/if_bridge.h
 import type { ObservedWiring } from "@patchbay/core/nics";
 import type { PathLink, PathLinks } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
@@ -28,16 +28,16 @@ interface LinkWithIndices extends PathLink {
   readonly index: number;
   readonly masterIndex: number;
   readonly partnerIndex: number;
-  /** Whether the veth peer or the parent is in another network namespace. */
+  /** Whether the veth peer or the parent link is in another network namespace. */
   readonly isPartnerElsewhere: boolean;
 }
 
 const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
-/** Attribute with the state of a bridge port, its value for forwarding, and whether a bridge filters VLANs. */
+/** Attributes for a bridge port's state and a bridge's VLAN filtering, and the value of state "forwarding". */
 const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 
-/** Request for the VLANs of each port. Source: RTEXT_FILTER_BRVLAN */
+/** Request for the VLANs of all bridge ports. Source: RTEXT_FILTER_BRVLAN */
 const VLANS_REQUEST = encodeMessage(
   { type: RTM.getLink, flags: REQUEST_DUMP },
   Buffer.concat([dumpRequest(0, HEAD.link, AF_BRIDGE).subarray(16), attribute(29, u32(2))]),
@@ -54,8 +54,8 @@ function decodeVlans(messages: readonly Message[]): ReadonlyMap<number, Vlans> {
   );
   return new Map(
     portMessages.map((message) => {
-      const spec = decodeAttributes(message.body, HEAD.link).get(AF_SPEC) ?? new Uint8Array();
-      const rows = findValues(spec, VLAN_INFO).map((row) => Buffer.from(row));
+      const specBytes = decodeAttributes(message.body, HEAD.link).get(AF_SPEC) ?? new Uint8Array();
+      const rows = findValues(specBytes, VLAN_INFO).map((row) => Buffer.from(row));
       const untagged = rows.find((row) => (row.readUInt16LE(0) & IS_UNTAGGED_VLAN) !== 0);
       return [
         toView(message).getInt32(4, true),
@@ -78,7 +78,7 @@ function decodeLinkWithIndices(
   return [
     {
       ...base,
-      // A port that is down or without carrier is disabled too, but other fields report that.
+      // State 0 (disabled) also means that the port is down or has no carrier, which other fields report.
       isBlocked: ![0, FORWARDING].includes(state),
       filtersVlans: findNumber(data, VLAN_FILTERING) === 1,
       masterIndex: findNumber(attributes, IFLA.master) ?? 0,
@@ -108,7 +108,7 @@ async function listLinks(
   });
 }
 
-/** Checks that a port is neither a veth of another pod nor a guest's tap. */
+/** Checks whether a port leads out of the node: it is neither a veth of another pod nor a guest's tap. */
 function isUplink({ kind, isPartnerElsewhere }: LinkWithIndices): boolean {
   return !(kind === "veth" && isPartnerElsewhere) && kind !== "tun";
 }
@@ -117,12 +117,12 @@ function locateOnNode(
   nic: LinkWithIndices | undefined,
   links: readonly LinkWithIndices[],
 ): Omit<PathLinks, "tap"> {
-  const unseenPath = { uplinks: [], onNode: "unseen" } as const;
+  const unknownPath = { uplinks: [], onNode: "unseen" } as const;
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
-  if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unseenPath;
+  if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unknownPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
-  // Links of two namespaces may have the same index.
-  if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unseenPath;
+  // Links of different network namespaces can have equal indexes.
+  if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unknownPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(
     ({ index, masterIndex }) => masterIndex === bridge?.index && index !== partner.index,

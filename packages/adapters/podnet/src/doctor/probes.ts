@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path, each with the link and MAC to send it from. A MAC is used only on its own side, because
-// switches learn it.
+// Probes of a NIC's path, each with its sending link and source MAC. The source MAC must belong to that side of the
+// path, because switches learn the MAC.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
@@ -26,13 +26,13 @@ export interface ProbeFacts {
   readonly nic: ExaminedNic;
   readonly links: PathLinks;
   readonly target?: ProbeTarget;
-  /** Returns 32 unpredictable bits. */
+  /** Returns an unpredictable 32-bit number. */
   readonly newId: () => number;
 }
 
-/** A guest under software emulation answers after some milliseconds; a busy guest may need several attempts. */
+/** Attempts per probe, each EXCHANGE_MS long. A busy guest may miss several attempts. */
 const DEFAULT_ATTEMPTS = 6;
-/** A DHCP server may first test for 3 s whether an address is free. Source: dnsmasq(8), --no-ping */
+/** Attempts to find a DHCP server, which may first ping an address for 3 s. Source: dnsmasq(8), --no-ping */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -51,12 +51,12 @@ function findInsideEnd({
   return podBridge === undefined ? undefined : { from: "podBridge", mac: podBridge.mac };
 }
 
-/** Builds probes to the guest. A guest with an unexpected MAC receives only the broadcast. */
-function inwardProbes(facts: ProbeFacts): readonly Probe[] {
+/** Builds probes to the guest: one to the expected MAC, and a broadcast in case the guest has another MAC. */
+function buildInwardProbes(facts: ProbeFacts): readonly Probe[] {
   const [address] = facts.nic.addresses;
-  const inside = findInsideEnd(facts);
-  if (address === undefined || inside === undefined || facts.links.tap === undefined) return [];
-  const { from, mac } = inside;
+  const insideEnd = findInsideEnd(facts);
+  if (address === undefined || insideEnd === undefined || facts.links.tap === undefined) return [];
+  const { from, mac } = insideEnd;
   const id = facts.newId();
   const probeTo = (to: string, attempts: number): Probe => {
     return {
@@ -76,35 +76,39 @@ export function outsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Finds the pod's own IPv4 address, from which probes start unless the NIC is bridged; some hosts answer no other. */
+/** Finds the pod's IPv4 address, the source of probes unless the NIC is bridged. Some hosts require this source. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
-  const own = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
-  return own.find((address) => parseIp(address)?.version === 4);
+  const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
+  return addresses.find((address) => parseIp(address)?.version === 4);
 }
 
-function outwardProbes(facts: ProbeFacts): readonly Probe[] {
+function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   if (links.podNic === undefined || nic.wiring.kind === "tap") return [];
   const from = "podNic";
-  const to = { from: outsideMac(facts), to: BROADCAST_MAC };
-  const [own] = nic.addresses;
+  const ends = { from: outsideMac(facts), to: BROADCAST_MAC };
+  const [guestAddress] = nic.addresses;
   return [
     ...(target === undefined
       ? []
       : [
           {
             ...({ probe: "outward" as const, from, attempts: DEFAULT_ATTEMPTS } as const),
-            frame: buildAddressProbe({ ...to, id: newId() }, target.address, findSenderIpv4(facts)),
+            frame: buildAddressProbe(
+              { ...ends, id: newId() },
+              target.address,
+              findSenderIpv4(facts),
+            ),
           },
         ]),
-    ...(own === undefined || !isBridged(facts)
+    ...(guestAddress === undefined || !isBridged(facts)
       ? []
       : [
           {
             probe: "own",
             from,
-            frame: buildAddressProbe({ ...to, id: newId() }, own),
+            frame: buildAddressProbe({ ...ends, id: newId() }, guestAddress),
             attempts: 2,
           } as const,
         ]),
@@ -112,7 +116,7 @@ function outwardProbes(facts: ProbeFacts): readonly Probe[] {
       ? [
           {
             ...({ probe: "dhcp", from, attempts: DHCP_ATTEMPTS } as const),
-            frame: buildDhcpDiscover({ from: to.from, id: newId() }),
+            frame: buildDhcpDiscover({ from: ends.from, id: newId() }),
           },
         ]
       : []),
@@ -120,27 +124,27 @@ function outwardProbes(facts: ProbeFacts): readonly Probe[] {
 }
 
 export function firstProbes(facts: ProbeFacts): readonly Probe[] {
-  return [...inwardProbes(facts), ...outwardProbes(facts)];
+  return [...buildInwardProbes(facts), ...buildOutwardProbes(facts)];
 }
 
 function findMtu({ links, nic }: ProbeFacts): number {
   return links.tap?.mtu ?? nic.wiring.mtu;
 }
 
-function pingProbe(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
+function buildPingProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   const source = isBridged(facts) ? nic.addresses[0] : findSenderIpv4(facts);
   if (source === undefined || target === undefined || links.podNic === undefined) return [];
   if ([source, target.address].some((text) => parseIp(text)?.version !== 4)) return [];
   const ends = { from: outsideMac(facts), to: gatewayMac, id: newId() };
   const frame = buildPing(ends, [source, target.address]);
-  const small = { probe: "echo", from: "podNic", frame, attempts: LARGE_ATTEMPTS } as const;
+  const smallPing = { probe: "echo", from: "podNic", frame, attempts: LARGE_ATTEMPTS } as const;
   const newPing = (bytes?: number): ProbeFrame =>
     buildPing({ ...ends, id: newId() }, [source, target.address], bytes);
   return [
-    small,
-    { ...small, probe: "echoLarge", frame: newPing(findMtu(facts)) },
-    { ...small, probe: "echoPartial", frame: withoutChecksum(newPing()) },
+    smallPing,
+    { ...smallPing, probe: "echoLarge", frame: newPing(findMtu(facts)) },
+    { ...smallPing, probe: "echoPartial", frame: withoutChecksum(newPing()) },
   ];
 }
 
@@ -159,23 +163,23 @@ function findGuestGateway(
   gatewayMac: string | undefined,
 ): { readonly address: string | undefined; readonly mac: string | undefined } {
   if (isBridged({ nic })) return { address: target?.address, mac: gatewayMac };
-  const own = nic.wiring.kind === "masquerade" ? nic.wiring.ipv4?.gateway : undefined;
-  return { address: own?.split("/")[0], mac: links.podBridge?.mac };
+  const podGateway = nic.wiring.kind === "masquerade" ? nic.wiring.ipv4?.gateway : undefined;
+  return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns ends of IPv4 probes that appear to come from the guest's gateway; undefined if no gateway is known. */
-function guestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
-  const inside = findInsideEnd(facts);
+/** Returns source and destination of IPv4 probes from the guest's gateway. Undefined without a known gateway. */
+function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
+  const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;
   const { address, mac } = findGuestGateway(facts, gatewayMac);
-  if (inside === undefined || mac === undefined || !isIpv4(guest) || !isIpv4(address)) {
+  if (insideEnd === undefined || mac === undefined || !isIpv4(guest) || !isIpv4(address)) {
     return undefined;
   }
-  return { from: inside.from, mac, addresses: [address, guest] };
+  return { from: insideEnd.from, mac, addresses: [address, guest] };
 }
 
-function guestProbes(facts: ProbeFacts, gatewayMac: string | undefined): readonly Probe[] {
-  const ends = guestEnds(facts, gatewayMac);
+function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): readonly Probe[] {
+  const ends = findGuestEnds(facts, gatewayMac);
   if (ends === undefined) return [];
   const { from, mac, addresses } = ends;
   const newEnds = (): { from: string; to: string; id: number } => {
@@ -197,22 +201,23 @@ const SERIES_LENGTH = 10;
 export function seriesProbes(facts: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
   const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
-  const by = findAnswer("outward");
-  const endsOfGuest = findAnswer("inward") === undefined ? undefined : guestEnds(facts, by);
+  const gatewayMac = findAnswer("outward");
+  const guestEndsIfKnown =
+    findAnswer("inward") === undefined ? undefined : findGuestEnds(facts, gatewayMac);
   const toGuest = (): readonly Probe[] => {
-    if (endsOfGuest === undefined) return [];
-    const { from, mac, addresses } = endsOfGuest;
+    if (guestEndsIfKnown === undefined) return [];
+    const { from, mac, addresses } = guestEndsIfKnown;
     const ends = { from: mac, to: facts.nic.wiring.mac, id: facts.newId() };
     return [{ probe: "ping", from, frame: buildPing(ends, addresses), attempts: 1 }];
   };
   const toNetwork = (): readonly Probe[] =>
-    by === undefined ? [] : pingProbe(facts, by).slice(0, 1);
+    gatewayMac === undefined ? [] : buildPingProbes(facts, gatewayMac).slice(0, 1);
   return Array.from({ length: SERIES_LENGTH }, () => [...toGuest(), ...toNetwork()]).flat();
 }
 
 export function findSourceIpv4(facts: Pick<ProbeFacts, "nic" | "links">): string | undefined {
-  const all = isBridged(facts) ? facts.nic.addresses : [findSenderIpv4(facts) ?? ""];
-  return all.find((address) => parseIp(address)?.version === 4);
+  const addresses = isBridged(facts) ? facts.nic.addresses : [findSenderIpv4(facts) ?? ""];
+  return addresses.find((address) => parseIp(address)?.version === 4);
 }
 
 function toLargeProbe(probes: readonly Probe[], probe: ProbeName, mtu: number): readonly Probe[] {
@@ -225,14 +230,17 @@ export function laterProbes(facts: ProbeFacts, traces: readonly FrameTrace[]): r
   const mtu = findMtu(facts);
   const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
-  const by = findAnswer("outward");
-  const outward = outwardProbes(facts).filter(({ probe }) => probe === "outward");
+  const gatewayMac = findAnswer("outward");
+  const outward = buildOutwardProbes(facts).filter(({ probe }) => probe === "outward");
   return [
     ...(findAnswer("inward") === undefined
       ? []
-      : [...toLargeProbe(inwardProbes(facts), "inwardLarge", mtu), ...guestProbes(facts, by)]),
-    ...(by === undefined
+      : [
+          ...toLargeProbe(buildInwardProbes(facts), "inwardLarge", mtu),
+          ...buildGuestProbes(facts, gatewayMac),
+        ]),
+    ...(gatewayMac === undefined
       ? []
-      : [...pingProbe(facts, by), ...toLargeProbe(outward, "outwardLarge", mtu)]),
+      : [...buildPingProbes(facts, gatewayMac), ...toLargeProbe(outward, "outwardLarge", mtu)]),
   ];
 }

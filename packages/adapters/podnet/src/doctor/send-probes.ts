@@ -18,9 +18,9 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Attempts after which an unanswered frame counts as lost. */
+/** Number of unanswered attempts after which a frame counts as lost. */
 const LOST_ATTEMPTS_MIN = 2;
-/** Duration of one series, in milliseconds, and maximum number of series. */
+/** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
 
 export interface DoctorSources extends StateSources {
@@ -42,24 +42,24 @@ interface ProbeTrail {
   attempts: number;
 }
 
-/** Trails by name of the probe; probes with the same name share one. */
+/** Trails by name of the probe. Probes with the same name share a trail. */
 type Trails = Map<ProbeName, ProbeTrail>;
 
 function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
   const hops = { probeSeenAt: new Set<HopName>(), replySeenAt: new Set<HopName>() };
-  const made = { ...hops, repliedFrom: new Set<string>(), repliedTo: new Set<string>() };
-  const trail = trails.get(probe) ?? { ...made, refusal: undefined, attempts: 0 };
+  const emptyTrail = { ...hops, repliedFrom: new Set<string>(), repliedTo: new Set<string>() };
+  const trail = trails.get(probe) ?? { ...emptyTrail, refusal: undefined, attempts: 0 };
   trails.set(probe, trail);
   return trail;
 }
 
-/** Offset of the sender's MAC in an ARP frame. Source: RFC 826, ar$sha */
+/** Offset of the sender's MAC in an ARP frame, in bytes. Source: RFC 826, ar$sha */
 const ARP_SENDER_AT = 22;
 
-/** Returns the MAC that answered: of a gateway the one in its ARP answer, because a virtual router sends from another. */
-function answeringMac(probe: ProbeName, frame: Uint8Array): string {
-  const at = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
-  return macText(frame.subarray(at, at + 6));
+/** Returns the answering MAC. A virtual router's ARP answer contains a MAC that differs from the frame's source. */
+function readAnsweringMac(probe: ProbeName, frame: Uint8Array): string {
+  const macOffset = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
+  return macText(frame.subarray(macOffset, macOffset + 6));
 }
 
 function recordFrames(
@@ -73,24 +73,24 @@ function recordFrames(
   for (const { port, frame } of captured.frames) {
     const hop = capturePoints[port]?.hop;
     if (hop === undefined) continue;
-    for (const { probe, frame: sent } of probes) {
+    for (const { probe, frame: probeFrame } of probes) {
       const trail = getTrail(trails, probe);
-      if (matchesFrame(frame, sent.probeTests)) trail.probeSeenAt.add(hop);
-      if (!matchesFrame(frame, sent.answerTests)) continue;
+      if (matchesFrame(frame, probeFrame.probeTests)) trail.probeSeenAt.add(hop);
+      if (!matchesFrame(frame, probeFrame.answerTests)) continue;
       trail.replySeenAt.add(hop);
-      trail.repliedFrom.add(answeringMac(probe, frame));
+      trail.repliedFrom.add(readAnsweringMac(probe, frame));
       trail.repliedTo.add(macText(frame.subarray(0, 6)));
     }
   }
-  for (const [at, { probe }] of probes.entries()) {
-    const errno = captured.unsent[at] ?? 0;
+  for (const [index, { probe }] of probes.entries()) {
+    const errno = captured.unsent[index] ?? 0;
     const trail = getTrail(trails, probe);
     trail.attempts += 1;
     if (errno !== 0) trail.refusal = describeErrno(errno);
   }
 }
 
-/** Returns no trace of a single attempt without an answer, because one lost frame proves nothing. */
+/** Converts a trail. Omits an unanswered probe with a single attempt, because one lost frame proves nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, attempts } = trail;
   if (replySeenAt.size === 0 && attempts < LOST_ATTEMPTS_MIN) return [];
@@ -113,11 +113,11 @@ export async function sendProbes(
 ): Promise<readonly FrameTrace[]> {
   const trails: Trails = new Map();
   for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
-    const open = probes.filter(
+    const unansweredProbes = probes.filter(
       ({ probe, attempts }) => round <= attempts && getTrail(trails, probe).replySeenAt.size === 0,
     );
-    if (open.length === 0) break;
-    const sends = open.map(({ from, frame: probeFrame }) => {
+    if (unansweredProbes.length === 0) break;
+    const sends = unansweredProbes.map(({ from, frame: probeFrame }) => {
       const port = capturePoints.findIndex(({ hop }) => hop === from);
       const { frame, checksum } = probeFrame;
       return { port, frame, ...(checksum !== undefined && { checksum }) };
@@ -132,21 +132,21 @@ export async function sendProbes(
       tests,
       ms: EXCHANGE_MS,
     });
-    recordFrames(trails, { probes: open, capturePoints }, captured);
+    recordFrames(trails, { probes: unansweredProbes, capturePoints }, captured);
   }
   return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
 }
 
-/** Sends a series, and a second one if frames of the first were lost. */
+/** Sends a series of pings, and a second series if replies to the first were lost. */
 export async function countLosses(
   { netlink, clock }: DoctorSources,
   capturePoints: readonly CapturePoint[],
-  next: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
+  series: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
 ): Promise<readonly LossCount[]> {
-  let counted: readonly LossCount[] = [];
+  let losses: readonly LossCount[] = [];
   for (let round = 1; round <= SERIES_MAX; round += 1) {
-    const probes = next.probes();
-    if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > next.untilMs) break;
+    const probes = series.probes();
+    if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > series.untilMs) break;
     const captured = await netlink.exchangeFrames({
       ports: capturePoints,
       sends: probes.map(({ from, frame: { frame } }) => {
@@ -157,20 +157,20 @@ export async function countLosses(
     });
     const hops = capturePoints.map(({ hop }) => hop);
     const counts = countSeries(probes, hops, captured);
-    counted = round === 1 ? counts : addSeries(counted, counts);
+    losses = round === 1 ? counts : addSeries(losses, counts);
     if (counts.every(isWholeSeries)) break;
   }
-  return counted;
+  return losses;
 }
 
 const COUNTED_PROBES: readonly LossCount["probe"][] = ["ping", "echo"];
 
 type Counts = Partial<Record<HopName, number>>;
 
-function count(hops: readonly HopName[], sent: number): Counts {
+function countByHop(hops: readonly HopName[], sentCount: number): Counts {
   const counts: Counts = {};
-  // A frame may be captured twice at one link.
-  for (const hop of hops) counts[hop] = Math.min(sent, (counts[hop] ?? 0) + 1);
+  // A link may capture the same frame twice.
+  for (const hop of hops) counts[hop] = Math.min(sentCount, (counts[hop] ?? 0) + 1);
   return counts;
 }
 
@@ -180,27 +180,29 @@ function countSeries(
   { frames }: Pick<ReceivedFrames, "frames">,
 ): readonly LossCount[] {
   return COUNTED_PROBES.flatMap((probe) => {
-    const own = probes.filter((each) => each.probe === (probe satisfies ProbeName));
-    if (own.length === 0) return [];
+    const seriesProbes = probes.filter(
+      (candidate) => candidate.probe === (probe satisfies ProbeName),
+    );
+    if (seriesProbes.length === 0) return [];
     const listHops = (test: "probeTests" | "answerTests"): readonly HopName[] =>
-      own.flatMap(({ frame: sentFrame }) => {
-        const found = frames.filter(({ frame }) => matchesFrame(frame, sentFrame[test]));
-        return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
+      seriesProbes.flatMap(({ frame: sentFrame }) => {
+        const matches = frames.filter(({ frame }) => matchesFrame(frame, sentFrame[test]));
+        return [...new Set(matches.flatMap(({ port }) => hops[port] ?? []))];
       });
-    const sent = own.length;
+    const sentCount = seriesProbes.length;
     const [probeCounts, replyCounts] = [
-      count(listHops("probeTests"), sent),
-      count(listHops("answerTests"), sent),
+      countByHop(listHops("probeTests"), sentCount),
+      countByHop(listHops("answerTests"), sentCount),
     ];
-    return [{ probe, sent, probes: probeCounts, replies: replyCounts }];
+    return [{ probe, sent: sentCount, probes: probeCounts, replies: replyCounts }];
   });
 }
 
-/** Whether no reply was lost: each link that captured replies captured one to every probe, and one link captured some. */
-export function isWholeSeries({ sent, replies: answered }: LossCount): boolean {
+/** Checks whether no reply was lost: every link with replies captured a reply to each probe. */
+export function isWholeSeries({ sent, replies }: LossCount): boolean {
   return (
-    Math.max(0, ...Object.values(answered)) === sent &&
-    Object.values(answered).every((each) => each === sent)
+    Math.max(0, ...Object.values(replies)) === sent &&
+    Object.values(replies).every((count) => count === sent)
   );
 }
 
@@ -210,23 +212,23 @@ function addCounts(a: Counts, b: Counts): Counts {
 }
 
 function addSeries(
-  first: readonly LossCount[],
-  second: readonly LossCount[],
+  firstLosses: readonly LossCount[],
+  secondLosses: readonly LossCount[],
 ): readonly LossCount[] {
-  return first.map((each) => {
-    const more = second.find(({ probe }) => probe === each.probe);
-    if (more === undefined) return each;
+  return firstLosses.map((loss) => {
+    const secondLoss = secondLosses.find(({ probe }) => probe === loss.probe);
+    if (secondLoss === undefined) return loss;
     return {
-      probe: each.probe,
-      sent: each.sent + more.sent,
-      probes: addCounts(each.probes, more.probes),
-      replies: addCounts(each.replies, more.replies),
+      probe: loss.probe,
+      sent: loss.sent + secondLoss.sent,
+      probes: addCounts(loss.probes, secondLoss.probes),
+      replies: addCounts(loss.replies, secondLoss.replies),
     };
   });
 }
 
 const FORWARDED_ATTEMPTS_MAX = 2;
-/** Offset of the IPv4 source address in a frame. */
+/** Offset of the IPv4 source address in a frame, in bytes. */
 const SOURCE_AT = 26;
 
 interface ForwardedPingEnds {
@@ -239,7 +241,7 @@ interface ForwardedPingEnds {
   readonly newId: () => number;
 }
 
-function hasSource(frame: Uint8Array, address: string): boolean {
+function hasSourceAddress(frame: Uint8Array, address: string): boolean {
   const ip = parseIp(address);
   if (ip === undefined) return false;
   return Buffer.from(addressBytes(ip)).equals(
@@ -247,7 +249,7 @@ function hasSource(frame: Uint8Array, address: string): boolean {
   );
 }
 
-/** Pings the node's gateway as the guest, through the node, and as the node for comparison; at most twice. */
+/** Pings the node's gateway from the pod through the node, and for comparison from the node. Retries once. */
 export async function pingThroughNode(
   netlink: Netlink,
   { pod, node, nic, mac, source, via, newId }: ForwardedPingEnds,
@@ -255,35 +257,45 @@ export async function pingThroughNode(
 ): Promise<ForwardedPing> {
   const { link, gateway } = route;
   const [POD, NODE] = [0, 1];
-  const guests = buildPing({ from: mac, to: via, id: newId() }, [source, gateway]);
-  const own = buildPing({ from: route.mac, to: route.gatewayMac, id: newId() }, [
+  const guestPing = buildPing({ from: mac, to: via, id: newId() }, [source, gateway]);
+  const nodePing = buildPing({ from: route.mac, to: route.gatewayMac, id: newId() }, [
     route.address,
     gateway,
   ]);
-  let found: ForwardedPing = { link, gateway, sentAs: "no", hasReply: false, repliesToNode: false };
-  for (let round = 1; round <= FORWARDED_ATTEMPTS_MAX && !found.hasReply; round += 1) {
+  let result: ForwardedPing = {
+    link,
+    gateway,
+    sentAs: "no",
+    hasReply: false,
+    repliesToNode: false,
+  };
+  for (let round = 1; round <= FORWARDED_ATTEMPTS_MAX && !result.hasReply; round += 1) {
     const { frames } = await netlink.exchangeFrames({
       ports: [
         { netns: pod, link: nic },
         { netns: node, link },
       ],
       sends: [
-        { port: POD, frame: guests.frame },
-        { port: NODE, frame: own.frame },
+        { port: POD, frame: guestPing.frame },
+        { port: NODE, frame: nodePing.frame },
       ],
-      tests: [guests.probeTests, guests.answerTests, own.answerTests],
+      tests: [guestPing.probeTests, guestPing.answerTests, nodePing.answerTests],
       ms: EXCHANGE_MS,
     });
     const atNode = frames.filter(({ port }) => port === NODE).map(({ frame }) => frame);
-    const leaving = atNode.find((frame) => matchesFrame(frame, guests.probeTests));
+    const forwardedFrame = atNode.find((frame) => matchesFrame(frame, guestPing.probeTests));
     const sentAs =
-      leaving === undefined ? found.sentAs : hasSource(leaving, source) ? "asGuest" : "asNode";
+      forwardedFrame === undefined
+        ? result.sentAs
+        : hasSourceAddress(forwardedFrame, source)
+          ? "asGuest"
+          : "asNode";
     const isAnswered = frames.some(
-      ({ port, frame }) => port === POD && matchesFrame(frame, guests.answerTests),
+      ({ port, frame }) => port === POD && matchesFrame(frame, guestPing.answerTests),
     );
     const repliesToNode =
-      found.repliesToNode || atNode.some((frame) => matchesFrame(frame, own.answerTests));
-    found = { link, gateway, sentAs, hasReply: isAnswered, repliesToNode };
+      result.repliesToNode || atNode.some((frame) => matchesFrame(frame, nodePing.answerTests));
+    result = { link, gateway, sentAs, hasReply: isAnswered, repliesToNode };
   }
-  return found;
+  return result;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Surroundings of a path: fixed neighbor and forwarding entries, the node's default route, and filters that can drop
-// frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
+// Reads what affects a path: static neighbor and forwarding entries, the node's default route, and filters that may
+// drop frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
@@ -58,7 +58,7 @@ function decodeNeighbor(
   return [{ link, address: addressText(readIpVersion(view), address), mac: macText(mac), isFixed }];
 }
 
-function linkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
+function listLinkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
   const links = messages.flatMap((message) => decodeLinkFields(message)?.base ?? []);
   return new Map(links.map(({ index, name }) => [index, name]));
 }
@@ -68,7 +68,7 @@ async function listNeighbors(
   netns: NetnsHandle,
 ): Promise<readonly ObservedNeighbor[]> {
   const messages = await dump(netlink, netns, [...LINK_REQUESTS, ...NEIGHBOR_REQUESTS]);
-  const names = linkNames(messages);
+  const names = listLinkNames(messages);
   return messages.flatMap((message) => decodeNeighbor(message, names));
 }
 
@@ -77,15 +77,15 @@ export async function readNeighbors(
   places: Places,
   addresses: readonly string[],
 ): Promise<readonly FixedNeighbor[]> {
-  const all = await Promise.all(
-    PLACES.map(async (at) => {
-      const neighbors = await listNeighbors(netlink, places[at]);
+  const neighborLists = await Promise.all(
+    PLACES.map(async (place) => {
+      const neighbors = await listNeighbors(netlink, places[place]);
       return neighbors
         .filter(({ isFixed, address }) => isFixed && addresses.includes(address))
-        .map(({ link, address, mac }) => ({ at, link, address, mac }));
+        .map(({ link, address, mac }) => ({ at: place, link, address, mac }));
     }),
   );
-  return all.flat();
+  return neighborLists.flat();
 }
 
 export async function readEntries(
@@ -93,18 +93,18 @@ export async function readEntries(
   places: Places,
   macs: readonly string[],
 ): Promise<readonly FixedEntry[]> {
-  const all = await Promise.all(
-    PLACES.map(async (at) => {
-      const { links, forwarding } = await queryForwarding(netlink, places[at]);
+  const entryLists = await Promise.all(
+    PLACES.map(async (place) => {
+      const { links, forwarding } = await queryForwarding(netlink, places[place]);
       const isOwn = (mac: string, port: string): boolean =>
         links.some((link) => link.mac === mac && (link.name === port || link.kind === "bridge"));
       return forwarding
         .filter(({ mac, state }) => macs.includes(mac) && ["static", "permanent"].includes(state))
         .filter(({ mac, device }) => !isOwn(mac, device))
-        .map(({ mac, device }) => ({ at, mac, port: device }));
+        .map(({ mac, device }) => ({ at: place, mac, port: device }));
     }),
   );
-  return all.flat();
+  return entryLists.flat();
 }
 
 export interface NodeRoute {
@@ -124,14 +124,14 @@ function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
-  const via = attributes.get(RTA.gateway);
+  const gateway = attributes.get(RTA.gateway);
   const link = names.get(findNumber(attributes, RTA.link) ?? 0);
   const isDefault = readIpVersion(view) === 4 && view.getUint8(1) === 0;
-  if (!isDefault || via === undefined || link === undefined) return [];
-  return [{ link, gateway: addressText(4, via) }];
+  if (!isDefault || gateway === undefined || link === undefined) return [];
+  return [{ link, gateway: addressText(4, gateway) }];
 }
 
-/** Checks whether a message is a route through the link that is not one that the kernel adds to every IPv6 link. */
+/** Checks whether the message is a route through the link. Ignores IPv6 routes that the kernel adds to each link. */
 function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
   const attributes = decodeAttributes(message.body, HEAD.route);
@@ -142,13 +142,13 @@ function isRouteThrough(message: Message, index: number): boolean {
   return version === 4 || !/^f(?:e80|f)/.test(text);
 }
 
-/** Checks whether the node has a route through that link; undefined if there is no such link. */
+/** Checks whether the node has a route through the link. Returns undefined if the link does not exist. */
 export async function hasRouteThrough(
   netlink: Netlink,
   node: NetnsHandle,
   link: string,
 ): Promise<boolean | undefined> {
-  const names = linkNames(await dump(netlink, node, LINK_REQUESTS));
+  const names = listLinkNames(await dump(netlink, node, LINK_REQUESTS));
   const [index] = [...names].find(([, name]) => name === link) ?? [];
   if (index === undefined) return undefined;
   return (await queryRoutes(netlink, node)).some((message) => isRouteThrough(message, index));
@@ -159,23 +159,26 @@ export async function readNodeRoute(
   node: NetnsHandle,
 ): Promise<NodeRoute | undefined> {
   const links = await dump(netlink, node, LINK_REQUESTS);
-  const names = linkNames(links);
+  const names = listLinkNames(links);
   const routes = await queryRoutes(netlink, node);
   const [hop] = routes.flatMap((message) => decodeDefaultRoute(message, names));
   if (hop === undefined) return undefined;
-  const own = decodeLinks(links).find(({ name }) => name === hop.link);
-  const address = own?.addresses
+  const link = decodeLinks(links).find(({ name }) => name === hop.link);
+  const address = link?.addresses
     .map((text) => text.split("/")[0] ?? "")
     .find((text) => parseIp(text)?.version === 4);
   const neighbors = await listNeighbors(netlink, node);
-  const known = neighbors.find((each) => each.link === hop.link && each.address === hop.gateway);
-  if (own === undefined || address === undefined || known === undefined) return undefined;
-  return { ...hop, address, mac: own.mac, gatewayMac: known.mac };
+  const gatewayNeighbor = neighbors.find(
+    (neighbor) => neighbor.link === hop.link && neighbor.address === hop.gateway,
+  );
+  if (link === undefined || address === undefined || gatewayNeighbor === undefined)
+    return undefined;
+  return { ...hop, address, mac: link.mac, gatewayMac: gatewayNeighbor.mac };
 }
 
-/** RTM_GETQDISC, RTM_NEWQDISC, bytes of struct tcmsg, TCA_KIND. */
+/** Values of RTM_GETQDISC, RTM_NEWQDISC, the size of struct tcmsg in bytes, and TCA_KIND. */
 const [GET_QDISC, NEW_QDISC, TC_HEAD, TC_KIND] = [38, 36, 20, 1];
-/** Queueing disciplines that drop frames on purpose or carry filters. */
+/** Queueing disciplines that drop frames intentionally or contain filters. */
 const FILTERING_QDISCS = ["clsact", "ingress", "netem", "tbf"];
 const [IFLA_XDP, XDP_ATTACHED] = [43, 2];
 
@@ -201,7 +204,7 @@ function decodeXdp(message: Message): readonly Omit<FrameFilter, "at">[] {
 const DROP_VERDICT = /\b(drop|reject)\b/;
 
 interface PrintedChain {
-  /** Family and name, separated by a space. */
+  /** Address family and name of the table, separated by a space. */
   readonly table: string;
   readonly name: string;
   readonly lines: readonly string[];
@@ -211,16 +214,16 @@ function parseChains(ruleset: string): readonly PrintedChain[] {
   return ruleset.split(/^(?=table )/m).flatMap((text) => {
     const [, table = ""] = /^table (\w+ \S+) \{/.exec(text) ?? [];
     return text.split(/^(?=\tchain )/m).flatMap((part) => {
-      const [head = "", ...lines] = part.split("\n");
-      const [, name] = /^\tchain (\S+) \{/.exec(head) ?? [];
+      const [header = "", ...lines] = part.split("\n");
+      const [, name] = /^\tchain (\S+) \{/.exec(header) ?? [];
       return name === undefined ? [] : [{ table, name, lines }];
     });
   });
 }
 
 function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilter, "at">[] {
-  const [family, ofTable = ""] = table.split(" ");
-  const isOurs = ofTable.startsWith("patchbay-");
+  const [family, tableName = ""] = table.split(" ");
+  const isOurs = tableName.startsWith("patchbay-");
   if (isOurs || !lines.some((line) => DROP_VERDICT.test(line))) return [];
   const command = `nft list chain ${table} ${name}`;
   if (family === "bridge") return [{ command }];
@@ -228,7 +231,7 @@ function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilt
   return family === "netdev" && link !== undefined ? [{ link, command }] : [];
 }
 
-/** Finds nftables chains that drop frames on a link or a bridge, except chains of our own tables. */
+/** Finds nftables chains of other programs that drop frames on a link or a bridge. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
   return parseChains(ruleset).flatMap(toFilter);
 }
@@ -237,7 +240,7 @@ async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<s
   try {
     return await runIn(runner, netns, { program: "nft", args: ["-s", "list", "ruleset"] });
   } catch {
-    // Rules are only a hint, so a diagnosis continues without them.
+    // The diagnosis continues without rules.
     return "";
   }
 }
@@ -246,25 +249,25 @@ export async function readFilters(
   { netlink, runner }: { readonly netlink: Netlink; readonly runner: ProcessRunner },
   places: Places,
 ): Promise<readonly FrameFilter[]> {
-  const all = await Promise.all(
-    PLACES.map(async (at) => {
-      const messages = await dump(netlink, places[at], [
+  const filterLists = await Promise.all(
+    PLACES.map(async (place) => {
+      const messages = await dump(netlink, places[place], [
         ...LINK_REQUESTS,
         dumpRequest(GET_QDISC, TC_HEAD),
       ]);
-      const names = linkNames(messages);
-      const ofLinks = messages.flatMap((each) => [
-        ...decodeQdiscFilter(each, names),
-        ...decodeXdp(each),
+      const names = listLinkNames(messages);
+      const linkFilters = messages.flatMap((message) => [
+        ...decodeQdiscFilter(message, names),
+        ...decodeXdp(message),
       ]);
-      const ofRules = parseFilters(await readRuleset(runner, places[at]));
-      return [...ofLinks, ...ofRules].map((filter) => ({ at, ...filter }));
+      const ruleFilters = parseFilters(await readRuleset(runner, places[place]));
+      return [...linkFilters, ...ruleFilters].map((filter) => ({ at: place, ...filter }));
     }),
   );
-  return all.flat();
+  return filterLists.flat();
 }
 
-/** Checks whether a rule matches packets from this address or its network, as NAT rules do. */
+/** Checks whether a rule matches this source address or its network, as NAT rules do. */
 export function mentionsSource(ruleset: string, address: string): boolean {
   const source = parseIp(address);
   return (

@@ -63,16 +63,16 @@ function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly Wir
   });
 }
 
-/** Lists the faults of a wiring, without those that follow from another fault. */
+/** Lists the faults of a wiring. Omits faults that only result from another fault. */
 export function findWiringFaults(
   state: NetnsState,
   wiring: ObservedWiring,
 ): readonly WiringFault[] {
-  const all = [...listChangeFaults(state, wiring), ...listRuleFaults(state, wiring)];
+  const faults = [...listChangeFaults(state, wiring), ...listRuleFaults(state, wiring)];
   const hasBridge = wiring.kind === "tap" || state.links.has(wiring.bridgeName);
   const isDetached = ({ link }: WiringFault): boolean =>
-    all.some((fault) => fault.link === link && fault.what === "master");
-  return all.filter((fault) => {
+    faults.some((fault) => fault.link === link && fault.what === "master");
+  return faults.filter((fault) => {
     if (fault.what === "learning" || fault.what === "entry") return hasBridge && !isDetached(fault);
     return fault.what !== "master" || hasBridge;
   });

@@ -36,13 +36,13 @@ import {
   toView,
 } from "./rtnetlink.ts";
 
-/** Offsets in struct rtmsg. */
+/** Offsets of fields in struct rtmsg, in bytes. */
 const ROUTE_OFFSETS = { family: 0, length: 1, table: 4, protocol: 5, scope: 6, type: 7, flags: 8 };
-/** RTPROT_BOOT, which marks routes of an administrator, and RTN_UNICAST, a route through a NIC. */
+/** Values of RTPROT_BOOT, for routes of an administrator, and RTN_UNICAST, for routes through a NIC. */
 const [BOOT, UNICAST] = [3, 1];
-/** RTNH_F_ONLINK, the only flag that requests may set. The kernel rejects the others, which report state. */
+/** Value of RTNH_F_ONLINK, the only flag that a request may set. The kernel rejects flags that report state. */
 export const SETTABLE_ROUTE_FLAGS = 0x4;
-/** Error numbers that mean that there is nothing to do. Source: errno(3), EEXIST, ESRCH */
+/** Error numbers for an existing route and for a missing route. Source: errno(3), EEXIST, ESRCH */
 const [EXISTS, MISSING] = [17, 3];
 
 function isDefault(message: Message): boolean {
@@ -59,7 +59,7 @@ function isDefault(message: Message): boolean {
   );
 }
 
-/** Copies a route's message without the flags that a request may not set. */
+/** Copies the body of a route message without flags that a request may not set. */
 export function copySettable({ body }: Message): Buffer {
   const request = Buffer.from(body);
   const flags = request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_ROUTE_FLAGS;
@@ -79,20 +79,20 @@ function decodeRoute(message: Message, names: ReadonlyMap<number, string>): Defa
   };
 }
 
-/** Encodes the route `default via GATEWAY dev LINK`. */
-function routeBody({ gateway }: NewDefaultRoute, index: number): Uint8Array {
+/** Encodes the body of the route `default via GATEWAY dev LINK`. */
+function encodeRouteBody({ gateway }: NewDefaultRoute, index: number): Uint8Array {
   const ip = parseIp(gateway);
   if (ip === undefined) {
     const reason = `${JSON.stringify(gateway)} is not an IP address`;
     throw new AppError("PODNET_ARGUMENT_INVALID", { reason });
   }
-  const head = Buffer.alloc(HEAD.route);
-  head[ROUTE_OFFSETS.family] = ip.version === 4 ? AF_INET : AF_INET6;
-  head[ROUTE_OFFSETS.table] = MAIN_TABLE;
-  head[ROUTE_OFFSETS.protocol] = BOOT;
-  head[ROUTE_OFFSETS.type] = UNICAST;
+  const header = Buffer.alloc(HEAD.route);
+  header[ROUTE_OFFSETS.family] = ip.version === 4 ? AF_INET : AF_INET6;
+  header[ROUTE_OFFSETS.table] = MAIN_TABLE;
+  header[ROUTE_OFFSETS.protocol] = BOOT;
+  header[ROUTE_OFFSETS.type] = UNICAST;
   return Buffer.concat([
-    head,
+    header,
     attribute(RTA.gateway, addressBytes(ip)),
     attribute(RTA.link, u32(index)),
   ]);
@@ -146,7 +146,7 @@ export function createDefaultRoutes(netlink: Netlink): DefaultRoutes {
     add: async (netns, route) => {
       const index = (await queryLinkIndices(netlink, netns)).get(route.link);
       if (index === undefined) throw new AppError("PODNET_LINK_MISSING", { link: route.link });
-      await add(netns, route, routeBody(route, index));
+      await add(netns, route, encodeRouteBody(route, index));
     },
     remove: async (netns, route) => {
       const body = Buffer.from(route.words, "base64");

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding of netlink messages and attributes, in the byte order of x86-64 and arm64. Source: netlink(7),
-// linux/netlink.h
+// Encodes and decodes netlink messages, in the byte order of x86-64 and arm64. Source: netlink(7), linux/netlink.h
 import { getSystemErrorMap } from "node:util";
 
 /** Alignment of lengths and offsets, in bytes. */
 const ALIGN = 4;
 const HEADER_BYTES = 16;
 const ATTRIBUTE_BYTES = 4;
-/** Mask of an attribute's type, without its flag bits. Source: NLA_TYPE_MASK */
+/** Mask of an attribute's type without flag bits. Source: NLA_TYPE_MASK */
 const TYPE_MASK = 0x3fff;
 
 /** Source: NLM_F_REQUEST, NLM_F_DUMP */
@@ -17,7 +16,7 @@ export const REQUEST_ACK = 0x005;
 /** Source: NLM_F_DUMP_INTR */
 const INTERRUPTED = 0x10;
 
-function aligned(bytes: number): number {
+function alignUp(bytes: number): number {
   return Math.ceil(bytes / ALIGN) * ALIGN;
 }
 
@@ -25,7 +24,7 @@ export function encodeMessage(
   { type, flags }: { readonly type: number; readonly flags: number },
   body: Uint8Array,
 ): Uint8Array {
-  const message = new Uint8Array(aligned(HEADER_BYTES + body.length));
+  const message = new Uint8Array(alignUp(HEADER_BYTES + body.length));
   const view = new DataView(message.buffer);
   view.setUint32(0, HEADER_BYTES + body.length, true);
   view.setUint16(4, type, true);
@@ -36,56 +35,58 @@ export function encodeMessage(
 
 export interface Message {
   readonly type: number;
-  /** Whether the table changed during the dump. */
+  /** Whether the kernel's table changed during the dump. */
   readonly isInterrupted: boolean;
   readonly body: Uint8Array;
 }
 
-/** Splits a list whose elements begin with their length. */
+/** Splits a sequence of records, each of which begins with its length. */
 function* splitRecords(
   bytes: Uint8Array,
   headBytes: number,
   lengthAt: (view: DataView) => number,
 ): Generator<DataView> {
-  let from = 0;
-  while (from + headBytes <= bytes.length) {
-    const length = lengthAt(new DataView(bytes.buffer, bytes.byteOffset + from, headBytes));
-    if (length < headBytes || from + length > bytes.length) return;
-    yield new DataView(bytes.buffer, bytes.byteOffset + from, length);
-    from += aligned(length);
+  let start = 0;
+  while (start + headBytes <= bytes.length) {
+    const length = lengthAt(new DataView(bytes.buffer, bytes.byteOffset + start, headBytes));
+    if (length < headBytes || start + length > bytes.length) return;
+    yield new DataView(bytes.buffer, bytes.byteOffset + start, length);
+    start += alignUp(length);
   }
 }
 
-function bytesFrom(view: DataView, from: number): Uint8Array {
-  return new Uint8Array(view.buffer, view.byteOffset + from, view.byteLength - from);
+function sliceView(view: DataView, offset: number): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset + offset, view.byteLength - offset);
 }
 
 export function decodeMessages(data: Uint8Array): readonly Message[] {
-  const pieces = [...splitRecords(data, HEADER_BYTES, (head) => head.getUint32(0, true))];
-  return pieces.map((view) => ({
+  const records = [...splitRecords(data, HEADER_BYTES, (header) => header.getUint32(0, true))];
+  return records.map((view) => ({
     type: view.getUint16(4, true),
     isInterrupted: (view.getUint16(6, true) & INTERRUPTED) !== 0,
-    body: bytesFrom(view, HEADER_BYTES),
+    body: sliceView(view, HEADER_BYTES),
   }));
 }
 
 export type Attributes = ReadonlyMap<number, Uint8Array>;
 
 export function decodeAttributes(bytes: Uint8Array | undefined, headBytes = 0): Attributes {
-  const rest = bytes?.subarray(headBytes) ?? new Uint8Array();
-  const pieces = [...splitRecords(rest, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))];
+  const attributeBytes = bytes?.subarray(headBytes) ?? new Uint8Array();
+  const records = [
+    ...splitRecords(attributeBytes, ATTRIBUTE_BYTES, (header) => header.getUint16(0, true)),
+  ];
   return new Map(
-    pieces.map((view) => [view.getUint16(2, true) & TYPE_MASK, bytesFrom(view, ATTRIBUTE_BYTES)]),
+    records.map((view) => [view.getUint16(2, true) & TYPE_MASK, sliceView(view, ATTRIBUTE_BYTES)]),
   );
 }
 
 export function findValues(bytes: Uint8Array, type: number): readonly Uint8Array[] {
-  return [...splitRecords(bytes, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))]
+  return [...splitRecords(bytes, ATTRIBUTE_BYTES, (header) => header.getUint16(0, true))]
     .filter((view) => (view.getUint16(2, true) & TYPE_MASK) === type)
-    .map((view) => bytesFrom(view, ATTRIBUTE_BYTES));
+    .map((view) => sliceView(view, ATTRIBUTE_BYTES));
 }
 
-/** Returns an attribute of one or four bytes as a number; undefined if it is missing or has another length. */
+/** Returns the number in an attribute of one or four bytes. Returns undefined if the attribute does not exist. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);
   if (value?.length === 1) return value[0];
@@ -93,7 +94,7 @@ export function findNumber(attributes: Attributes, type: number): number | undef
   return new DataView(value.buffer, value.byteOffset, 4).getUint32(0, true);
 }
 
-/** Returns an attribute as text, up to its terminating zero; empty if it is missing. */
+/** Returns the text in an attribute, up to the terminating zero byte. Returns "" if the attribute does not exist. */
 export function findText(attributes: Attributes, type: number): string {
   const [text = ""] = Buffer.from(attributes.get(type) ?? [])
     .toString("utf8")
@@ -136,7 +137,7 @@ export function macBytes(mac: string): Uint8Array {
   return Buffer.from(mac.replaceAll(":", ""), "hex");
 }
 
-/** Describes an error number of errno(3), for example `operation not permitted (EPERM)`. */
+/** Describes an errno, for example `operation not permitted (EPERM)`. */
 export function describeErrno(errno: number): string {
   const [name, description] = getSystemErrorMap().get(-errno) ?? [];
   return name === undefined || description === undefined

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the state of a pod's network namespace. This happens at the start and end of every reconcile, so it runs a
-// program only if nftables rules have changed.
+// Reads the state of a pod's network namespace at the start and end of every reconcile. Runs a program only if nftables
+// rules have changed.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
@@ -27,23 +27,24 @@ interface CachedRules {
 
 const NO_TABLES: RulesetTables = new Map();
 
-/** nft's JSON output omits the device of a chain, so this parses the text output. Source: nftables 1.0.6 */
+/** Lists nftables tables as text, because nft's JSON output omits the device of a chain. Source: nftables 1.0.6 */
 async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<RulesetTables> {
   const args = ["-s", "-p", "list", "ruleset"];
   return parseRuleset(await runIn(runner, netns, { program: "nft", args }));
 }
 
-/** Returns a reader that caches rules until their generation changes. A handle identifies one open namespace. */
+/** Creates a reader that caches the nftables rules of a namespace until their generation changes. */
 export function createStateReader(
   sources: StateSources,
 ): (netns: NetnsHandle) => Promise<NetnsState> {
   const cache = new WeakMap<NetnsHandle, CachedRules>();
   const readTables = async (netns: NetnsHandle): Promise<RulesetTables> => {
-    // Reads the generation first, so that a change during the listing is read next time.
+    // The generation is read before the rules, so that the next read detects a change in between.
     const { generation, hasTables } = await queryRules(sources.netlink, netns);
     if (!hasTables) return NO_TABLES;
-    const known = cache.get(netns);
-    if (generation !== undefined && known?.generation === generation) return known.tables;
+    const cachedRules = cache.get(netns);
+    if (generation !== undefined && cachedRules?.generation === generation)
+      return cachedRules.tables;
     const tables = await listRules(sources, netns);
     cache.set(netns, { generation, tables });
     return tables;
@@ -54,7 +55,7 @@ export function createStateReader(
       readTables(netns),
       sources.netlink.readSettings(netns, SYSCTL_PATTERNS),
     ] as const;
-    // All reads use the descriptor, so this waits for all of them even if one fails.
+    // All reads must end before an error is thrown, because the caller may then close the descriptor.
     await Promise.allSettled(reads);
     const [{ links, forwarding }, tables, settings] = await Promise.all(reads);
     return {

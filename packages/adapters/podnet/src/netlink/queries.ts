@@ -23,13 +23,13 @@ import {
   RTM,
 } from "./rtnetlink.ts";
 
-/** Maximum attempts to dump a changing table. The last result is used, because the next change triggers another read. */
+/** Maximum number of attempts to dump a table that changes during the dump. */
 const DUMP_ATTEMPTS_MAX = 4;
 
 export function dumpRequest(type: number, headBytes: number, family = 0): Uint8Array {
-  const head = new Uint8Array(headBytes);
-  head[0] = family;
-  return encodeMessage({ type, flags: REQUEST_DUMP }, head);
+  const header = new Uint8Array(headBytes);
+  header[0] = family;
+  return encodeMessage({ type, flags: REQUEST_DUMP }, header);
 }
 
 export const LINK_REQUESTS = [
@@ -39,9 +39,9 @@ export const LINK_REQUESTS = [
 const FORWARDING_REQUEST = dumpRequest(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
 
 function decodeAnswers(answers: readonly NetlinkAnswer[]): readonly Message[] {
-  const refused = answers.find(({ errno }) => errno !== 0);
-  if (refused === undefined) return answers.flatMap(({ data }) => decodeMessages(data));
-  const message = `the kernel refused to list links and routes: ${describeErrno(refused.errno)}`;
+  const refusedAnswer = answers.find(({ errno }) => errno !== 0);
+  if (refusedAnswer === undefined) return answers.flatMap(({ data }) => decodeMessages(data));
+  const message = `the kernel refused to list links and routes: ${describeErrno(refusedAnswer.errno)}`;
   throw new AppError("PODNET_FAILED", { message });
 }
 
@@ -111,10 +111,10 @@ export async function queryForwarding(
   return { links, forwarding: decodeForwarding(messages, links) };
 }
 
-/** Source: linux/netfilter/nfnetlink.h and nf_tables.h: NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID */
+/** Source: linux/netfilter/nfnetlink.h, nf_tables.h: NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID */
 const [GET_GENERATION, NEW_GENERATION, GET_TABLE] = [0x0a10, 0x0a0f, 0x0a01];
 const GENERATION_ID = 1;
-/** An empty struct nfgenmsg. */
+/** struct nfgenmsg with zero values. */
 const NETFILTER_HEAD = new Uint8Array(4);
 const RULE_REQUESTS = [
   encodeMessage({ type: GET_GENERATION, flags: REQUEST_ACK }, NETFILTER_HEAD),
@@ -122,20 +122,20 @@ const RULE_REQUESTS = [
 ];
 
 interface RulesState {
-  /** Generation of the ruleset, hexadecimal; differs after each change. Undefined if the kernel does not report it. */
+  /** Generation of the rules, in hexadecimal, which each change increases. Undefined if the kernel reports none. */
   readonly generation: string | undefined;
-  /** Whether there are tables; also true if the kernel does not report them. */
+  /** Whether the namespace has nftables tables. True if the kernel does not report tables. */
   readonly hasTables: boolean;
 }
 
 export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<RulesState> {
   const answers = await netlink.talk(netns, "netfilter", RULE_REQUESTS);
   if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
-  const [first, tables] = answers.map(({ data }) => decodeMessages(data));
-  const generation = first?.find(({ type }) => type === NEW_GENERATION);
-  const id = decodeAttributes(generation?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
+  const [generationMessages, tableMessages] = answers.map(({ data }) => decodeMessages(data));
+  const generation = generationMessages?.find(({ type }) => type === NEW_GENERATION);
+  const generationId = decodeAttributes(generation?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
   return {
-    generation: id === undefined ? undefined : Buffer.from(id).toString("hex"),
-    hasTables: tables === undefined || tables.length > 0,
+    generation: generationId === undefined ? undefined : Buffer.from(generationId).toString("hex"),
+    hasTables: tableMessages === undefined || tableMessages.length > 0,
   };
 }

@@ -10,7 +10,7 @@ import {
   findText,
 } from "./message.ts";
 
-/** Flags of requests. Source: linux/netlink.h: NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE */
+/** Flags of requests. Source: linux/netlink.h, NLM_F_CREATE, NLM_F_EXCL and NLM_F_REPLACE */
 export const [CREATE, EXCLUSIVE, REPLACE] = [0x400, 0x200, 0x100];
 
 /** Message types. Source: linux/rtnetlink.h */
@@ -28,14 +28,14 @@ export const RTM = {
   newNeighbour: 28,
   getNeighbour: 30,
 };
-/** Bytes of the fixed header before attributes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
+/** Size of the fixed header of each message, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
 export const HEAD = { link: 16, address: 8, neighbour: 12, route: 12 };
 /** Source: linux/socket.h */
 export const AF_BRIDGE = 7;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 
-/** Reads the IP version from the address family at the start of a message's body. */
+/** Reads the IP version from the address family, the first byte of a message's body. */
 export function readIpVersion(view: DataView): 4 | 6 {
   return view.getUint8(0) === AF_INET ? 4 : 6;
 }
@@ -52,14 +52,14 @@ export const IFLA = {
   mask: 29,
   permanentAddress: 54,
 };
-/** Attributes in IFLA_LINKINFO. */
+/** Attributes nested in IFLA_LINKINFO. */
 export const INFO = { kind: 1, data: 2, portData: 5 };
-/** Attributes that are all zero if a bridge forwards at once. */
+/** Attributes of a bridge that delay or filter frames. All are zero for a plain bridge. */
 export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING = 8;
-/** Attributes that make a bridge port flood unknown-unicast, multicast and broadcast frames. */
+/** Attributes of a bridge port for flooding of unknown-unicast, multicast and broadcast frames. */
 export const FLOODING: readonly number[] = [9, 27, 30];
-/** Attribute with the 16-bit mask of the groups 01:80:C2:00:00:0x that a bridge port forwards. */
+/** Attribute of a bridge port with the 16-bit mask of forwarded groups 01:80:C2:00:00:0x. */
 export const GROUP_FORWARD_MASK = 31;
 export const MULTI_QUEUE = 7;
 /** Source: linux/if.h */
@@ -149,7 +149,7 @@ interface DecodedAddress {
   readonly text: string;
 }
 
-/** Decodes an address; on point-to-point links, the local one. */
+/** Decodes an address. On point-to-point links, this is the local address. */
 export function decodeAddress(message: Message): DecodedAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
   const view = toView(message);
@@ -167,8 +167,14 @@ export function decodeLinks(messages: readonly Message[]): readonly WiredLink[] 
   return decoded
     .map(({ link, master }) => {
       const bridge = names.get(master ?? 0);
-      const own = addresses.filter(({ index }) => index === link.index).map(({ text }) => text);
-      return { ...link, ...(bridge === undefined ? {} : { master: bridge }), addresses: own };
+      const ownAddresses = addresses
+        .filter(({ index }) => index === link.index)
+        .map(({ text }) => text);
+      return {
+        ...link,
+        ...(bridge === undefined ? {} : { master: bridge }),
+        addresses: ownAddresses,
+      };
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -192,7 +198,7 @@ function decodeEntry(
   return { mac: macText(attributes.get(NDA.mac)), device, state };
 }
 
-/** Decodes entries of bridge forwarding databases, except those of the devices themselves. */
+/** Decodes the forwarding entries of bridges. Omits entries in the devices' own tables. */
 export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],
@@ -207,12 +213,12 @@ export const ADDRESS_FLAG_BITS = { temporary: 0x01, permanent: 0x80 };
 /** Source: linux/rtnetlink.h */
 export const RTA = { destination: 1, link: 4, gateway: 5, table: 15 };
 export const MAIN_TABLE = 254;
-/** RTPROT_KERNEL, RTPROT_RA: routes that the kernel derives from addresses and router advertisements. */
+/** Protocols of routes that the kernel derives from addresses and router advertisements: RTPROT_KERNEL, RTPROT_RA. */
 const KERNEL_PROTOCOLS = [2, 9];
-/** RTM_F_CLONED: flag of a route that the kernel copied for itself. */
+/** Flag RTM_F_CLONED of a cached route. */
 export const CLONED = 0x200;
 
-/** Checks that the kernel neither created an address itself nor lets it expire. */
+/** Checks whether an address is global, permanent, and not a temporary IPv6 address. */
 function isConfigured(message: Message): boolean {
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.address);
@@ -232,14 +238,14 @@ function decodeConfiguredRoute(message: Message, index: number): readonly NicRou
   const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(4);
-  const isOfNic = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
-  const isOfKernel = KERNEL_PROTOCOLS.includes(view.getUint8(5));
-  if (!isOfNic || isOfKernel || (view.getUint32(8, true) & CLONED) !== 0) return [];
+  const isRouteOfNic = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
+  const isKernelRoute = KERNEL_PROTOCOLS.includes(view.getUint8(5));
+  if (!isRouteOfNic || isKernelRoute || (view.getUint32(8, true) & CLONED) !== 0) return [];
   const version = readIpVersion(view);
-  const all = new Uint8Array(IP_BITS[version] / 8);
-  const to = addressText(version, attributes.get(RTA.destination) ?? all);
+  const zeroAddress = new Uint8Array(IP_BITS[version] / 8);
+  const destinationAddress = addressText(version, attributes.get(RTA.destination) ?? zeroAddress);
   const gateway = attributes.get(RTA.gateway);
-  const destination = `${to}/${String(view.getUint8(1))}`;
+  const destination = `${destinationAddress}/${String(view.getUint8(1))}`;
   return [
     { destination, ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }) },
   ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters in nftables rules: frames that a guest's send guard refused, and DHCP requests.
+// Counters in nftables rules for dropped frames of a guest and for DHCP requests.
 import type { RefusedFrames } from "@patchbay/core/doctor";
 import type { Chain } from "./table.ts";
 
@@ -46,11 +46,11 @@ const IPV4_ADDRESS_CHAINS: readonly string[] = ["arp-address", "ipv4-source"];
 const FINAL_RULE = /^(?:accept|drop|goto \S+)$/;
 const COUNTED_DROP = "counter drop";
 
-/** Adds a counter to each rule that drops, and a counting drop to a chain without a final rule. */
+/** Adds a counter to each drop rule. Appends a counted drop rule to a chain without a final rule. */
 export function addDropCounters({ rules, ...chain }: Chain): Chain {
   const counted = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
-  const isOpen = !FINAL_RULE.test(rules.at(-1) ?? "");
-  return { ...chain, rules: isOpen ? [...counted, COUNTED_DROP] : counted };
+  const lacksFinalRule = !FINAL_RULE.test(rules.at(-1) ?? "");
+  return { ...chain, rules: lacksFinalRule ? [...counted, COUNTED_DROP] : counted };
 }
 
 export type Refusal = Omit<RefusedFrames, "recentFrames">;
@@ -59,15 +59,15 @@ function parseRefusal(chain: string, line: string): Refusal | undefined {
   const [, rule, packets = "0"] = /^\t\t(.*)counter packets (\d+) bytes \d+ drop$/.exec(line) ?? [];
   if (rule === undefined || packets === "0") return undefined;
   const { dropRule, chainEnd } = REASONS_BY_CHAIN[chain] ?? {};
-  const what = (rule === "" ? chainEnd : dropRule) ?? chain;
+  const description = (rule === "" ? chainEnd : dropRule) ?? chain;
   return {
-    description: what,
+    description,
     frames: Number(packets),
     isOfIpv4Address: IPV4_ADDRESS_CHAINS.includes(chain),
   };
 }
 
-/** Parses the refusals in a printed table whose chains {@link addDropCounters} built, most frequent first. */
+/** Parses the counters of {@link addDropCounters} in a printed table, sorted by number of frames. */
 export function parseRefusals(text: string): readonly Refusal[] {
   const refusals = new Map<string, Refusal>();
   let chain = "";
@@ -75,21 +75,24 @@ export function parseRefusals(text: string): readonly Refusal[] {
     chain = /^\tchain (\S+) \{$/.exec(line)?.[1] ?? chain;
     const refusal = parseRefusal(chain, line);
     if (refusal === undefined) continue;
-    const { description: what, frames } = refusal;
-    refusals.set(what, { ...refusal, frames: frames + (refusals.get(what)?.frames ?? 0) });
+    const { description, frames } = refusal;
+    refusals.set(description, {
+      ...refusal,
+      frames: frames + (refusals.get(description)?.frames ?? 0),
+    });
   }
   return [...refusals.values()].toSorted(
-    (left, right) => right.frames - left.frames || (left.description < right.description ? -1 : 1),
+    (a, b) => b.frames - a.frames || (a.description < b.description ? -1 : 1),
   );
 }
 
-/** Expressions that match requests of DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
+/** Matches of requests from DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
 export const DHCP_REQUESTS = { ipv4: "udp dport 67", ipv6: "udp dport 547" } as const;
 
 const COUNTED_REQUEST =
   /^\t\t.* udp dport (?:67|547) counter packets (\d+) bytes \d+(?: accept)?$/gm;
 
-/** Sums the counters of DHCP requests in a printed table, which survive restarts of the DHCP server. */
+/** Sums the DHCP requests in a printed table. A restart of the DHCP server does not reset these counters. */
 export function parseDhcpRequests(text: string): number {
   return [...text.matchAll(COUNTED_REQUEST)].reduce((sum, [, packets]) => sum + Number(packets), 0);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for the IPv6 packets that a guest may send. Details: docs/design/guest-traffic.md.
+// nftables rules for the IPv6 packets that a guest may send. docs/design/guest-traffic.md explains them.
 import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
 import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, macDigits, rawNumber } from "./table.ts";
 
 /**
- * Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. Fields after the fixed
- * header are matched by offset: frames larger than a page are not contiguous in memory, and the kernel may take any
- * byte of them for the protocol number (6.18, ipv6_find_hdr).
+ * Protocol numbers, because names require /etc/protocols, which an image may lack. Later headers are matched by offset,
+ * because in large frames the kernel may read a wrong protocol number (6.18, ipv6_find_hdr).
  */
 const TCP = 6;
 const UDP = 17;
@@ -15,54 +14,54 @@ const FRAGMENT = 44;
 const AUTHENTICATION = 51;
 const ICMPV6 = 58;
 const PIM = 103;
-/** Extension headers that another header follows, except the fragment header. Source: RFC 8200, section 4.1 */
+/** Extension headers after which another header follows, except the fragment header. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers that a fragment may not begin with. */
+/** Headers with which the content of a fragment must not begin. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
-/** Bytes of the largest packet in which the kernel finds all headers. Source: linux drivers/net/tun.c */
+/** Maximum size of a packet in which the kernel finds all headers, in bytes. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
 const BITS_PER_BYTE = 8;
-/** Bytes of the fixed header, of the fragment header, and of an option that carries a MAC. */
+/** Sizes of the fixed header, the fragment header and an option with a MAC, in bytes. */
 const [FIXED_HEADER_BYTES, FRAGMENT_HEADER_BYTES, MAC_OPTION_BYTES] = [40, 8, 8];
 
 const [CLIENT_PORT, SERVER_PORT] = [546, 547];
-/** ICMPv6 types: router solicitation, neighbor solicitation, neighbor advertisement. Source: RFC 4861; RFC 2710; RFC 4286 */
+/** Types of ICMPv6 messages. Source: RFC 4861 */
 const [ROUTER_SOLICITATION, NEIGHBOR_SOLICITATION, NEIGHBOR_ADVERTISEMENT] = [133, 135, 136];
-/** ICMPv6 messages of routers: advertisement, redirect, MLD query, multicast router advertisement and termination. */
+/** Types of router messages: advertisement, redirect, MLD query, multicast router advertisement and termination. */
 const ROUTER_ICMP_TYPES: readonly number[] = [134, 137, 130, 151, 153];
 const ROUTER_ICMP_NAMES = ["nd-router-advert", "nd-redirect", "mld-listener-query", "151", "153"];
 const DISCOVERY_TYPES = [133, 137];
 
 export function prefixText(prefix: IpPrefix): string {
-  const isWhole = prefix.length === IP_BITS[prefix.version];
-  return `${printAddress(prefix)}${isWhole ? "" : `/${String(prefix.length)}`}`;
+  const isSingleAddress = prefix.length === IP_BITS[prefix.version];
+  return `${printAddress(prefix)}${isSingleAddress ? "" : `/${String(prefix.length)}`}`;
 }
 
-function hex(value: number | bigint): string {
+function toHex(value: number | bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-function field(at: number, bits: number): string {
-  return `@nh,${String(at * BITS_PER_BYTE)},${String(bits)}`;
+function printRawField(offset: number, bits: number): string {
+  return `@nh,${String(offset * BITS_PER_BYTE)},${String(bits)}`;
 }
 
-/** Matches the target of neighbor discovery. nft needs a mask if the prefix ends within a byte. */
-function targetMatch({ value, length }: IpPrefix): string {
+/** Matches the target address of neighbor discovery. nft needs a mask if the prefix ends within a byte. */
+function buildTargetMatch({ value, length }: IpPrefix): string {
   const bits = Math.ceil(length / BITS_PER_BYTE) * BITS_PER_BYTE;
-  const head = value >> BigInt(IP_BITS[6] - bits);
-  const target = field(FIXED_HEADER_BYTES + 8, bits);
-  if (bits === length) return `${target} ${hex(head)}`;
-  const rest = BigInt(bits - length);
-  const mask = ((1n << BigInt(length)) - 1n) << rest;
-  return `${target} & ${hex(mask)} == ${hex(head)}`;
+  const prefixBits = value >> BigInt(IP_BITS[6] - bits);
+  const target = printRawField(FIXED_HEADER_BYTES + 8, bits);
+  if (bits === length) return `${target} ${toHex(prefixBits)}`;
+  const hostBits = BigInt(bits - length);
+  const mask = ((1n << BigInt(length)) - 1n) << hostBits;
+  return `${target} & ${toHex(mask)} == ${toHex(prefixBits)}`;
 }
 
 interface DiscoveryMessage {
   readonly chain: string;
   readonly type: number;
-  /** Bytes without options. Source: RFC 4861, 4.1, 4.3 and 4.4 */
+  /** Length without options, in bytes. Source: RFC 4861, 4.1, 4.3 and 4.4 */
   readonly length: number;
-  /** Type and length of the option that carries a MAC, in hexadecimal. Source: RFC 4861, 4.6.1 */
+  /** Type and length of the option with a MAC, in hexadecimal. Source: RFC 4861, 4.6.1 */
   readonly option: "0101" | "0201";
   readonly next: string;
 }
@@ -91,83 +90,94 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Passes only messages without options or with a single MAC option, because rules cannot iterate over options. */
-function messageChain(
+/** Accepts messages with no option or one MAC option only, because rules cannot iterate over options. */
+function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
 ): Chain {
-  const isLonger = `ip6 length ${String(length + MAC_OPTION_BYTES)}`;
-  const at = FIXED_HEADER_BYTES + length;
-  const named = guard.macs.map(
+  const lengthWithOption = `ip6 length ${String(length + MAC_OPTION_BYTES)}`;
+  const optionOffset = FIXED_HEADER_BYTES + length;
+  const macMatches = guard.macs.map(
     (mac) =>
-      `${isLonger} ${field(at, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${rawNumber(option + macDigits(mac))}`,
+      `${lengthWithOption} ${printRawField(optionOffset, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${rawNumber(option + macDigits(mac))}`,
   );
-  // The nonce option, by which a guest recognizes its own probes. Source: RFC 7527; RFC 3971, 5.3.2
-  const numbered = type === NEIGHBOR_SOLICITATION ? [`${isLonger} ${field(at, 16)} 0xe01`] : [];
-  const whole = [`ip6 length ${String(length)}`, ...named, ...numbered];
-  return { name: chain, rules: whole.map((match) => `${match} goto ${next}`) };
+  // Guests recognize their own probes by the nonce option. Source: RFC 7527; RFC 3971, 5.3.2
+  const nonceMatches =
+    type === NEIGHBOR_SOLICITATION
+      ? [`${lengthWithOption} ${printRawField(optionOffset, 16)} 0xe01`]
+      : [];
+  const matches = [`ip6 length ${String(length)}`, ...macMatches, ...nonceMatches];
+  return { name: chain, rules: matches.map((match) => `${match} goto ${next}`) };
 }
 
-/** Drops messages of DHCP servers; `at` is the offset of their UDP header. */
-function udpDrops(at: number): readonly string[] {
-  const [from, to] = [field(at, 16), field(at + 2, 16)];
-  return [`${from} ${hex(SERVER_PORT)} drop`, `${to} ${hex(CLIENT_PORT)} drop`];
+/** Drops messages of DHCP servers. `offset` is the position of the UDP header, in bytes. */
+function buildUdpDrops(offset: number): readonly string[] {
+  const [sourcePort, destinationPort] = [printRawField(offset, 16), printRawField(offset + 2, 16)];
+  return [
+    `${sourcePort} ${toHex(SERVER_PORT)} drop`,
+    `${destinationPort} ${toHex(CLIENT_PORT)} drop`,
+  ];
 }
-function icmpDrops(at: number): readonly string[] {
-  return ROUTER_ICMP_TYPES.map((type) => `${field(at, BITS_PER_BYTE)} ${hex(type)} drop`);
+function buildIcmpDrops(offset: number): readonly string[] {
+  return ROUTER_ICMP_TYPES.map(
+    (type) => `${printRawField(offset, BITS_PER_BYTE)} ${toHex(type)} drop`,
+  );
 }
 
-function plainChains(guard: SendGuard): readonly Chain[] {
-  const type = field(FIXED_HEADER_BYTES, BITS_PER_BYTE);
-  const udp = { name: "ipv6-udp", rules: [...udpDrops(FIXED_HEADER_BYTES), "goto ipv6-source"] };
+function buildHeaderChains(guard: SendGuard): readonly Chain[] {
+  const typeField = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
+  const udp = {
+    name: "ipv6-udp",
+    rules: [...buildUdpDrops(FIXED_HEADER_BYTES), "goto ipv6-source"],
+  };
   return [
     ...(guard.serves ? [] : [udp]),
     {
       name: "ipv6-icmp",
       rules: [
-        ...(guard.serves ? [] : icmpDrops(FIXED_HEADER_BYTES)),
+        ...(guard.serves ? [] : buildIcmpDrops(FIXED_HEADER_BYTES)),
         ...DISCOVERY_MESSAGES.map(
-          (message) => `${type} ${hex(message.type)} goto ${message.chain}`,
+          (message) => `${typeField} ${toHex(message.type)} goto ${message.chain}`,
         ),
         "goto nd-source",
       ],
     },
-    ...DISCOVERY_MESSAGES.map((message) => messageChain(message, guard)),
+    ...DISCOVERY_MESSAGES.map((message) => buildMessageChain(message, guard)),
   ];
 }
 
 /**
- * Builds chains for fragments. A first fragment may end after its first header, which must therefore be the last.
+ * Builds chains for fragments. The first fragment may contain only its first header, so extension headers are dropped.
  * Receivers ignore fragmented neighbor discovery. Source: RFC 7112; RFC 6980
  */
-function fragmentChains(): readonly Chain[] {
-  const next = field(FIXED_HEADER_BYTES, BITS_PER_BYTE);
-  const isFirst = `${field(FIXED_HEADER_BYTES + 2, 16)} & 0xfff8 == 0x0`;
-  const content = FIXED_HEADER_BYTES + FRAGMENT_HEADER_BYTES;
+function buildFragmentChains(): readonly Chain[] {
+  const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
+  const firstFragment = `${printRawField(FIXED_HEADER_BYTES + 2, 16)} & 0xfff8 == 0x0`;
+  const contentOffset = FIXED_HEADER_BYTES + FRAGMENT_HEADER_BYTES;
   return [
     {
       name: "ipv6-fragment",
       rules: [
-        ...[...NOT_FINAL_HEADERS, PIM].map((header) => `${next} ${hex(header)} drop`),
-        `${next} ${hex(UDP)} ${isFirst} goto ipv6-first-udp`,
-        `${next} ${hex(ICMPV6)} ${isFirst} goto ipv6-first-icmp`,
+        ...[...NOT_FINAL_HEADERS, PIM].map((header) => `${nextHeader} ${toHex(header)} drop`),
+        `${nextHeader} ${toHex(UDP)} ${firstFragment} goto ipv6-first-udp`,
+        `${nextHeader} ${toHex(ICMPV6)} ${firstFragment} goto ipv6-first-icmp`,
         "goto ipv6-source",
       ],
     },
-    { name: "ipv6-first-udp", rules: [...udpDrops(content), "goto ipv6-source"] },
+    { name: "ipv6-first-udp", rules: [...buildUdpDrops(contentOffset), "goto ipv6-source"] },
     {
       name: "ipv6-first-icmp",
       rules: [
-        ...icmpDrops(content),
-        `${field(content, BITS_PER_BYTE)} ${DISCOVERY_TYPES.map(hex).join("-")} drop`,
+        ...buildIcmpDrops(contentOffset),
+        `${printRawField(contentOffset, BITS_PER_BYTE)} ${DISCOVERY_TYPES.map(toHex).join("-")} drop`,
         "goto ipv6-source",
       ],
     },
   ];
 }
 
-/** Builds the chain for packets with extension headers, whose last header the kernel finds in small packets only. */
-function extensionHeaderChain({ serves }: SendGuard): Chain {
+/** Builds the chain for packets with extension headers. The kernel finds the last header of small packets only. */
+function buildExtensionHeaderChain({ serves }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
     ...NOT_FINAL_HEADERS.map((header) => `frag nexthdr ${String(header)} drop`),
@@ -181,26 +191,29 @@ function extensionHeaderChain({ serves }: SendGuard): Chain {
     name: "ipv6-behind",
     rules: [
       ...(serves ? [] : restrictions),
-      // Accepts MLD reports that a guest sends before it has an address.
+      // Before it has an address, a guest sends MLD reports from the unspecified address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
-      // A packet with broken headers has no protocol number.
+      // A packet with malformed headers has no protocol number and matches no rule.
       serves ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
     ],
   };
 }
 
-/** Builds chains that check the address that a message is about, and its source address. */
-function sourceChains(own: readonly IpPrefix[]): readonly Chain[] {
-  const isProbe = `ip6 nexthdr ${String(ICMPV6)} ip6 saddr :: ${field(FIXED_HEADER_BYTES, BITS_PER_BYTE)} ${hex(NEIGHBOR_SOLICITATION)}`;
+/** Builds chains that check the target address of neighbor discovery, and the source address of all packets. */
+function buildSourceChains(addresses: readonly IpPrefix[]): readonly Chain[] {
+  const probeMatch = `ip6 nexthdr ${String(ICMPV6)} ip6 saddr :: ${printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE)} ${toHex(NEIGHBOR_SOLICITATION)}`;
   return [
     { name: "nd-source", rules: ["ip6 saddr :: accept", "goto ipv6-source"] },
     { name: "nd-probe", rules: ["ip6 saddr :: goto nd-target", "goto ipv6-source"] },
-    { name: "nd-target", rules: own.map((prefix) => `${targetMatch(prefix)} goto ipv6-source`) },
+    {
+      name: "nd-target",
+      rules: addresses.map((prefix) => `${buildTargetMatch(prefix)} goto ipv6-source`),
+    },
     {
       name: "ipv6-source",
       rules: [
-        ...own.map((prefix) => `ip6 saddr ${prefixText(prefix)} accept`),
-        `${isProbe} accept`,
+        ...addresses.map((prefix) => `ip6 saddr ${prefixText(prefix)} accept`),
+        `${probeMatch} accept`,
       ],
     },
   ];
@@ -209,13 +222,13 @@ const ANY_SOURCE: readonly Chain[] = ["nd-source", "nd-probe", "nd-target", "ipv
   (name) => ({ name, rules: ["accept"] }),
 );
 
-export function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly Chain[] {
+export function ipv6Chains(guard: SendGuard, addresses: readonly IpPrefix[]): readonly Chain[] {
   const verdicts: readonly (readonly [number, string])[] = [
     [TCP, "goto ipv6-source"],
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may be a router forwards packets that other hosts fragmented.
+  // A guest that may act as a router forwards fragments of other hosts.
   const restrictions: typeof verdicts = guard.serves
     ? []
     : [
@@ -224,13 +237,13 @@ export function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly
         [PIM, "drop"],
       ];
   const rules = [...verdicts, ...restrictions].map(
-    ([next, verdict]) => `ip6 nexthdr ${String(next)} ${verdict}`,
+    ([header, verdict]) => `ip6 nexthdr ${String(header)} ${verdict}`,
   );
   return [
     { name: "ipv6", rules: [...rules, "goto ipv6-source"] },
-    ...plainChains(guard),
-    ...(guard.serves ? [] : fragmentChains()),
-    extensionHeaderChain(guard),
-    ...(guard.addresses === undefined ? ANY_SOURCE : sourceChains(own)),
+    ...buildHeaderChains(guard),
+    ...(guard.serves ? [] : buildFragmentChains()),
+    buildExtensionHeaderChain(guard),
+    ...(guard.addresses === undefined ? ANY_SOURCE : buildSourceChains(addresses)),
   ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules at a guest's tap that restrict what the guest may send. Details: docs/design/guest-traffic.md.
+// nftables rules at a guest's tap that restrict what the guest may send. docs/design/guest-traffic.md explains them.
 import { type IpPrefix, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { SendGuard } from "@patchbay/core/nics";
@@ -7,17 +7,17 @@ import { addDropCounters } from "./counters.ts";
 import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
 import { type Chain, macDigits, rawNumber, type Table, type TableName } from "./table.ts";
 
-/** Rules against answers of DHCP servers; clients send only from port 68 to 67. */
+/** Rules that drop answers of DHCP servers. Clients send from port 68 to port 67. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
-/** Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. */
+/** Protocol numbers, because names require /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Rules against messages of routers. Switches forward all multicast groups to a port that sends PIM. */
+/** Rules that drop messages of routers. A port that sends PIM would receive all multicast groups from a switch. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
   `meta l4proto ${String(PIM)} drop`,
 ];
-/** IGMP messages of multicast receivers. Other types come from routers: queries, DVMRP, PIM, RFC 4286. */
+/** IGMP messages of receivers. Only routers send other types (queries, DVMRP, PIM, RFC 4286). */
 const RECEIVER_REPORTS = [
   "membership-report-v1",
   "membership-report-v2",
@@ -25,9 +25,9 @@ const RECEIVER_REPORTS = [
   "membership-report-v3",
 ] as const;
 
-function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
+function buildIpv4Chains(guard: SendGuard, addresses: readonly string[]): readonly Chain[] {
   const sources = [
-    ...own.map((address) => `ip saddr ${address} accept`),
+    ...addresses.map((address) => `ip saddr ${address} accept`),
     "ip saddr 0.0.0.0 udp dport 67 accept",
   ];
   const restrictions = [
@@ -52,31 +52,31 @@ function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] 
 }
 
 /**
- * Rules against frames between bridges and switches: the reserved group of 802.1D (spanning tree, pauses, LACP, LLDP,
- * 802.1X), and Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
+ * Rules that drop frames between switches: the reserved group of 802.1D (spanning tree, pause, LACP, LLDP, 802.1X), and
+ * Cisco's groups (CDP, VTP, DTP, UDLD, spanning tree).
  */
 const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Rules against ARP other than for Ethernet and IPv4, whose fields would be at other offsets. */
+/** Rules that drop ARP for other protocols, whose fields have other offsets. */
 const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
   "arp hlen != 6 drop",
   "arp plen != 4 drop",
 ];
-/** QEMU announces a migrated guest by RARP. Source: QEMU net/announce.c */
+/** Match of RARP, by which QEMU announces a migrated guest. Source: QEMU net/announce.c */
 const RARP = "ether type 0x8035";
-/** Header of a RARP request for Ethernet and IPv4. A reply would assign an address to another host. Source: RFC 903 */
+/** Header of a RARP request for Ethernet and IPv4. A RARP reply would assign an address. Source: RFC 903 */
 const RARP_REQUEST_HEADER = "0001080006040003";
-/** Rules against IP in IEEE 802 encapsulation (RFC 1042, 802.1H), which some receivers decapsulate. */
+/** Rules that drop IP in IEEE 802 encapsulation (RFC 1042, 802.1H), which some receivers decapsulate. */
 const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for other types. Tagged frames belong to other networks, except with tag 0, which receivers treat as untagged. */
+/** Rules for other EtherTypes. Receivers treat VLAN tag 0 as untagged. Other tags belong to other networks. */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
@@ -98,35 +98,38 @@ function parsePrefixes(addresses: readonly string[]): readonly IpPrefix[] {
   });
 }
 
-/** Accepts QEMU's announcement, which contains the guest's MAC twice and no IP address. */
-function rarpChain(guard: SendGuard): Chain {
-  const none = "0".repeat(8);
+/** Accepts QEMU's RARP announcement, which contains the guest's MAC twice and no IP address. */
+function buildRarpChain(guard: SendGuard): Chain {
+  const zeroAddress = "0".repeat(8);
   const rules = guard.macs.map(macDigits).map((mac) => {
-    const [head, rest] = [RARP_REQUEST_HEADER + mac, none + mac + none].map(rawNumber);
-    return `@nh,0,112 ${head ?? ""} @nh,112,112 ${rest ?? ""} accept`;
+    const [firstHalf, secondHalf] = [
+      RARP_REQUEST_HEADER + mac,
+      zeroAddress + mac + zeroAddress,
+    ].map(rawNumber);
+    return `@nh,0,112 ${firstHalf ?? ""} @nh,112,112 ${secondHalf ?? ""} accept`;
   });
   return { name: "rarp", rules };
 }
 
-function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
-  const next = guard.addresses === undefined ? "accept" : "goto arp-address";
-  const sender = guard.macs.map((mac) => `arp saddr ether ${mac} ${next}`);
+function buildArpChains(guard: SendGuard, addresses: readonly string[]): readonly Chain[] {
+  const verdict = guard.addresses === undefined ? "accept" : "goto arp-address";
+  const senderRules = guard.macs.map((mac) => `arp saddr ether ${mac} ${verdict}`);
   return [
-    { name: "arp-sender", rules: [...ONLY_ETHERNET_IPV4_ARP, ...sender] },
+    { name: "arp-sender", rules: [...ONLY_ETHERNET_IPV4_ARP, ...senderRules] },
     {
       name: "arp-address",
       rules: [
-        ...own.map((address) => `arp saddr ip ${address} accept`),
-        // A probe for the guest's own address. A probe for another address would keep its owner from using it.
-        // Source: RFC 5227, 2.1.1
-        ...own.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
+        ...addresses.map((address) => `arp saddr ip ${address} accept`),
+        // The guest may probe its own addresses. A probe for another address would prevent its owner from using the
+        // address. Source: RFC 5227, 2.1.1
+        ...addresses.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },
   ];
 }
 
-/** Builds chains that filter frames at ingress, before a bridge or an IP address, and drop those that no rule accepts. */
-function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
+/** Builds chains that filter frames at the tap's ingress hook. Frames that no rule accepts are dropped. */
+function buildEntryChains(tapName: string, guard: SendGuard): readonly Chain[] {
   return [
     {
       name: "from-guest",
@@ -150,18 +153,18 @@ function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
   ];
 }
 
-/** Builds a table whose rules match one address each, because nft rejects overlaps in sets and reorders their elements. */
+/** Builds the send guard's table. Each rule matches one address: nft rejects overlapping sets and reorders elements. */
 export function guardTable(tapName: string, guard: SendGuard): Table {
-  const own = parsePrefixes(guard.addresses ?? []);
-  const ipv4 = own.filter(({ version }) => version === 4).map(prefixText);
-  const ipv6 = own.filter(({ version }) => version === 6);
+  const prefixes = parsePrefixes(guard.addresses ?? []);
+  const ipv4 = prefixes.filter(({ version }) => version === 4).map(prefixText);
+  const ipv6 = prefixes.filter(({ version }) => version === 6);
   return {
     ...guardTableName(tapName),
     chains: [
-      ...entryChains(tapName, guard),
-      ...arpChains(guard, ipv4),
-      rarpChain(guard),
-      ...ipv4Chains(guard, ipv4),
+      ...buildEntryChains(tapName, guard),
+      ...buildArpChains(guard, ipv4),
+      buildRarpChain(guard),
+      ...buildIpv4Chains(guard, ipv4),
       ...ipv6Chains(guard, ipv6),
     ].map(addDropCounters),
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address translation between a guest and its pod. Details: docs/design/masquerade.md.
+// nftables rules that translate addresses between a guest and its pod. docs/design/masquerade.md explains them.
 import type { ForwardedPorts, MasqueradeWiring, NatSubnet } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Chain, Hook, Table, TableName } from "./table.ts";
@@ -9,7 +9,7 @@ export type NatWiring = Pick<
   "podInterfaceName" | "bridgeName" | "ipv4" | "ipv6" | "ports"
 >;
 
-interface Side {
+interface NatSide {
   readonly family: "ip" | "ip6";
   readonly gateway: string;
   readonly guest: string;
@@ -19,23 +19,23 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Address at which programs in the pod reach the guest. The kernel routes no answers to `::1` from another link. */
+/** Address at which programs in the pod reach the guest. For `::1`, the kernel drops answers from another link. */
 const LOOPBACK = "127.0.0.1";
 
-function isIpv4({ family }: Side): boolean {
+function isIpv4({ family }: NatSide): boolean {
   return family === "ip";
 }
 
-function toSide(subnet: NatSubnet | undefined, family: Side["family"]): readonly Side[] {
+function toSide(subnet: NatSubnet | undefined, family: NatSide["family"]): readonly NatSide[] {
   if (subnet === undefined) return [];
   return [{ family, gateway: subnet.gateway.split("/")[0] ?? "", guest: subnet.guest }];
 }
 
-function listSides({ ipv4, ipv6 }: NatWiring): readonly Side[] {
+function listSides({ ipv4, ipv6 }: NatWiring): readonly NatSide[] {
   return [...toSide(ipv4, "ip"), ...toSide(ipv6, "ip6")];
 }
 
-function portMatches(ports: readonly ForwardedPorts[]): readonly string[] {
+function buildPortMatches(ports: readonly ForwardedPorts[]): readonly string[] {
   if (ports.length === 0) return [""];
   return ports.map(({ protocol, first, last }) => {
     const range = first === last ? String(first) : `${String(first)}-${String(last)}`;
@@ -43,21 +43,22 @@ function portMatches(ports: readonly ForwardedPorts[]): readonly string[] {
   });
 }
 
-function dropRules(
+function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
-  sides: readonly Side[],
+  sides: readonly NatSide[],
 ): readonly string[] {
-  // With route_localnet the bridge accepts 127.0.0.0/8, which is for answers only.
-  const own = ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // A peer that knows the guest's own address would bypass the list of ports.
-  const bypass = sides.map(
+  // With route_localnet, the bridge would accept packets for 127.0.0.0/8 that are not answers.
+  const loopbackRules =
+    ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
+  // Without this rule, a peer could send to the guest's own address and bypass the list of forwarded ports.
+  const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
-  return [...own, ...bypass];
+  return [...loopbackRules, ...guestAddressRules];
 }
 
-/** Forwards only between the guest and its own pod NIC, even if the pod has other NICs. */
-function isolationRules({ podInterfaceName, bridgeName }: NatWiring): readonly string[] {
+/** Permits forwarding only between the guest and its pod NIC, even if the pod has more NICs. */
+function buildIsolationRules({ podInterfaceName, bridgeName }: NatWiring): readonly string[] {
   return [
     `iifname "${bridgeName}" oifname != "${podInterfaceName}" drop`,
     `iifname != "${podInterfaceName}" oifname "${bridgeName}" drop`,
@@ -66,7 +67,7 @@ function isolationRules({ podInterfaceName, bridgeName }: NatWiring): readonly s
   ];
 }
 
-function countRules({ bridgeName, ipv4, ipv6 }: NatWiring): readonly string[] {
+function buildCountRules({ bridgeName, ipv4, ipv6 }: NatWiring): readonly string[] {
   const matches = [
     ...(ipv4 === undefined ? [] : [DHCP_REQUESTS.ipv4]),
     ...(ipv6 === undefined ? [] : [DHCP_REQUESTS.ipv6]),
@@ -74,26 +75,32 @@ function countRules({ bridgeName, ipv4, ipv6 }: NatWiring): readonly string[] {
   return matches.map((match) => `iifname "${bridgeName}" ${match} counter`);
 }
 
-function acceptHook(type: Hook["type"], at: string): Pick<Chain, "hook"> {
-  return { hook: { type, at, policy: "accept" } };
+function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "hook"> {
+  return { hook: { type, at: hookPoint, policy: "accept" } };
 }
 
-function inwardRules(wiring: NatWiring, sides: readonly Side[], match: string): readonly string[] {
+function buildInwardRules(
+  wiring: NatWiring,
+  sides: readonly NatSide[],
+  match: string,
+): readonly string[] {
   return sides.flatMap((side) =>
-    portMatches(wiring.ports).map((port) => `${match} ${port}dnat ${side.family} to ${side.guest}`),
+    buildPortMatches(wiring.ports).map(
+      (port) => `${match} ${port}dnat ${side.family} to ${side.guest}`,
+    ),
   );
 }
 
-/** Translates the guest's address to the pod's, and the loopback address of programs in the pod to the gateway's. */
-function outwardRules(wiring: NatWiring, sides: readonly Side[]): readonly string[] {
+/** Replaces the guest's address with the pod's, and the loopback address of programs in the pod with the gateway's. */
+function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
-  const hiding = sides.map(
+  const masqueradeRules = sides.map(
     ({ family, guest }) => `oifname "${podInterfaceName}" ${family} saddr ${guest} masquerade`,
   );
-  const asGateway = sides
+  const gatewayRules = sides
     .filter(isIpv4)
     .map(({ gateway }) => `oifname "${bridgeName}" ip saddr ${LOOPBACK} snat ip to ${gateway}`);
-  return [...hiding, ...asGateway];
+  return [...masqueradeRules, ...gatewayRules];
 }
 
 export function natTable(wiring: NatWiring): Table {
@@ -106,33 +113,33 @@ export function natTable(wiring: NatWiring): Table {
     chains: [
       {
         name: "early",
-        ...acceptHook("filter", "prerouting priority raw"),
-        rules: dropRules(wiring, sides),
+        ...buildAcceptHook("filter", "prerouting priority raw"),
+        rules: buildDropRules(wiring, sides),
       },
       {
         name: "inward",
-        ...acceptHook("nat", "prerouting priority dstnat"),
-        rules: inwardRules(wiring, sides, toPod),
+        ...buildAcceptHook("nat", "prerouting priority dstnat"),
+        rules: buildInwardRules(wiring, sides, toPod),
       },
       {
         name: "loopback",
-        ...acceptHook("nat", "output priority -100"),
-        rules: inwardRules(wiring, sides.filter(isIpv4), toLoopback),
+        ...buildAcceptHook("nat", "output priority -100"),
+        rules: buildInwardRules(wiring, sides.filter(isIpv4), toLoopback),
       },
       {
         name: "outward",
-        ...acceptHook("nat", "postrouting priority srcnat"),
-        rules: outwardRules(wiring, sides),
+        ...buildAcceptHook("nat", "postrouting priority srcnat"),
+        rules: buildOutwardRules(wiring, sides),
       },
       {
         name: "between",
-        ...acceptHook("filter", "forward priority filter"),
-        rules: isolationRules(wiring),
+        ...buildAcceptHook("filter", "forward priority filter"),
+        rules: buildIsolationRules(wiring),
       },
       {
         name: "heard",
-        ...acceptHook("filter", "input priority filter"),
-        rules: countRules(wiring),
+        ...buildAcceptHook("filter", "input priority filter"),
+        rules: buildCountRules(wiring),
       },
     ],
   };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables tables as data, and as the text that nft reads and prints, so that actual and wanted tables can be
-// compared.
+// nftables tables as data, and as text in the format of nft, so that actual and wanted tables can be compared.
 
 export interface Hook {
   readonly type: "filter" | "nat";
-  /** Hook and priority, for example `prerouting priority dstnat`. */
+  /** Name of the hook and priority, for example `prerouting priority dstnat`. */
   readonly at: string;
   readonly policy: "accept" | "drop";
 }
@@ -24,23 +23,23 @@ export interface Table extends TableName {
   readonly chains: readonly Chain[];
 }
 
-function chainText({ name, hook, rules }: Chain): readonly string[] {
+function printChain({ name, hook, rules }: Chain): readonly string[] {
   const { type, at, policy } = hook ?? {};
-  const head =
+  const hookLines =
     hook === undefined ? [] : [`type ${type ?? ""} hook ${at ?? ""}; policy ${policy ?? ""};`];
-  return [`\tchain ${name} {`, ...[...head, ...rules].map((line) => `\t\t${line}`), "\t}"];
+  return [`\tchain ${name} {`, ...[...hookLines, ...rules].map((line) => `\t\t${line}`), "\t}"];
 }
 
-function tableHead({ family, name }: TableName): string {
+function printTableHead({ family, name }: TableName): string {
   return `table ${family} ${name} {`;
 }
 
-/** Prints the table as `nft -s -p list` does, without empty lines. */
+/** Prints the table like `nft -s -p list`, but without empty lines. */
 export function tableText(table: Table): string {
-  return [tableHead(table), ...table.chains.flatMap(chainText), "}"].join("\n");
+  return [printTableHead(table), ...table.chains.flatMap(printChain), "}"].join("\n");
 }
 
-/** Returns commands for `nft -f` that delete a table, whether or not it exists. */
+/** Returns commands for `nft -f` that delete a table. The table need not exist. */
 export function removalText({ family, name }: TableName): string {
   const tableName = `table ${family} ${name}`;
   return `${tableName}\ndelete ${tableName}\n`;
@@ -57,17 +56,17 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Parses `nft -s -p list ruleset`, where each table begins and ends at the start of a line. */
+/** Parses the output of `nft -s -p list ruleset`. Tables begin and end at the start of a line. */
 export function parseRuleset(text: string): RulesetTables {
   const tables = new Map<string, string>();
-  let open: { readonly key: string; readonly lines: string[] } | undefined;
+  let currentTable: { readonly key: string; readonly lines: string[] } | undefined;
   for (const line of text.split("\n")) {
     const [, family = "", name = ""] = /^table (\w+) (\S+) \{$/.exec(line) ?? [];
-    if (name !== "") open = { key: `${family} ${name}`, lines: [] };
-    if (line.trim() !== "") open?.lines.push(line);
-    if (line !== "}" || open === undefined) continue;
-    tables.set(open.key, open.lines.join("\n"));
-    open = undefined;
+    if (name !== "") currentTable = { key: `${family} ${name}`, lines: [] };
+    if (line.trim() !== "") currentTable?.lines.push(line);
+    if (line !== "}" || currentTable === undefined) continue;
+    tables.set(currentTable.key, currentTable.lines.join("\n"));
+    currentTable = undefined;
   }
   return tables;
 }
@@ -84,7 +83,7 @@ export function macDigits(mac: string): string {
   return mac.replaceAll(":", "");
 }
 
-/** Prints a hexadecimal number without leading zeros, as nft prints raw fields. */
+/** Prints a hexadecimal number without leading zeros, as nft does for raw fields. */
 export function rawNumber(digits: string): string {
   return `0x${BigInt(`0x${digits}`).toString(16)}`;
 }

@@ -49,34 +49,35 @@ import {
 
 type ListNics = (device: string) => Promise<readonly string[]>;
 
-/** Pattern of device IDs: a single path component, because others could lead to another directory. */
+/** Pattern of device IDs. A device ID must be a single path component. */
 const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/;
-/** A virtio NIC belongs to a child of its PCI device. */
-const VIRTIO = /^virtio\d+$/;
-const DEVICES = "/sys/devices/";
+/** Pattern of virtio devices. A virtio NIC belongs to a child device of the PCI device. */
+const VIRTIO_DEVICE = /^virtio\d+$/;
+const DEVICES_DIRECTORY = "/sys/devices/";
 
-function nicLister(files: Files): ListNics {
+function createNicLister(files: Files): ListNics {
   return (device) => files.list(`${device}/net`);
 }
 
-async function listPci(files: Files, device: string): Promise<readonly string[]> {
-  const nics = await nicLister(files)(device);
+async function listPciNics(files: Files, device: string): Promise<readonly string[]> {
+  const nics = await createNicLister(files)(device);
   if (nics.length > 0) return nics;
-  const inner = (await files.list(device)).filter((name) => VIRTIO.test(name));
-  const found: string[] = [];
-  for (const name of inner) found.push(...(await nicLister(files)(`${device}/${name}`)));
-  return found;
+  const virtioDevices = (await files.list(device)).filter((name) => VIRTIO_DEVICE.test(name));
+  const virtioNics: string[] = [];
+  for (const name of virtioDevices)
+    virtioNics.push(...(await createNicLister(files)(`${device}/${name}`)));
+  return virtioNics;
 }
 
-/** Finds a device's NIC; `root` contains the host's files. Source: CNI plugin host-device, getLink; sysfs */
+/** Finds the NIC of a device in sysfs below `root`. Source: CNI plugin host-device, getLink */
 async function findNicByDevice(
   id: string,
   { files, root }: { readonly files: Files; readonly root: string },
 ): Promise<string | undefined> {
   if (!DEVICE_ID.test(id)) return undefined;
-  const [pci] = await listPci(files, `${root}/sys/bus/pci/devices/${id}`);
+  const [pci] = await listPciNics(files, `${root}/sys/bus/pci/devices/${id}`);
   if (pci !== undefined) return pci;
-  const [auxiliary] = await nicLister(files)(`${root}/sys/bus/auxiliary/devices/${id}`);
+  const [auxiliary] = await createNicLister(files)(`${root}/sys/bus/auxiliary/devices/${id}`);
   return auxiliary;
 }
 
@@ -84,8 +85,8 @@ async function findNicByKernelPath(
   path: string,
   { files, root }: { readonly files: Files; readonly root: string },
 ): Promise<string | undefined> {
-  if (!path.startsWith(DEVICES) || path.split("/").includes("..")) return undefined;
-  const [name] = await nicLister(files)(`${root}${path}`);
+  if (!path.startsWith(DEVICES_DIRECTORY) || path.split("/").includes("..")) return undefined;
+  const [name] = await createNicLister(files)(`${root}${path}`);
   return name;
 }
 
@@ -94,7 +95,7 @@ interface IdentifiedNic extends WiredLink {
   readonly permanentMac: string;
 }
 
-function attributesByIndex(messages: readonly Message[]): ReadonlyMap<number, Attributes> {
+function mapAttributesByIndex(messages: readonly Message[]): ReadonlyMap<number, Attributes> {
   const links = messages.filter(
     ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
   );
@@ -107,28 +108,30 @@ function attributesByIndex(messages: readonly Message[]): ReadonlyMap<number, At
 }
 
 function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
-  const attributes = attributesByIndex(messages);
+  const attributes = mapAttributesByIndex(messages);
   return decodeLinks(messages)
     .map((link): IdentifiedNic => {
-      const own = attributes.get(link.index) ?? new Map<number, Uint8Array>();
-      const permanentMac = macText(own.get(IFLA.permanentAddress));
-      return { ...link, alias: findText(own, IFLA.alias), permanentMac };
+      const nicAttributes = attributes.get(link.index) ?? new Map<number, Uint8Array>();
+      const permanentMac = macText(nicAttributes.get(IFLA.permanentAddress));
+      return { ...link, alias: findText(nicAttributes, IFLA.alias), permanentMac };
     })
     .toSorted((a, b) => a.index - b.index);
 }
 
 /**
- * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs are
- * identified by their name, which plugin host-device saves as the alias, because VLANs, bonds and bridges share MACs
- * with other links.
+ * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs share
+ * MACs, so they are identified by their name, which the plugin host-device saves as the alias.
  */
 function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
-  const alike = links.filter(({ kind }) => kind === nic.kind);
+  const sameKindLinks = links.filter(({ kind }) => kind === nic.kind);
   const { permanentMac } = nic;
-  if (permanentMac !== undefined) return alike.find((link) => link.permanentMac === permanentMac);
+  if (permanentMac !== undefined)
+    return sameKindLinks.find((link) => link.permanentMac === permanentMac);
   return (
-    alike.find(({ alias }) => alias === nic.name) ??
-    alike.find(({ name, mac }) => name === nic.name && normalizeMac(mac) === normalizeMac(nic.mac))
+    sameKindLinks.find(({ alias }) => alias === nic.name) ??
+    sameKindLinks.find(
+      ({ name, mac }) => name === nic.name && normalizeMac(mac) === normalizeMac(nic.mac),
+    )
   );
 }
 
@@ -137,7 +140,7 @@ export interface HostLinksDeps {
   readonly podNetwork: Pick<PodNetwork, "listLinks">;
 }
 
-/** Opens the network namespace of a host process, by default this one. @throws AppError with OS_PATH_REFUSED */
+/** Opens the network namespace of a host process or of this process. @throws AppError with OS_PATH_REFUSED */
 export function openHostNetns(
   hostProcess: number | undefined,
   { namespaces }: Pick<HostLinksDeps, "namespaces">,
@@ -163,7 +166,7 @@ export async function listHostLinks(
 interface NodeNicsOptions {
   readonly netlink: Netlink;
   readonly files: Files;
-  /** Directory with the host's files, without a trailing slash; empty if they are this process's own. */
+  /** Directory of the host's root file system, without a trailing slash. Empty for this process's root. */
   readonly root: string;
 }
 
@@ -177,50 +180,61 @@ interface RestoreRequest {
   readonly expectedErrno?: number;
 }
 
-function linkMessage(index: number, flags: { set: number; mask: number }, ...parts: Uint8Array[]) {
-  const head = Buffer.alloc(HEAD.link);
-  head.writeInt32LE(index, 4);
-  head.writeUInt32LE(flags.set, 8);
-  head.writeUInt32LE(flags.mask, 12);
-  return encodeMessage({ type: RTM.newLink, flags: REQUEST_ACK }, Buffer.concat([head, ...parts]));
+function buildLinkMessage(
+  index: number,
+  flags: { set: number; mask: number },
+  ...attributes: Uint8Array[]
+) {
+  const header = Buffer.alloc(HEAD.link);
+  header.writeInt32LE(index, 4);
+  header.writeUInt32LE(flags.set, 8);
+  header.writeUInt32LE(flags.mask, 12);
+  return encodeMessage(
+    { type: RTM.newLink, flags: REQUEST_ACK },
+    Buffer.concat([header, ...attributes]),
+  );
 }
 
-const UNCHANGED = { set: 0, mask: 0 };
-const DOWN = { set: 0, mask: FLAGS.up };
+const UNCHANGED_FLAGS = { set: 0, mask: 0 };
+const DOWN_FLAGS = { set: 0, mask: FLAGS.up };
 
-/** Returns requests that restore a link's settings. Not every kind can change name and MAC while up, so it is down then. */
-function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
+/** Returns requests that restore a link's settings. Sets the link down to change its name or MAC. */
+function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const { index } = link;
   const isRenamed = link.name !== nic.name;
   const hasOtherMac = normalizeMac(link.mac) !== normalizeMac(nic.mac);
   const willBeDown = isRenamed || hasOtherMac || !link.up;
   const up = { set: nic.up ? FLAGS.up : 0, mask: FLAGS.up };
   const requests: readonly (readonly [boolean, string, Uint8Array])[] = [
-    [isRenamed, `name ${nic.name}`, linkMessage(index, DOWN, attribute(IFLA.name, nic.name))],
+    [
+      isRenamed,
+      `name ${nic.name}`,
+      buildLinkMessage(index, DOWN_FLAGS, attribute(IFLA.name, nic.name)),
+    ],
     [
       hasOtherMac,
       `MAC ${nic.mac}`,
-      linkMessage(index, DOWN, attribute(IFLA.address, macBytes(nic.mac))),
+      buildLinkMessage(index, DOWN_FLAGS, attribute(IFLA.address, macBytes(nic.mac))),
     ],
     [
       link.mtu !== nic.mtu,
       `MTU ${String(nic.mtu)}`,
-      linkMessage(index, UNCHANGED, attribute(IFLA.mtu, u32(nic.mtu))),
+      buildLinkMessage(index, UNCHANGED_FLAGS, attribute(IFLA.mtu, u32(nic.mtu))),
     ],
     [
       link.alias !== nic.alias,
       `alias ${JSON.stringify(nic.alias)}`,
-      linkMessage(index, UNCHANGED, attribute(IFLA.alias, Buffer.from(nic.alias))),
+      buildLinkMessage(index, UNCHANGED_FLAGS, attribute(IFLA.alias, Buffer.from(nic.alias))),
     ],
-    [willBeDown === nic.up, nic.up ? "up" : "down", linkMessage(index, up)],
+    [willBeDown === nic.up, nic.up ? "up" : "down", buildLinkMessage(index, up)],
   ];
   return requests
     .filter(([isMissing]) => isMissing)
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Returns requests that restore addresses and routes; the kernel reports those that exist. */
-function addressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
+/** Returns requests that restore addresses and routes. The kernel answers EEXIST for existing ones. */
+function buildAddressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [
     ...nic.addresses.map((body) => ({
@@ -262,19 +276,19 @@ class KernelNodeNics implements NodeNics {
     this.#options = options;
   }
 
-  async find(host: NetnsHandle, by: NodeNicName): Promise<NodeNic | undefined> {
+  async find(host: NetnsHandle, selector: NodeNicName): Promise<NodeNic | undefined> {
     const messages = await queryLinksAndRoutes(this.#options.netlink, host);
     const links = decodeNics(messages);
-    const name = await this.#findName(by, links);
-    const link = links.find((one) => one.name === name);
+    const name = await this.#findName(selector, links);
+    const link = links.find((candidate) => candidate.name === name);
     return link && toNodeNic(link, messages);
   }
 
   async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     const index = (await queryLinkIndices(this.#options.netlink, pod)).get(name);
     if (index === undefined) return;
-    const parts = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
-    const errno = await this.#send(pod, linkMessage(index, UNCHANGED, ...parts));
+    const attributes = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
+    const errno = await this.#send(pod, buildLinkMessage(index, UNCHANGED_FLAGS, ...attributes));
     if (errno === 0) return;
     const message = `the kernel refused to move ${name} to the host: ${describeErrno(errno)}`;
     throw new AppError("PODNET_FAILED", { message });
@@ -286,8 +300,8 @@ class KernelNodeNics implements NodeNics {
     if (link === undefined) return { kind: "absent" };
     const faults: string[] = [];
     for (const { description, message, expectedErrno } of [
-      ...linkRequests(link, nic),
-      ...addressRequests(link, nic),
+      ...buildLinkRequests(link, nic),
+      ...buildAddressRequests(link, nic),
     ]) {
       const errno = await this.#send(host, message);
       if (errno !== 0 && errno !== expectedErrno)
@@ -301,16 +315,19 @@ class KernelNodeNics implements NodeNics {
     return answer?.errno ?? 0;
   }
 
-  async #findName(by: NodeNicName, links: readonly IdentifiedNic[]): Promise<string | undefined> {
-    switch (by.by) {
+  async #findName(
+    selector: NodeNicName,
+    links: readonly IdentifiedNic[],
+  ): Promise<string | undefined> {
+    switch (selector.by) {
       case "name":
-        return by.name;
+        return selector.name;
       case "mac":
-        return links.find(({ mac }) => normalizeMac(mac) === normalizeMac(by.mac))?.name;
+        return links.find(({ mac }) => normalizeMac(mac) === normalizeMac(selector.mac))?.name;
       case "kernelPath":
-        return findNicByKernelPath(by.path, this.#options);
+        return findNicByKernelPath(selector.path, this.#options);
       case "device":
-        return findNicByDevice(by.id, this.#options);
+        return findNicByDevice(selector.id, this.#options);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the link changes that make bridge and tap around a pod NIC, as steps that are skipped when they are done. Details:
-// docs/design/pod-links.md.
+// Plans the link changes that create a bridge and a tap for a pod NIC, as steps of which completed ones are skipped.
+// docs/design/pod-links.md explains them.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
   LinkChange,
@@ -14,9 +14,9 @@ import { toLinkLocal, parseIp, printAddress } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 
-type OnBridge = Pick<BridgeWiring, "bridgeName">;
-/** Flooding stays unchanged if `floods` is unset. */
-type PortOptions = OnBridge & {
+type BridgeName = Pick<BridgeWiring, "bridgeName">;
+/** Options of a bridge port. Unset `floods` leaves the port's flooding unchanged. */
+type PortOptions = BridgeName & {
   readonly floods?: boolean;
   readonly passesSwitchFrames?: boolean;
 };
@@ -30,38 +30,40 @@ export function missingChanges(steps: readonly Step[]): readonly LinkChange[] {
   return steps.flatMap(({ isDone, change }) => (isDone ? [] : [change]));
 }
 
-function linkStep(isDone: boolean, link: string, settings: LinkSettings): Step {
+function buildLinkStep(isDone: boolean, link: string, settings: LinkSettings): Step {
   return { isDone, change: { op: "setLink", link, settings } };
 }
 
-function portSteps(
+function buildPortSteps(
   port: WiredLink | undefined,
   name: string,
   { floods, passesSwitchFrames = false, ...wiring }: PortOptions,
 ): readonly Step[] {
   const isPort = port?.master === wiring.bridgeName;
-  const doesFlood = !isPort || port.flooding;
-  const isFloodingRight = floods === undefined || floods === doesFlood;
-  const doesPass = isPort && port.passesSwitchFrames;
+  const isFlooding = !isPort || port.flooding;
+  const isFloodingCorrect = floods === undefined || floods === isFlooding;
+  const isPassingSwitchFrames = isPort && port.passesSwitchFrames;
   return [
-    linkStep(isPort, name, { master: wiring.bridgeName }),
-    linkStep(isPort && !port.learning, name, { learning: false }),
-    ...(isFloodingRight ? [] : [linkStep(false, name, { flooding: floods })]),
-    ...(passesSwitchFrames === doesPass ? [] : [linkStep(false, name, { passesSwitchFrames })]),
-    linkStep(port?.up === true, name, { up: true }),
+    buildLinkStep(isPort, name, { master: wiring.bridgeName }),
+    buildLinkStep(isPort && !port.learning, name, { learning: false }),
+    ...(isFloodingCorrect ? [] : [buildLinkStep(false, name, { flooding: floods })]),
+    ...(passesSwitchFrames === isPassingSwitchFrames
+      ? []
+      : [buildLinkStep(false, name, { passesSwitchFrames })]),
+    buildLinkStep(port?.up === true, name, { up: true }),
   ];
 }
 
-/** Removes addresses, which the guest owns. Their generation mode is not observed; without addresses it counts as set. */
-function removeAddressSteps(port: WiredLink, wiring: OnBridge): readonly Step[] {
+/** Removes addresses from a port, because the guest uses them. Also disables new link-local addresses. */
+function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
-    linkStep(isDone, port.name, { addressGeneration: "none" }),
+    buildLinkStep(isDone, port.name, { addressGeneration: "none" }),
     { isDone, change: { op: "flushAddresses", link: port.name } },
   ];
 }
 
-/** Settings that are fixed when the tap is created. */
+/** Settings that cannot change after the creation of a tap. */
 type TapOptions = Pick<BridgeWiring, "owner" | "queues">;
 type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn"> & {
   readonly passesSwitchFrames?: boolean;
@@ -75,22 +77,22 @@ export function tapSteps(
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  // QEMU opens a multi-queue tap once per queue. The kernel opens a tap only in the mode in which it was created.
+  // QEMU opens a multi-queue tap once per queue. The kernel opens a tap only in the mode of its creation.
   const isMultiQueue = queues > 1;
   return [
     { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },
     ...(tap === undefined
-      ? [linkStep(false, name, { addressGeneration: "none" })]
-      : removeAddressSteps(tap, wiring)),
-    linkStep(tap?.mtu === mtu, name, { mtu }),
-    // A tap that is not read yet queues up to 1000 frames, which are stale when the guest arrives.
-    ...portSteps(tap, name, { ...wiring, floods: wiring.awaitedIn === undefined }),
+      ? [buildLinkStep(false, name, { addressGeneration: "none" })]
+      : buildAddressRemovalSteps(tap, wiring)),
+    buildLinkStep(tap?.mtu === mtu, name, { mtu }),
+    // Before a migrated guest arrives, flooding to its tap is off, because the tap would queue up to 1000 stale frames.
+    ...buildPortSteps(tap, name, { ...wiring, floods: wiring.awaitedIn === undefined }),
   ];
 }
 
 type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
-/** Kinds that share the MAC of their parent, so that frames for the guest never arrive. Source: Linux ipvlan.rst */
+/** Kinds of links that share their parent's MAC, so that a guest receives no frames. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
 
 export function canCarryVm(nic: Link): boolean {
@@ -98,24 +100,24 @@ export function canCarryVm(nic: Link): boolean {
 }
 
 /**
- * Derives the bridge's own MAC: local, unicast, the guest's with another first byte. By default a bridge takes the
- * lowest MAC of its ports, which is the guest's, and consumes the guest's frames.
+ * Derives the bridge's MAC from the guest's by changing the first byte. By default, a bridge takes the lowest MAC of
+ * its ports, the guest's, and consumes the guest's frames.
  */
 export function deriveBridgeMac(guestMac: string): string {
-  const first = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
-  return `${first}${guestMac.slice(2).toLowerCase()}`;
+  const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
+  return `${firstByte}${guestMac.slice(2).toLowerCase()}`;
 }
 
 /**
- * Derives the MAC of a pod NIC whose guest has not arrived or has left: local, unicast, different from our bridges'
- * MACs, and always the same for a pod. It depends on the pod because macvlans of one parent cannot share a MAC, and a
- * switch would see it at two ports.
+ * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC is the same at each call and differs
+ * from the bridges' MACs. It differs per pod, because macvlans of one parent cannot share a MAC, and a switch would see
+ * the MAC at two ports.
  */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
-  const first = mac.startsWith("56") ? "52" : "56";
-  const rest = hash("sha256", `${podUid} ${mac}`).slice(0, 10);
-  return [first, ...(rest.match(/../g) ?? [])].join(":");
+  const firstByte = mac.startsWith("56") ? "52" : "56";
+  const otherBytes = hash("sha256", `${podUid} ${mac}`).slice(0, 10);
+  return [firstByte, ...(otherBytes.match(/../g) ?? [])].join(":");
 }
 
 function canonicalAddress(text: string): string {
@@ -127,37 +129,37 @@ function canonicalAddress(text: string): string {
 }
 
 function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly string[] {
-  const own = addresses.map(canonicalAddress);
-  return own.some((address) => address.includes(":"))
-    ? [...own, `${toLinkLocal(deriveBridgeMac(mac))}/64`]
-    : own;
+  const canonicalAddresses = addresses.map(canonicalAddress);
+  return canonicalAddresses.some((address) => address.includes(":"))
+    ? [...canonicalAddresses, `${toLinkLocal(deriveBridgeMac(mac))}/64`]
+    : canonicalAddresses;
 }
 
-/** Returns flags by which only the link-local address adds its route, over which the DHCP server reaches the guest. */
-function addressFlags(address: string): readonly AddressFlag[] {
+/** Returns the flags of an address. Only the link-local address adds a route, which the DHCP server requires. */
+function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
 }
 
-function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
+function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
   const { bridgeName: link, replies } = wiring;
   const addresses = replies === undefined ? [] : listBridgeAddresses(replies, wiring.mac);
-  const present = bridge?.addresses ?? [];
+  const presentAddresses = bridge?.addresses ?? [];
   return [
-    ...present
+    ...presentAddresses
       .filter((address) => !addresses.includes(address))
       .map((address) => ({
         isDone: false,
         change: { op: "deleteAddress", link, address } as const,
       })),
     ...addresses.map((address) => ({
-      isDone: present.includes(address),
-      change: { op: "addAddress", link, address, flags: addressFlags(address) } as const,
+      isDone: presentAddresses.includes(address),
+      change: { op: "addAddress", link, address, flags: chooseAddressFlags(address) } as const,
     })),
   ];
 }
 
-/** Returns steps to a bridge that forwards at once and, with `answers`, answers ARP for its own addresses. */
+/** Returns steps that create a bridge without forward delay. With `answers`, the bridge answers ARP requests. */
 export function bridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
@@ -167,40 +169,40 @@ export function bridgeSteps(
   return [
     { isDone: bridge !== undefined, change: { op: "addBridge", link: bridgeName } },
     { isDone: bridge?.isPlainBridge !== false, change: { op: "makePlain", link: bridgeName } },
-    linkStep(isConfigured, bridgeName, { mac, addressGeneration: "none", arp: answers }),
-    linkStep(bridge?.up === true, bridgeName, { up: true }),
+    buildLinkStep(isConfigured, bridgeName, { mac, addressGeneration: "none", arp: answers }),
+    buildLinkStep(bridge?.up === true, bridgeName, { up: true }),
   ];
 }
 
-/** Lets a guest without a send guard exchange LLDP, 802.1X and LACP with the network's switch, past the pod's bridge. */
+/** Lets a guest without a send guard exchange LLDP, 802.1X and LACP with the network's switch. */
 function withSwitchFrames<W extends Wiring>(
   wiring: W,
 ): W & { readonly passesSwitchFrames: boolean } {
   return { ...wiring, passesSwitchFrames: wiring.guard === undefined };
 }
 
-/** Kinds whose MAC may change while they are up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
+/** Kinds of links whose MAC can change while up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
 const LIVE_MAC_CHANGE_KINDS = ["veth", "macvlan"];
 
-function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
+function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const { podInterfaceName: name, awaitedIn } = wiring;
-  const isGuests = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
-  const hasMac = awaitedIn === undefined ? isGuests : !isGuests;
+  const hasGuestMac = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
+  const hasWantedMac = awaitedIn === undefined ? hasGuestMac : !hasGuestMac;
   const mac = awaitedIn === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, awaitedIn);
-  // Some NICs refuse a MAC change while up. The others stay up, so that a guest that is already there loses no frame.
+  // Some NICs reject a MAC change while up. All others stay up, so that a running guest loses no frame.
   const staysUp =
-    hasMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
+    hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [
-    ...removeAddressSteps(nic, wiring),
-    linkStep(staysUp, name, { up: false }),
-    linkStep(hasMac, name, { mac }),
-    ...portSteps(staysUp ? nic : { ...nic, up: false }, name, withSwitchFrames(wiring)),
+    ...buildAddressRemovalSteps(nic, wiring),
+    buildLinkStep(staysUp, name, { up: false }),
+    buildLinkStep(hasWantedMac, name, { mac }),
+    ...buildPortSteps(staysUp ? nic : { ...nic, up: false }, name, withSwitchFrames(wiring)),
   ];
 }
 
-function ownBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
-  const own = { mac: deriveBridgeMac(wiring.mac), answers: wiring.replies !== undefined };
-  return [...bridgeSteps(bridge, wiring.bridgeName, own), ...addressSteps(bridge, wiring)];
+function buildOwnBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
+  const options = { mac: deriveBridgeMac(wiring.mac), answers: wiring.replies !== undefined };
+  return [...bridgeSteps(bridge, wiring.bridgeName, options), ...buildAddressSteps(bridge, wiring)];
 }
 
 export function planWiring(
@@ -209,9 +211,9 @@ export function planWiring(
   wiring: BridgeWiring,
 ): readonly LinkChange[] {
   return missingChanges([
-    ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
+    ...buildOwnBridgeSteps(links.get(wiring.bridgeName), wiring),
     ...tapSteps(links.get(wiring.tapName), wiring, withSwitchFrames(wiring)),
-    ...nicSteps(nic, wiring),
+    ...buildNicSteps(nic, wiring),
   ]);
 }
 
@@ -221,51 +223,51 @@ export function planBridge(
   wiring: Wiring,
 ): readonly LinkChange[] {
   return missingChanges([
-    ...ownBridgeSteps(links.get(wiring.bridgeName), wiring),
-    ...nicSteps(nic, wiring),
+    ...buildOwnBridgeSteps(links.get(wiring.bridgeName), wiring),
+    ...buildNicSteps(nic, wiring),
   ]);
 }
 
-/** Plans to delete the forwarding entry of the NIC, unless `present` shows that there is none. */
+/** Plans the deletion of the NIC's forwarding entry for the MAC, unless `presentEntries` shows that none exists. */
 export function planNicForwardingRemoval(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
-  present: readonly ForwardingEntry[] | undefined,
+  presentEntries: readonly ForwardingEntry[] | undefined,
 ): readonly LinkChange[] {
   const mac = wiring.mac.toLowerCase();
-  const hasNicEntry = present?.some(
+  const hasNicEntry = presentEntries?.some(
     (entry) => entry.mac === mac && entry.device === podInterfaceName,
   );
   return hasNicEntry === false ? [] : [{ op: "deleteForwarding", link: podInterfaceName, mac }];
 }
 
 /**
- * Plans an entry that forwards the guest's MAC to the tap. A NIC with the guest's MAC that is added to a bridge creates
- * an entry that delivers the guest's frames to the pod itself. `present` is undefined if a NIC was just added.
+ * Plans a forwarding entry for the guest's MAC at the tap. When a NIC with the guest's MAC joins a bridge, the kernel
+ * adds an entry that delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
-  present: readonly ForwardingEntry[] | undefined,
+  presentEntries: readonly ForwardingEntry[] | undefined,
 ): readonly LinkChange[] {
   const { tapName } = wiring;
   const mac = wiring.mac.toLowerCase();
-  const hasTapEntry = present?.some(
+  const hasTapEntry = presentEntries?.some(
     (entry) => entry.mac === mac && entry.device === tapName && entry.state === "static",
   );
   return [
-    ...planNicForwardingRemoval(wiring, present),
+    ...planNicForwardingRemoval(wiring, presentEntries),
     ...(hasTapEntry === true ? [] : [{ op: "replaceForwarding", link: tapName, mac } as const]),
   ];
 }
 
 export function isWired(
   links: ReadonlyMap<string, WiredLink>,
-  present: readonly ForwardingEntry[],
+  presentEntries: readonly ForwardingEntry[],
   wiring: Wiring,
 ): boolean {
   const nic = links.get(wiring.podInterfaceName);
   if (nic === undefined) return false;
   const changes = planWiring(nic, links, { ...wiring, ...ANY_TAP });
-  return changes.length === 0 && planForwarding(wiring, present).length === 0;
+  return changes.length === 0 && planForwarding(wiring, presentEntries).length === 0;
 }
 
 export function planUnwiring(

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the links, addresses and sysctls that hide a guest behind the addresses of a pod NIC. Details:
-// docs/design/masquerade.md.
+// Plans the links, addresses and sysctls that hide a guest behind the addresses of a pod NIC. docs/design/masquerade.md
+// explains them.
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";
 import { bridgeSteps, planForwarding, ANY_TAP, missingChanges, tapSteps } from "./bridge-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 
-/** MAC of the gateway, the same in every pod so that a migrated guest still finds it. Source: KubeVirt pkg/network/link */
+/** MAC of the gateway. It is the same in every pod, because guests migrate. Source: KubeVirt pkg/network/link */
 const GATEWAY_MAC = "02:00:00:00:00:00";
 const GATEWAY_LINK_LOCAL = "fe80::1/64";
 
@@ -18,9 +18,9 @@ export function planLinks(
   wiring: MasqueradeWiring,
 ): readonly LinkChange[] {
   const { bridgeName, tapName } = wiring;
-  const own = { mac: GATEWAY_MAC, answers: true };
+  const options = { mac: GATEWAY_MAC, answers: true };
   return missingChanges([
-    ...bridgeSteps(links.get(bridgeName), bridgeName, own),
+    ...bridgeSteps(links.get(bridgeName), bridgeName, options),
     ...tapSteps(links.get(tapName), wiring, wiring),
   ]);
 }
@@ -29,40 +29,42 @@ export function planAddresses(
   links: ReadonlyMap<string, WiredLink>,
   { bridgeName, ipv4, ipv6 }: Wiring,
 ): readonly LinkChange[] {
-  const present = links.get(bridgeName)?.addresses ?? [];
-  const addition = (address: string, ...flags: readonly AddressFlag[]): LinkChange => ({
+  const presentAddresses = links.get(bridgeName)?.addresses ?? [];
+  const addAddress = (address: string, ...flags: readonly AddressFlag[]): LinkChange => ({
     op: "addAddress",
     link: bridgeName,
     address,
     flags,
   });
-  const wanted = [
-    ipv4 === undefined ? [] : addition(ipv4.gateway),
+  const wantedChanges = [
+    ipv4 === undefined ? [] : addAddress(ipv4.gateway),
     ipv6 === undefined
       ? []
-      : [ipv6.gateway, GATEWAY_LINK_LOCAL].map((address) => addition(address, "nodad")),
+      : [ipv6.gateway, GATEWAY_LINK_LOCAL].map((address) => addAddress(address, "nodad")),
   ].flat();
-  return wanted.filter((change) => !("address" in change && present.includes(change.address)));
+  return wantedChanges.filter(
+    (change) => !("address" in change && presentAddresses.includes(change.address)),
+  );
 }
 
-/** Sysctls by which bridged frames skip the IP tables, because the pod's rules are about routed packets. */
+/** Sysctls that exempt bridged frames from IP rules, because the pod's rules apply to routed packets. */
 const BRIDGE_NF_OFF: readonly Sysctl[] = [
   "bridge/bridge-nf-call-arptables",
   "bridge/bridge-nf-call-iptables",
   "bridge/bridge-nf-call-ip6tables",
 ].map((path) => ({ path, value: "0" }));
 
-function ipv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sysctl[] {
+function buildIpv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sysctl[] {
   return [
-    // Routes answers to programs in the pod that connect to 127.0.0.1.
+    // With route_localnet, answers reach programs in the pod that connect to 127.0.0.1.
     { path: `ipv4/conf/${bridgeName}/route_localnet`, value: "1" },
     { path: `ipv4/conf/${bridgeName}/forwarding`, value: "1" },
     { path: `ipv4/conf/${podInterfaceName}/forwarding`, value: "1" },
   ];
 }
 
-/** IPv6 forwarding applies to all NICs. A NIC that forwards accepts router advertisements only if accept_ra is 2. */
-function ipv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
+/** IPv6 forwarding applies to all NICs. With forwarding, a NIC accepts router advertisements only if accept_ra is 2. */
+function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;
   return [
@@ -72,12 +74,12 @@ function ipv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] 
   ];
 }
 
-/** Plans the sysctls to set in the pod's namespace, in order, without bridge sysctls that the kernel lacks. */
+/** Plans the sysctls to set in the pod's network namespace, in order. Omits bridge sysctls that the kernel lacks. */
 export function planSysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   return [
     ...BRIDGE_NF_OFF.filter(({ path }) => observed.has(path)),
-    ...(wiring.ipv4 === undefined ? [] : ipv4Sysctls(wiring)),
-    ...(wiring.ipv6 === undefined ? [] : ipv6Sysctls(observed, wiring)),
+    ...(wiring.ipv4 === undefined ? [] : buildIpv4Sysctls(wiring)),
+    ...(wiring.ipv6 === undefined ? [] : buildIpv6Sysctls(observed, wiring)),
   ].filter(({ path, value }) => observed.get(path) !== value);
 }
 

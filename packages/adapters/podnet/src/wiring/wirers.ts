@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and removes the wiring of a guest NIC in a pod's namespace: links, rules and sysctls.
+// Creates and removes the wiring of a guest NIC in a pod's network namespace: links, rules and sysctls.
 import { AppError } from "@patchbay/base";
 import type {
   BridgeWiring,
@@ -44,18 +44,18 @@ export interface Pod {
 
 type WiringOfKind<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 
-/** One kind of wiring. All functions are idempotent. */
+/** Operations of one kind of wiring. All operations are idempotent. */
 interface Wirer<Kind extends PodWiring["kind"]> {
   readonly isWired: (state: NetnsState, wiring: WiringOfKind<ObservedWiring, Kind>) => boolean;
   readonly wire: (
     pod: Pod,
     wiring: WiringOfKind<PodWiring, Kind>,
-    before: NetnsState,
+    stateBefore: NetnsState,
   ) => Promise<void>;
   readonly unwire: (
     pod: Pod,
     wiring: WiringOfKind<RemovableWiring, Kind>,
-    before: NetnsState,
+    stateBefore: NetnsState,
   ) => Promise<void>;
 }
 
@@ -66,7 +66,7 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Returns commands that correct the rules of a pod that answers its guest, or delete them; empty if there is no fault. */
+/** Returns commands that correct or delete the rules of {@link answersTable}. Returns "" if the rules are correct. */
 export function answersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
@@ -79,28 +79,28 @@ export function answersCommands(
 }
 
 export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<void> {
-  const before = await pod.readState();
-  const nic = findNic(before, wiring.podInterfaceName);
-  await pod.applyRules(answersCommands(before, wiring));
-  await pod.applyChanges(planBridge(nic, before.links, wiring));
-  const present = nic.master === wiring.bridgeName ? before.forwarding : undefined;
-  await pod.applyChanges(planNicForwardingRemoval(wiring, present));
+  const stateBefore = await pod.readState();
+  const nic = findNic(stateBefore, wiring.podInterfaceName);
+  await pod.applyRules(answersCommands(stateBefore, wiring));
+  await pod.applyChanges(planBridge(nic, stateBefore.links, wiring));
+  const presentEntries = nic.master === wiring.bridgeName ? stateBefore.forwarding : undefined;
+  await pod.applyChanges(planNicForwardingRemoval(wiring, presentEntries));
 }
 
-/** Adds the rules before the addresses, so that only the guest is answered. */
-async function wireBridge(pod: Pod, wiring: BridgeWiring, before: NetnsState): Promise<void> {
-  const nic = findNic(before, wiring.podInterfaceName);
-  await pod.applyRules(answersCommands(before, wiring));
-  const changes = planWiring(nic, before.links, wiring);
+/** Adds the rules before the addresses, so that the pod answers only its own guest. */
+async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsState): Promise<void> {
+  const nic = findNic(stateBefore, wiring.podInterfaceName);
+  await pod.applyRules(answersCommands(stateBefore, wiring));
+  const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
-  // A NIC with another MAC than the guest's creates no entry for it.
+  // Only a new NIC with the guest's MAC creates a forwarding entry.
   const isNew = nic.master === undefined && wiring.awaitedIn === undefined;
-  const present = await forwardingAfter(changes, { before, isNew }, pod);
-  await pod.applyChanges(planForwarding(wiring, present));
-  await pod.applyRules(removeStaleRules(before, wiring));
+  const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
+  await pod.applyChanges(planForwarding(wiring, presentEntries));
+  await pod.applyRules(removeStaleRules(stateBefore, wiring));
 }
 
-/** Removes rules of the tap's previous bridge, which match the tap's name and would filter its frames on the new one. */
+/** Removes the rules of the tap's previous bridge, which would filter the tap's frames on the new bridge. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
@@ -114,32 +114,32 @@ function removeStaleRules(
 export async function removeBridge(
   pod: Pod,
   bridgeName: string,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
   const name = answersTableName(bridgeName);
-  await pod.applyRules(hasTableNamed(before.tables, name) ? removalText(name) : "");
-  await unwireBridge(pod, { tapName: "", bridgeName }, before);
+  await pod.applyRules(hasTableNamed(stateBefore.tables, name) ? removalText(name) : "");
+  await unwireBridge(pod, { tapName: "", bridgeName }, stateBefore);
 }
 
-async function forwardingAfter(
+async function readForwardingAfter(
   changes: readonly LinkChange[],
-  { before, isNew }: { readonly before: NetnsState; readonly isNew: boolean },
+  { stateBefore, isNew }: { readonly stateBefore: NetnsState; readonly isNew: boolean },
   pod: Pod,
 ): Promise<readonly ForwardingEntry[] | undefined> {
-  if (changes.length === 0) return before.forwarding;
+  if (changes.length === 0) return stateBefore.forwarding;
   return isNew ? undefined : (await pod.readState()).forwarding;
 }
 
 async function unwireBridge(
   pod: Pod,
   wiring: Pick<BridgeWiring, "tapName" | "bridgeName">,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
-  const changes = planUnwiring([...before.links.values()], wiring);
+  const changes = planUnwiring([...stateBefore.links.values()], wiring);
   try {
     await pod.applyChanges(changes);
   } catch (error) {
-    // Another process may have deleted a link meanwhile, so this continues with those that exist now.
+    // Another process may have deleted a link, so the plan is repeated with the existing links.
     const remaining = planUnwiring(await pod.listLinks(), wiring);
     if (remaining.length === changes.length) throw error;
     await pod.applyChanges(remaining);
@@ -153,22 +153,22 @@ export const BRIDGE: Wirer<"bridge"> = {
   unwire: unwireBridge,
 };
 
-/** Adds the rules before the addresses, so that nothing is forwarded past them. */
+/** Adds the rules before the addresses, so that no packet bypasses the rules. */
 async function wireMasquerade(
   pod: Pod,
   wiring: MasqueradeWiring,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
-  if (!before.links.has(wiring.podInterfaceName)) {
+  if (!stateBefore.links.has(wiring.podInterfaceName)) {
     throw new AppError("PODNET_LINK_MISSING", { link: wiring.podInterfaceName });
   }
   const table = natTable(wiring);
-  if (!hasTable(before.tables, table)) await pod.applyRules(replacementText(table));
-  await pod.applyChanges(planLinks(before.links, wiring));
-  const made = await pod.readState();
-  await pod.setSysctls(planSysctls(made.sysctls, wiring));
-  await pod.applyChanges(planAddresses(made.links, wiring));
-  await pod.applyChanges(planForwarding(wiring, made.forwarding));
+  if (!hasTable(stateBefore.tables, table)) await pod.applyRules(replacementText(table));
+  await pod.applyChanges(planLinks(stateBefore.links, wiring));
+  const stateWithLinks = await pod.readState();
+  await pod.setSysctls(planSysctls(stateWithLinks.sysctls, wiring));
+  await pod.applyChanges(planAddresses(stateWithLinks.links, wiring));
+  await pod.applyChanges(planForwarding(wiring, stateWithLinks.forwarding));
 }
 
 export const MASQUERADE: Wirer<"masquerade"> = {
@@ -180,7 +180,7 @@ export const MASQUERADE: Wirer<"masquerade"> = {
   unwire: unwireBridge,
 };
 
-/** Kinds of links that QEMU can open. Source: libvirt docs/formatdomain, generic ethernet connection. */
+/** Kinds of links that QEMU can open. Source: libvirt docs/formatdomain, generic ethernet connection */
 const OPENABLE_KINDS = ["tun", "macvtap"];
 
 function canOpen(tap: WiredLink): boolean {
@@ -206,11 +206,11 @@ export const TAP: Wirer<"tap"> = {
     return tap?.up === true && canOpen(tap);
   },
   wire: wirePluginTap,
-  // The network's plugin created the tap and removes it.
+  // The CNI plugin created the tap and removes it.
   unwire: () => Promise.resolve(),
 };
 
-/** Returns commands that correct the send guard, or delete it if the guest may send anything; empty if it is right. */
+/** Returns commands that correct or delete the send guard. Returns "" if the send guard is correct. */
 export function guardCommands({ tables }: NetnsState, { tapName, guard }: ObservedWiring): string {
   const name = guardTableName(tapName);
   if (guard === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
@@ -225,35 +225,34 @@ export function isGuarded(state: NetnsState, wiring: ObservedWiring): boolean {
 export async function addGuard(
   pod: Pod,
   wiring: ObservedWiring,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
-  await pod.applyRules(guardCommands(before, wiring));
+  await pod.applyRules(guardCommands(stateBefore, wiring));
 }
 
 export async function removeGuard(
   pod: Pod,
   { tapName }: RemovableWiring,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
   const name = guardTableName(tapName);
-  if (hasTableNamed(before.tables, name)) await pod.applyRules(removalText(name));
+  if (hasTableNamed(stateBefore.tables, name)) await pod.applyRules(removalText(name));
 }
 
 /**
- * Removes the rules of a wiring of any kind, because a deleted iface does not report its kind. The NAT table marks
- * that the namespace forwards, so it is removed after the sysctls are reset. Links mark that rules are left, so they
- * are removed later.
+ * Removes the rules of any kind of wiring, because a deleted iface does not report its kind. A later pass detects
+ * unfinished work by the NAT table, which is therefore removed after the sysctls, and by links, which are removed last.
  */
 export async function removeRules(
   pod: Pod,
   wiring: RemovableWiring,
-  before: NetnsState,
+  stateBefore: NetnsState,
 ): Promise<void> {
-  const { tables, sysctls } = before;
+  const { tables, sysctls } = stateBefore;
   const nat = natTableName(wiring.podInterfaceName);
   if (hasTableNamed(tables, nat))
     await pod.setSysctls(planSysctlReset(wiring.podInterfaceName, sysctls));
-  const own = wiring.kind === "tap" ? [] : [answersTableName(wiring.bridgeName)];
-  const remaining = [nat, ...own].filter((name) => hasTableNamed(tables, name));
+  const answersTables = wiring.kind === "tap" ? [] : [answersTableName(wiring.bridgeName)];
+  const remaining = [nat, ...answersTables].filter((name) => hasTableNamed(tables, name));
   await pod.applyRules(remaining.map(removalText).join(""));
 }
