@@ -108,7 +108,7 @@ test("a port that is taken is told, and without one nobody listens", async () =>
 test("a service that is leaving lives, and is not ready", async () => {
   isReady = true;
   const drain = new AbortController();
-  const until = { log, leaving: drain.signal, signal: stop.signal };
+  const until = { log, drainSignal: drain.signal, signal: stop.signal };
   port = await serveHealth(0, answers, until);
   expect(await get("/readyz")).toBe("200 ok");
   drain.abort();
