@@ -58,7 +58,7 @@ async function openPage(context: BrowserContext, panel: Panel, prepare: Prepare)
     page.on("requestfailed", (request) => {
       if (PARTS.includes(request.resourceType())) broken.push(request.url());
     });
-    await page.goto(panel.link()).catch((error: unknown) => {
+    await page.goto(panel.createLink()).catch((error: unknown) => {
       if (!String(error).includes(NETWORK_CHANGED)) throw error;
     });
     if (broken.length === 0) return page;

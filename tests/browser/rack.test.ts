@@ -184,7 +184,7 @@ test("does not show a frozen server as live", async () => {
 test("a link works for one browser, which may reload the page; another browser shows the next step", async () => {
   await using panel = await open();
   const { page } = panel;
-  const link = panel.panel.link();
+  const link = panel.panel.createLink();
   const other = await (await browser().newContext()).newPage();
   // The browser may abort a page, see openPage of panel-page.ts.
   await eventually(

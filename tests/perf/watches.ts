@@ -35,7 +35,7 @@ import {
   createAddressStore,
   createFakeRelays,
   runLoop,
-  WORKERS,
+  DEFAULT_CONCURRENCY,
 } from "@patchbay/virt-handler/testing";
 
 const NODE = "node1";
@@ -147,7 +147,7 @@ class Node {
       store,
       hypervisor,
       vmis: this.#vmis,
-      concurrency: WORKERS,
+      concurrency: DEFAULT_CONCURRENCY,
       kubevirts: createFakeCache<KubeVirt>(),
       launchers: {
         open: ({ uid }: { readonly uid: string }) => Promise.resolve(launcherFor(pods, uid)),

@@ -3,7 +3,7 @@
 import type { Input } from "./input.ts";
 
 /** Source of values for shell completion. */
-export type Values =
+export type ValueSource =
   | "vms"
   | "networks"
   | "interfaces"
@@ -19,16 +19,16 @@ export interface FlagSpec {
   readonly flags: string;
   readonly description: string;
   readonly required?: boolean;
-  /** Type of the value; a text if unset. */
+  /** Type of the value; unset for a text. */
   readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
   readonly choices?: readonly string[];
-  /** Flags, by their names in camel case, that must not be used together with this one. */
+  /** Names of flags, in camel case, that must not be used together with this flag. */
   readonly conflicts?: readonly string[];
   readonly isRepeatable?: boolean;
   /** Default value, as a user would type it and as the help shows it. */
   readonly fallback?: string;
-  /** Source of values for completion; unset for none. */
-  readonly values?: Values;
+  /** Source of values for shell completion; unset if completion offers no values. */
+  readonly values?: ValueSource;
 }
 
 export interface CommandSpec {
@@ -37,14 +37,14 @@ export interface CommandSpec {
   readonly aliases?: readonly string[];
   /** Arguments in commander's notation, for example `<vm>`. */
   readonly args: readonly string[];
-  /** Source of values for completion of each argument. */
-  readonly values?: readonly Values[];
+  /** Sources of values for shell completion, one for each argument. */
+  readonly values?: readonly ValueSource[];
   readonly isHidden?: boolean;
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
 }
 
-/** A command. `run` imports large modules itself, so that the help and other commands do not load them. */
+/** A command. `run` imports large modules on demand, so that the help and other commands do not load them. */
 export interface Command extends CommandSpec {
   readonly run: (context: Context, input: Input) => Promise<void>;
 }
@@ -67,7 +67,7 @@ export interface Output {
 export interface Environment {
   readonly kubeconfig?: string;
   readonly home?: string;
-  /** Command and arguments that start this program; unset to use its name. */
+  /** Command and arguments that start this program; unset to start `patchbay`. */
   readonly program?: readonly string[];
 }
 

@@ -3,7 +3,7 @@
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/** Returns the names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
+/** Returns the names of a flag that takes a value, for example `-t` and `--local-ssh-opts`. The last name is the long name. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
@@ -11,8 +11,8 @@ function listFlagNames({ flags }: FlagSpec): readonly string[] {
 function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
   return new Map(
     flags.flatMap((flag) => {
-      const known = listFlagNames(flag);
-      return known.map((name) => [name, known.at(-1) ?? name] as const);
+      const flagNames = listFlagNames(flag);
+      return flagNames.map((name) => [name, flagNames.at(-1) ?? name] as const);
     }),
   );
 }
@@ -31,14 +31,14 @@ export function joinFlagValues(
 ): readonly string[] {
   const command = commands.find((each) => isCommand(each, args));
   if (command === undefined) return args;
-  const known = longNames(command);
+  const longNamesByFlag = longNames(command);
   const joined: string[] = [];
   for (let index = 0; index < args.length; index += 1) {
     const [arg = "", next = ""] = args.slice(index, index + 2);
     if (arg === "--") return [...joined, ...args.slice(index)];
-    const long = known.get(arg);
-    const isJoined = long !== undefined && /^-./.test(next);
-    joined.push(isJoined ? `${long}=${next}` : arg);
+    const longName = longNamesByFlag.get(arg);
+    const isJoined = longName !== undefined && /^-./.test(next);
+    joined.push(isJoined ? `${longName}=${next}` : arg);
     if (isJoined) index += 1;
   }
   return joined;
@@ -74,12 +74,12 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-/** ID of the launchers' group. Source: packages/control-plane/api/src/names.ts, LAUNCHER_UID, not imported to start fast. */
+/** Group ID of the launchers. It is not imported, so that the command starts fast. Source: LAUNCHER_UID in the package api. */
 const LAUNCHERS_GROUP = 107;
-/** Maximum group ID. The largest number is invalid. Source: linux/uidgid.h */
+/** Maximum group ID. The next number is reserved as invalid. Source: linux/uidgid.h */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Parses the ID of a group, which must not be the launchers'. */
+/** Parses a group ID. Rejects the launchers' group. */
 export function parseGroup(text: string): number {
   const gid = Number(text);
   if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;
@@ -88,7 +88,7 @@ export function parseGroup(text: string): number {
   );
 }
 
-/** Validates an amount of bytes in Kubernetes' notation. Source: Kubernetes resource.Quantity. */
+/** Validates an amount of bytes as a Kubernetes quantity. Source: Kubernetes resource.Quantity. */
 export function parseAmount(text: string): string {
   if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {
     throw new InvalidArgumentError("It must be an amount such as 512Mi or 10Gi.");

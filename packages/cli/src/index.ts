@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty entry point, because no package imports patchbay.
+// Entry point without exports, because no other package imports this package.
 export {};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and flags of a command, as parsed by commander.
+// Arguments and flags of a command, parsed by commander.
 
-/** Arguments in their order, and values of flags by their names in camel case. */
 export interface Input {
   readonly args: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
@@ -12,7 +11,7 @@ export function textOption(input: Input, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Returns the values of a repeatable flag, in the given order. */
+/** Returns the values of a repeatable flag, in the order of the command line. */
 export function listOption(input: Input, name: string): readonly string[] {
   const value = input.options[name];
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
@@ -27,7 +26,7 @@ export function hasFlag(input: Input, name: string): boolean {
   return input.options[name] === true;
 }
 
-/** Returns the argument at `index`. commander rejects calls without required arguments. */
+/** Returns the argument at `index`. commander has rejected calls without required arguments. */
 export function argumentAt(input: Input, index: number): string {
   return input.args[index] ?? "";
 }

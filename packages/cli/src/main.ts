@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of patchbay: streams, signals and exit code. It imports no large modules.
+// Entry point of patchbay. This module imports no large modules.
 import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
@@ -20,5 +20,5 @@ function createProcessContext(): ProcessContext {
   };
 }
 
-process.stdout.on("error", () => undefined); // the reader may have ended, as in `patchbay ... | head`
+process.stdout.on("error", () => undefined); // the reader may exit early, as in `patchbay ... | head`
 process.exitCode = await runCall(createProcessContext(), process.argv.slice(2));

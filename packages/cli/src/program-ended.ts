@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error for a program that ran in place of this one and failed.
+// Error for a failed program that this program started in the foreground.
 
-/** Error without a message for the user, because the program has already printed one. */
+/** Error without a message for the user, because the program has already printed a message. */
 export class ProgramEnded extends Error {
   readonly exitCode: number;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the command line. It imports no large modules except commander.
+// Parser of the command line. This module imports no large modules except commander.
 import { Command as ParsedCommand, Option } from "commander";
 import {
   OUTPUT_FORMATS,
@@ -67,7 +67,7 @@ function addGlobalFlags(command: ParsedCommand): void {
 }
 
 function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
-  return options as unknown as GlobalOptions; // commander parsed them as addGlobalFlags declares
+  return options as unknown as GlobalOptions; // commander parsed the options that addGlobalFlags declares
 }
 
 function addCommand(parent: ParsedCommand, added: Command, processContext: ProcessContext): void {
@@ -90,7 +90,7 @@ class Program extends ParsedCommand {
   }
 }
 
-/** Creates a parser that throws commander's errors instead of ending the process. */
+/** Creates a parser that throws commander's errors instead of exiting. */
 export function createProgram(processContext: ProcessContext): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one call and returns its exit code. It imports no large modules.
+// Runs one call and returns its exit code. This module imports no large modules.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";

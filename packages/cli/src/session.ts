@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection to the API server, its namespace, and the VM or VMI that an argument names.
+// Connection to the API server, and the VM or VMI that an argument names.
 import { join } from "node:path";
 import { AppError, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
 import type { Context, Output } from "./command.ts";
-import { oneLine } from "./print/safe.ts";
+import { escapeLine } from "./print/safe.ts";
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -23,15 +23,15 @@ export interface Session {
 }
 
 /** Creates a logger that prints warnings for people and discards other messages. */
-export function warnTo(err: Output): Logger {
+export function createWarningLogger(err: Output): Logger {
   const ignore = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];
     err.write(
-      `warning: ${oneLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
+      `warning: ${escapeLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
     );
   };
-  return { debug: ignore, info: ignore, warn, error: warn, child: () => warnTo(err) };
+  return { debug: ignore, info: ignore, warn, error: warn, child: () => createWarningLogger(err) };
 }
 
 async function findExisting(files: Files, paths: readonly string[]): Promise<string | undefined> {
@@ -41,7 +41,7 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/** Returns the flag's kubeconfig, or the first of $KUBECONFIG, data directory and home. @throws AppError with KUBE_CONFIG_INVALID */
+/** Returns the path of the kubeconfig: the flag, $KUBECONFIG, the data directory or home. @throws AppError with KUBE_CONFIG_INVALID */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
   files: Files,
@@ -53,15 +53,15 @@ export async function chooseKubeConfig(
     join(global.dataDir, "kubeconfig"),
     ...(environment.home === undefined ? [] : [join(environment.home, ".kube", "config")]),
   ];
-  const found = await findExisting(files, candidates);
-  if (found !== undefined) return found;
+  const existing = await findExisting(files, candidates);
+  if (existing !== undefined) return existing;
   throw new AppError("KUBE_CONFIG_INVALID", {
     path: candidates.join(", "),
     reason: "there is no such file",
   });
 }
 
-/** Calls `use` with a connection, which is closed afterwards. */
+/** Calls `use` with a session, which is closed afterwards. */
 export async function withSession(
   context: Context,
   use: (session: Session) => Promise<void>,
@@ -69,7 +69,7 @@ export async function withSession(
   const kubeconfig = await chooseKubeConfig(context, createFiles());
   const config = await loadKubeConfig({ kubeconfig });
   const clock = createClock();
-  const client = createKubeClient(config, { logger: warnTo(context.err), clock });
+  const client = createKubeClient(config, { logger: createWarningLogger(context.err), clock });
   const namespace = context.global.namespace ?? config.namespace ?? "default";
   try {
     await use({ client, config, clock, namespace });
@@ -112,7 +112,7 @@ export interface TargetQuery {
   readonly isVmi: boolean;
 }
 
-/** Finds the VM with this name and its VMI, or the VMI if there is no such VM. @throws AppError with KUBE_NOT_FOUND */
+/** Finds the VM and its VMI, or the VMI if there is no VM. @throws AppError with KUBE_NOT_FOUND */
 export async function findTarget(
   session: Session,
   query: TargetQuery,
@@ -126,16 +126,16 @@ export async function findTarget(
     query.isVmi ? undefined : store.find(VIRTUAL_MACHINES, key, { signal }),
     store.find(VIRTUAL_MACHINE_INSTANCES, key, { signal }),
   ]);
-  const found = { ...key, ...(vmi !== undefined && { vmi }) };
-  if (vm !== undefined) return { ...found, kind: "virtualmachine", vm };
-  if (vmi !== undefined) return { ...found, kind: "virtualmachineinstance" };
+  const target = { ...key, ...(vmi !== undefined && { vmi }) };
+  if (vm !== undefined) return { ...target, kind: "virtualmachine", vm };
+  if (vmi !== undefined) return { ...target, kind: "virtualmachineinstance" };
   throw new AppError("KUBE_NOT_FOUND", {
     resource: query.isVmi ? "virtualmachineinstance" : "virtualmachine",
     object: `${namespace}/${query.name}`,
   });
 }
 
-/** Calls `use` with the target and a connection, which is closed afterwards. */
+/** Calls `use` with the target and a session, which is closed afterwards. */
 export async function withNamedTarget(
   context: Context,
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },
@@ -147,7 +147,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Calls `use` with the target of the first argument and a connection, which is closed afterwards. */
+/** Calls `use` with the target of the first argument and a session, which is closed afterwards. */
 export async function withTarget(
   context: Context,
   input: Input,

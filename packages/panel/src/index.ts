@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files for the browser. `npm run build` creates them.
+// Files for the browser, which `npm run build` creates.
 
 /** Directory of the files. The relative path is the same from sources and from compiled files. */
 export const PANEL_DIRECTORY: string = decodeURIComponent(

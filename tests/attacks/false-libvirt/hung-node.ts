@@ -4,7 +4,7 @@ import { after, createQueue, done, runReconciler, type Next, type Queue } from "
 import { createClock } from "@patchbay/os";
 import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/interfaces";
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
-import { createSessions, withBackoff, WORKERS } from "@patchbay/virt-handler/testing";
+import { createSessions, withBackoff, DEFAULT_CONCURRENCY } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";
 import { createFakeVhostSockets } from "@patchbay/os/testing";
 
@@ -39,7 +39,7 @@ export class NodeLoop {
       }),
       clock,
     );
-    this.queue = createQueue({ clock, concurrency: WORKERS });
+    this.queue = createQueue({ clock, concurrency: DEFAULT_CONCURRENCY });
     const reconcile = async (key: string): Promise<Next> => {
       const wake = (): void => {
         this.queue.add(key);

@@ -76,7 +76,7 @@ function exchange(token: string, headers = fromPage()): Promise<Answer> {
 }
 
 async function newKey(): Promise<string> {
-  const { text } = await exchange(tokenOf(panel.link()));
+  const { text } = await exchange(tokenOf(panel.createLink()));
   return (JSON.parse(text) as { readonly key: string }).key;
 }
 
@@ -97,7 +97,7 @@ describe("a page of another site in the same browser", () => {
     { name: "of another server of this machine", headers: { "sec-fetch-site": "same-site" } },
   ])("attack 113: rejects a page $name, even with token and key", async ({ headers }) => {
     const key = await newKey();
-    const token = tokenOf(panel.link());
+    const token = tokenOf(panel.createLink());
     const before = upstream.asked.length;
     const otherClient = fromPage({ ...headers, "x-panel-key": key });
     expect(await ask("/", { headers: otherClient })).toMatchObject({ status: 403 });
@@ -154,7 +154,7 @@ describe("another user of the machine", () => {
   });
 
   test("attack 114: a link works for one browser, and a newer link ends an older one", async () => {
-    const [first, second] = [panel.link(), panel.link()].map(tokenOf);
+    const [first, second] = [panel.createLink(), panel.createLink()].map(tokenOf);
     expect(await exchange(first ?? "")).toMatchObject({ status: 401 });
     expect(await exchange(second ?? "")).toMatchObject({ status: 200 });
     expect(await exchange(second ?? "")).toMatchObject({ status: 401 });

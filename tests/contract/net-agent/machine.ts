@@ -211,7 +211,7 @@ export class AgentMachine implements AsyncDisposable {
       clock,
       log,
       metrics: this.#metrics,
-      leaving: this.#stop.signal,
+      drainSignal: this.#stop.signal,
       signal: this.#stop.signal,
       health: new DaemonHealth({ clock, log }),
       ready: () => {

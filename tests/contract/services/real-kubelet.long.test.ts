@@ -99,7 +99,7 @@ async function startAgents(): Promise<void> {
     clock,
     log,
     metrics: createMetrics(account),
-    leaving: stop.signal,
+    drainSignal: stop.signal,
     signal: stop.signal,
     client: await server.client(`system:serviceaccount:patchbay:${account}`),
     health: new DaemonHealth({ clock, log }),

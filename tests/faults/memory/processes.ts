@@ -65,7 +65,7 @@ function controller(surroundings: Surroundings): Promise<void> {
     health,
     metrics: createMetrics("virt-controller"),
     ready: () => undefined,
-    leaving: surroundings.signal,
+    drainSignal: surroundings.signal,
   };
   return runController(context, { ...flags, healthPort: 0 });
 }
@@ -107,7 +107,7 @@ async function agent(surroundings: Surroundings): Promise<void> {
       findProblems: () => Promise.resolve([]),
       policy: {
         isEnforced: true,
-        setting: () => "",
+        describeSetting: () => "",
         current: () => DEFAULT_POLICY,
         onChange: () => undefined,
       },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress and result of the migration that a command has requested. Pure.
+// Progress and result of the migration that a command has requested.
 import {
   isMigrationFinal,
   type MigrationState,
@@ -40,7 +40,7 @@ export function printProgress(progress: Progress): string {
   return `${String(Math.floor(transferred * PERCENT_FACTOR))} %${printRemaining(progress)}`;
 }
 
-/** Returns the progress of the migration while it runs; empty if the VMI's status describes another migration. */
+/** Returns the progress of the migration while it runs, otherwise an empty text. */
 function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: VmiState): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
@@ -49,7 +49,7 @@ function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: V
   return [printProgress(progress), pausedNote].filter((text) => text !== "").join("; ");
 }
 
-/** Returns why the target pod is not ready; empty if the VMI's status describes another migration. */
+/** Returns the failed attachments of the target pod while the target is being prepared, otherwise an empty text. */
 function describeTargetProblem(
   migration: VirtualMachineInstanceMigration,
   { vmi }: VmiState,
@@ -61,7 +61,7 @@ function describeTargetProblem(
   return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
 }
 
-/** Returns why the guest is paused on its target node; empty if it is not. */
+/** Returns why the guest is paused on its target node; empty if the guest is not paused. */
 function describePause({ status }: VirtualMachineInstanceMigration): string {
   const condition = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
   return condition?.message ?? "";
@@ -87,7 +87,7 @@ function describeFailure({ metadata, status }: VirtualMachineInstanceMigration):
     : "it was canceled";
 }
 
-/** Returns the verdict. The migration is done when the guest runs on the target node. */
+/** Returns whether the migration is done, has failed or continues. It is done when the guest runs on the target node. */
 export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a change, and whether it is done or cannot complete while the command waits. Pure.
+// Stages of a change, and its verdict: whether the change is done, must wait or cannot complete.
 import {
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -11,7 +11,7 @@ import { findByName, ifacesOf } from "@patchbay/core/nics";
 import { findSyncError } from "@patchbay/core/status";
 
 export interface Observation {
-  /** VM; undefined if it does not exist or is not watched. */
+  /** VM; undefined if the VM does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
   /** Migrations of the VMI in the order of their observation; unset if they are not watched. */
@@ -30,7 +30,7 @@ export interface Step {
   readonly elapsedMs: number;
 }
 
-/** Step without its time; undefined if the object does not exist. */
+/** Step without its time; undefined if the object of the change does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
 /** Returns the phase of an interface, with the reason why it is blocked. */
@@ -66,18 +66,18 @@ export function findVmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   };
 }
 
-/** Returns the current stage of a change; `first` is the state before the request. */
-export type StageOf = (now: VmiState, first: VmiState) => Stage;
+/** Returns the current stage of a change. `first` is the state before the request. */
+export type FindStage = (now: VmiState, first: VmiState) => Stage;
 
 export class StepRecorder {
   readonly steps: Step[] = [];
-  readonly #findStage: StageOf;
+  readonly #findStage: FindStage;
   readonly #first: VmiState;
   readonly #onStep: (step: Step) => void;
   #last: string;
 
   /** @param first - state before the request, which is not recorded as a step */
-  constructor(findStage: StageOf, first: VmiState, onStep: (step: Step) => void) {
+  constructor(findStage: FindStage, first: VmiState, onStep: (step: Step) => void) {
     this.#findStage = findStage;
     this.#first = first;
     this.#onStep = onStep;
@@ -102,8 +102,8 @@ export class StepRecorder {
 }
 
 export function printStage(stage: NonNullable<Stage>): string {
-  const why = [stage.reason, stage.message].filter((text) => text !== undefined).join(": ");
-  return why === "" ? stage.phase : `${stage.phase} (${why})`;
+  const details = [stage.reason, stage.message].filter((text) => text !== undefined).join(": ");
+  return details === "" ? stage.phase : `${stage.phase} (${details})`;
 }
 
 export type Verdict =
@@ -128,7 +128,7 @@ const STARTING_REASONS: readonly (string | undefined)[] = [
   "PodInitializing",
 ];
 
-function doneWhen(isDone: boolean): Verdict {
+function toVerdict(isDone: boolean): Verdict {
   return { kind: isDone ? "done" : "waiting" };
 }
 
@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether creating a container or its init containers failed; only then the condition has a message. */
+/** Returns whether a container failed to be created. The condition has a message only after a failure. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -164,7 +164,7 @@ const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   "Terminating",
 ];
 
-/** Returns why a VM does not start; undefined if its status is older than the last change of its specification. */
+/** Returns why a VM does not start. Ignores a status that is older than the specification. */
 export function findVmProblem(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
@@ -173,22 +173,22 @@ export function findVmProblem(vm: VirtualMachine | undefined): string | undefine
   return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
-/** Returns the verdict on a start or restart, which is done when another guest than that of `first` runs. */
-export function startVerdict({ vm, vmi }: VmState, first: VmState): Verdict {
+/** Returns the verdict on a start or restart, which is done when a new guest runs. */
+export function judgeStart({ vm, vmi }: VmState, first: VmState): Verdict {
   const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
   if (isNew && isGuestRunning(vmi)) return { kind: "done" };
   const reason = findVmProblem(vm) ?? (isNew ? findStartProblem(vmi) : undefined);
   return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
-/** Returns the verdict on a plug if the VMI has stopped or is stopping; undefined otherwise. */
-function stoppedVerdict({ vm, vmi }: VmState, done: string): Verdict | undefined {
+/** Returns the verdict on a change of an interface if the VMI has stopped or is stopping, otherwise undefined. */
+function findStoppedVerdict({ vm, vmi }: VmState, effect: string): Verdict | undefined {
   const hasStopped = vmi === undefined || isVmiFinal(vmi);
   if (!hasStopped && vmi.metadata.deletionTimestamp === undefined) return undefined;
-  const what = hasStopped ? "has stopped" : "is stopping";
+  const stateText = hasStopped ? "has stopped" : "is stopping";
   return vm === undefined
-    ? { kind: "failing", reason: `the VMI ${what}` }
-    : { kind: "later", note: `the VM ${what}: the interface is ${done} at its next start` };
+    ? { kind: "failing", reason: `the VMI ${stateText}` }
+    : { kind: "later", note: `the VM ${stateText}: the interface is ${effect} at its next start` };
 }
 
 function findPlugProblem(iface: string, now: VmState, first: VmState): string | undefined {
@@ -202,8 +202,8 @@ function findPlugProblem(iface: string, now: VmState, first: VmState): string | 
 
 const IFACES_PATH = "spec.template.spec.domain.devices.interfaces";
 
-/** Returns the fields of the VM that take effect at its next start; empty until the status covers the last change. */
-function stagedFields(vm: VirtualMachine | undefined): readonly string[] {
+/** Returns the fields of the VM that take effect at its next start; empty while the status is older than the specification. */
+function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const condition = conditions.find(({ type }) => type === "RestartRequired");
   if (observedGeneration !== vm?.metadata.generation || condition?.status !== "True") return [];
@@ -211,45 +211,47 @@ function stagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Returns the verdict on a change of NICs that the cluster's rollout strategy defers; undefined otherwise. */
-function stagedVerdict(
-  what: string,
+/** Returns the verdict on a change of NICs that waits for the next start because of the cluster's rollout strategy, otherwise undefined. */
+function findStagedVerdict(
+  effect: string,
   fields: readonly string[],
   { vm }: VmState,
 ): Verdict | undefined {
-  const waiting = stagedFields(vm);
-  if (!fields.some((field) => waiting.includes(field))) return undefined;
-  const note = `the interface is ${what} at the VM's next start, because of the cluster's vmRolloutStrategy`;
+  const staged = listStagedFields(vm);
+  if (!fields.some((field) => staged.includes(field))) return undefined;
+  const note = `the interface is ${effect} at the VM's next start, because of the cluster's vmRolloutStrategy`;
   return { kind: "later", note };
 }
 
-/** Returns the verdict on a plug of `iface`; `first` is the state before the request. */
-export function plugVerdict(iface: string, now: VmState, first: VmState): Verdict {
+/** Returns the verdict on a plug of `iface`. `first` is the state before the request. */
+export function judgePlug(iface: string, now: VmState, first: VmState): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
-  const later =
-    stoppedVerdict(now, "plugged") ??
-    stagedVerdict("plugged", [`${IFACES_PATH}[${String(index)}]`], now);
-  if (later !== undefined) return later;
+  const deferred =
+    findStoppedVerdict(now, "plugged") ??
+    findStagedVerdict("plugged", [`${IFACES_PATH}[${String(index)}]`], now);
+  if (deferred !== undefined) return deferred;
   const reason = findPlugProblem(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
-  return doneWhen(findIfaceStage(now.vmi, iface)?.phase === "Ready");
+  return toVerdict(findIfaceStage(now.vmi, iface)?.phase === "Ready");
 }
 
-export function unplugVerdict(iface: string, now: VmState): Verdict {
+export function judgeUnplug(iface: string, now: VmState): Verdict {
   if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
   const isDeclared = ifacesOfVm(now.vm).some(({ name }) => name === iface);
   return (
-    (isDeclared ? undefined : stagedVerdict("unplugged", [IFACES_PATH], now)) ?? { kind: "waiting" }
+    (isDeclared ? undefined : findStagedVerdict("unplugged", [IFACES_PATH], now)) ?? {
+      kind: "waiting",
+    }
   );
 }
 
 export interface RequestedSettings {
-  /** NAMESPACE/NAME. */
+  /** Network as NAMESPACE/NAME. */
   readonly network?: string;
   readonly link?: "up" | "down";
 }
 
-/** Returns whether the guest's NIC is on the network. A NIC whose network is being replaced has two attachments. */
+/** Returns whether the guest's NIC is on the network. During a swap of the network, the NIC has two attachments. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(
@@ -260,16 +262,16 @@ function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   );
 }
 
-function settingPaths(
+function listSettingPaths(
   { network, link }: RequestedSettings,
   iface: string,
   vm: VirtualMachine | undefined,
 ): readonly string[] {
   const spec = vm?.spec.template.spec;
-  const indexIn = (list: readonly { readonly name: string }[] = []): string =>
+  const printIndex = (list: readonly { readonly name: string }[] = []): string =>
     String(list.findIndex(({ name }) => name === iface));
-  const linkPath = `${IFACES_PATH}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
-  const networkPath = `spec.template.spec.networks[${indexIn(spec?.networks)}].multus.networkName`;
+  const linkPath = `${IFACES_PATH}[${printIndex(spec?.domain.devices?.interfaces)}].state`;
+  const networkPath = `spec.template.spec.networks[${printIndex(spec?.networks)}].multus.networkName`;
   return [
     ...(link === undefined ? [] : [linkPath]),
     ...(network === undefined ? [] : [networkPath]),
@@ -282,24 +284,24 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** Returns the verdict on a change of network or link. Ignores earlier failures, which the change may repair. */
-export function settingsVerdict(
+/** Returns the verdict on a change of network or link. Ignores earlier failures, because the change may repair them. */
+export function judgeSettings(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,
 ): Verdict {
-  const paths = settingPaths(wanted, iface, now.vm);
-  const later = stoppedVerdict(now, "changed") ?? stagedVerdict("changed", paths, now);
-  if (later !== undefined) return later;
+  const paths = listSettingPaths(wanted, iface, now.vm);
+  const deferred = findStoppedVerdict(now, "changed") ?? findStagedVerdict("changed", paths, now);
+  if (deferred !== undefined) return deferred;
   const problem = findStartProblem(now.vmi);
   if (problem !== undefined) {
     return { kind: "failing", reason: `the VM does not start: ${problem}` };
   }
-  return doneWhen(hasSettings(wanted, iface, now.vmi));
+  return toVerdict(hasSettings(wanted, iface, now.vmi));
 }
 
-/** Returns the verdict on a stop, which is done when the VM's status is Stopped and no guest is being shut down. */
-export function stopVerdict({ vm, vmi }: VmState): Verdict {
+/** Returns the verdict on a stop, which is done when the VM's status is Stopped and no guest is shutting down. */
+export function judgeStop({ vm, vmi }: VmState): Verdict {
   const isDown =
     vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);
-  return doneWhen(isDown && (vm === undefined || vm.status?.printableStatus === "Stopped"));
+  return toVerdict(isDown && (vm === undefined || vm.status?.printableStatus === "Stopped"));
 }

@@ -18,26 +18,26 @@ import {
   printStage,
   type Step,
   StepRecorder,
-  type StageOf,
+  type FindStage,
   type Verdict,
 } from "./progress.ts";
 import { type Session, type Target, objectPath, printTarget, subresourcePath } from "../session.ts";
-import { oneLine } from "../print/safe.ts";
+import { escapeLine } from "../print/safe.ts";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 
 interface Goal {
-  /** Description for the error message. */
+  /** Description of the goal for the error message. */
   readonly what: string;
-  /** Called with each version. Returns true to end the wait. */
+  /** Called with each observation. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;
   /** Returns the current state for the error message. */
   readonly state: () => string;
   readonly timeoutMs: number;
 }
 
-/** Returns the object of a watch that selects one name; undefined if it is deleted. */
+/** Returns the object of a watch that selects one name, or undefined if the object is deleted. */
 function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
@@ -69,8 +69,8 @@ class TargetFollower {
   readonly #startMs: number;
   readonly #first = Promise.withResolvers<Observation>();
   readonly #pending: Observation[] = [];
-  readonly #ends: (() => void)[] = [];
-  /** Kinds that have not been listed yet. */
+  readonly #unsubscribers: (() => void)[] = [];
+  /** Kinds whose objects have not been listed yet. */
   readonly #unlisted = new Set<string>();
   readonly #migrations = new Map<string, VirtualMachineInstanceMigration>();
   #vm: VirtualMachine | undefined;
@@ -81,19 +81,23 @@ class TargetFollower {
     this.#clock = session.clock;
     this.#startMs = session.clock.monotonicMs();
     const { namespace, name } = target;
-    const one = { session, namespace, fieldSelector: `metadata.name=${name}` };
+    const selection = { session, namespace, fieldSelector: `metadata.name=${name}` };
     if (target.kind === "virtualmachine") {
-      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = findSingle(reflection)));
+      this.#follow(
+        VIRTUAL_MACHINES,
+        selection,
+        (reflection) => (this.#vm = findSingle(reflection)),
+      );
     }
     this.#follow(
       VIRTUAL_MACHINE_INSTANCES,
-      one,
+      selection,
       (reflection) => (this.#vmi = findSingle(reflection)),
     );
     if (!hasMigrations) return;
     // All migrations are watched, because virt-controller labels a migration with its VMI only after its creation.
-    const all = { session, namespace };
-    this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, all, (reflection) => {
+    const migrationSelection = { session, namespace };
+    this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migrationSelection, (reflection) => {
       this.#storeMigrations(name, reflection);
     });
   }
@@ -103,28 +107,28 @@ class TargetFollower {
     return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }
 
-  /** Calls the goal's `visit` with every version, until it returns true. @throws AppError with KUBE_WAIT_TIMED_OUT */
+  /** Calls the goal's `visit` with each observation until it returns true. @throws AppError with KUBE_WAIT_TIMED_OUT */
   async until(goal: Goal, signal: AbortSignal): Promise<void> {
     const reached = Promise.withResolvers<undefined>();
     this.#visit = (observation) => {
       if (goal.visit(observation)) reached.resolve(undefined);
     };
     for (const observation of this.#pending.splice(0)) this.#visit(observation);
-    const ended = new AbortController();
-    const timeout = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
+    const timer = new AbortController();
+    const timeout = this.#clock.sleep(goal.timeoutMs, timer.signal).then(() => {
       const { what, timeoutMs, state } = goal;
       throw new AppError("KUBE_WAIT_TIMED_OUT", { what, timeoutMs, state: state() });
     });
     try {
       await Promise.race([reached.promise, timeout, rejectOnAbort(signal)]);
     } finally {
-      ended.abort(new Error("the wait has ended"));
-      await timeout.catch(() => undefined); // the aborted sleep rejects
+      timer.abort(new Error("the wait has ended"));
+      await timeout.catch(() => undefined);
     }
   }
 
   close(): void {
-    for (const end of this.#ends) end();
+    for (const end of this.#unsubscribers) end();
   }
 
   #storeMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
@@ -149,7 +153,7 @@ class TargetFollower {
       if (reflection.kind === "listed") this.#unlisted.delete(kind);
       if (this.#unlisted.size === 0) this.#observe();
     });
-    this.#ends.push(() => {
+    this.#unsubscribers.push(() => {
       subscription.unsubscribe();
     });
   }
@@ -158,8 +162,8 @@ class TargetFollower {
     const elapsedMs = this.#clock.monotonicMs() - this.#startMs;
     const migrations = [...this.#migrations.values()];
     const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
-    this.#first.resolve(observation); // later calls have no effect
-    // The first version is visited too, because it may already have the requested state.
+    this.#first.resolve(observation);
+    // Stores observations before the wait starts, because the first one may already have the requested state.
     if (this.#visit === undefined) this.#pending.push(observation);
     else this.#visit(observation);
   }
@@ -167,10 +171,10 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** Prints a line with the seconds since the request, the phase, and the reason why it is blocked. */
+/** Prints a line with the seconds since the request, the phase, and the reason why the phase is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
-  return `${seconds} s  ${oneLine(printStage(step))}\n`;
+  return `${seconds} s  ${escapeLine(printStage(step))}\n`;
 }
 
 type ChangeRequest =
@@ -192,20 +196,20 @@ export interface Change {
   readonly inspectCommand: string;
   /** Additional fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly findStage: StageOf;
-  /** Decides whether the change is done or cannot complete; `first` is the state before the request. */
+  readonly findStage: FindStage;
+  /** Returns whether the change is done, must wait or cannot complete. `first` is the state before the request. */
   readonly findVerdict: (now: Observation, first: Observation) => Verdict;
   readonly hasMigrations?: boolean;
-  /** Why there is nothing to wait for, as text for people. */
+  /** Reason not to wait for the change, as text for people. */
   readonly noWaitReason?: string;
 }
 
 export interface ChangeResult {
-  /** `dryRun` means that the API server would accept the request, and nothing was changed. */
+  /** `dryRun` means that the API server would accept the request and that nothing was changed. */
   readonly result: "requested" | "done" | "dryRun";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
-  /** Why the change takes effect only later, or the API server's response to a dry run. */
+  /** Reason why the change takes effect later, or the API server's response to a dry run. */
   readonly note?: string;
   readonly warnings?: readonly string[];
 }
@@ -239,7 +243,7 @@ function send(
 }
 
 function statusMessage(text: string): string | undefined {
-  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the API server's answer
+  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // JSON of the API server
   return kind === "Status" ? message : undefined;
 }
 
@@ -249,7 +253,7 @@ async function sendDryRun(
   change: Change,
 ): Promise<ChangeResult> {
   const { text, warnings } = await send(session, context, { change, isDryRun: true });
-  for (const warning of warnings) context.err.write(`warning: ${oneLine(warning)}\n`);
+  for (const warning of warnings) context.err.write(`warning: ${escapeLine(warning)}\n`);
   const note = statusMessage(text) ?? change.noWaitReason;
   return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
@@ -272,9 +276,9 @@ function titleOf(change: Change): string {
 async function sendAndWait(
   session: Session,
   context: Context,
-  waiting: WaitOptions,
+  options: WaitOptions,
 ): Promise<ChangeResult> {
-  const { change } = waiting;
+  const { change } = options;
   const follower = new TargetFollower(session, change);
   try {
     const first = await follower.first(context.signal);
@@ -283,7 +287,7 @@ async function sendAndWait(
       if (context.global.output === "table") context.out.write(printStep(step));
     });
     await send(session, context, { change });
-    const verdict = await follow(follower, { ...waiting, first, recorder }, context.signal);
+    const verdict = await follow(follower, { ...options, first, recorder }, context.signal);
     const elapsedMs = Math.round(session.clock.monotonicMs() - startMs);
     const { steps } = recorder;
     if (verdict.kind === "done") return { result: "done", steps, elapsedMs };
@@ -296,16 +300,16 @@ async function sendAndWait(
 
 async function follow(
   follower: TargetFollower,
-  waiting: WaitOptions & { readonly first: Observation; readonly recorder: StepRecorder },
+  options: WaitOptions & { readonly first: Observation; readonly recorder: StepRecorder },
   signal: AbortSignal,
 ): Promise<Exclude<Verdict, { kind: "waiting" }>> {
-  const { change, first, recorder, timeoutMs } = waiting;
+  const { change, first, recorder, timeoutMs } = options;
   const what = titleOf(change);
-  const ended: Exclude<Verdict, { kind: "waiting" }>[] = [];
+  const verdicts: Exclude<Verdict, { kind: "waiting" }>[] = [];
   const visit = (observation: Observation): boolean => {
     recorder.record(observation);
     const verdict = change.findVerdict(observation, first);
-    if (verdict.kind !== "waiting") ended.push(verdict);
+    if (verdict.kind !== "waiting") verdicts.push(verdict);
     return verdict.kind !== "waiting";
   };
   try {
@@ -314,7 +318,7 @@ async function follow(
     if (!signal.aborted) throw error;
     throw new AppError("KUBE_WAIT_INTERRUPTED", { what, state: recorder.state }, { cause: error });
   }
-  const [verdict] = ended;
+  const [verdict] = verdicts;
   if (verdict === undefined) throw new RangeError("the wait ended without a verdict");
   return verdict;
 }
@@ -342,7 +346,7 @@ interface RequestedChange {
   readonly input: Input;
 }
 
-/** Sends the request, and waits for its effect if `shouldWait` is set and there is something to wait for. */
+/** Sends the request. Waits for its effect if `shouldWait` is set, unless the change has a reason not to wait. */
 export async function performChange(
   session: Session,
   context: Context,

@@ -2,7 +2,7 @@
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { plugVerdict, settingsVerdict, startVerdict, unplugVerdict } from "./progress.ts";
+import { judgePlug, judgeSettings, judgeStart, judgeUnplug } from "./progress.ts";
 
 const MESSAGE = "spec.template.spec.domain.devices.tpm: is not supported yet";
 const TOLD = {
@@ -22,7 +22,7 @@ function vmi(status: VmiStatus, uid = "new"): VirtualMachineInstance {
   return { ...made, metadata: { ...made.metadata, uid } };
 }
 
-describe("startVerdict", () => {
+describe("judgeStart", () => {
   test.each([
     {
       name: "fails with the VM's condition",
@@ -59,12 +59,12 @@ describe("startVerdict", () => {
       want: { kind: "done" },
     },
   ])("$name", ({ want, ...now }) => {
-    expect(startVerdict(now, NOTHING)).toEqual(want);
+    expect(judgeStart(now, NOTHING)).toEqual(want);
   });
 
   test("does not mistake the previous guest for the new one", () => {
     const running = { vm: vm({}), vmi: vmi({ phase: "Running" }, "old") };
-    expect(startVerdict(running, running)).toEqual({ kind: "waiting" });
+    expect(judgeStart(running, running)).toEqual({ kind: "waiting" });
   });
 });
 
@@ -84,42 +84,42 @@ describe("NIC verdicts with rollout strategy Stage", () => {
   test.each([
     {
       name: "defers a plug",
-      verdict: plugVerdict,
+      verdict: judgePlug,
       iface: "red",
       vm: staged(["blue", "red"], `${IFACES}[1], spec.template.spec.networks[1]`),
       want: { kind: "later", note: `the interface is plugged ${when}` },
     },
     {
       name: "waits for a plug that is not reported yet",
-      verdict: plugVerdict,
+      verdict: judgePlug,
       iface: "red",
       vm: staged(["blue", "red"], `${IFACES}[1]`, 0),
       want: { kind: "waiting" },
     },
     {
       name: "ignores other staged fields",
-      verdict: plugVerdict,
+      verdict: judgePlug,
       iface: "red",
       vm: staged(["blue", "red"], "spec.template.spec.domain.memory"),
       want: { kind: "waiting" },
     },
     {
       name: "defers an unplug",
-      verdict: unplugVerdict,
+      verdict: judgeUnplug,
       iface: "blue",
       vm: staged([], `${IFACES}, spec.template.spec.networks`),
       want: { kind: "later", note: `the interface is unplugged ${when}` },
     },
     {
       name: "is done after an unplug",
-      verdict: unplugVerdict,
+      verdict: judgeUnplug,
       iface: "gone",
       vm: staged([], IFACES),
       want: { kind: "done" },
     },
     {
       name: "keeps waiting for an unplug that the VM does not show yet",
-      verdict: unplugVerdict,
+      verdict: judgeUnplug,
       iface: "blue",
       vm: staged(["blue"], IFACES),
       want: { kind: "waiting" },
@@ -130,7 +130,7 @@ describe("NIC verdicts with rollout strategy Stage", () => {
   });
 });
 
-describe("settingsVerdict", () => {
+describe("judgeSettings", () => {
   const attached = (networkName: string, podInterfaceName: string) =>
     ({ name: "red", networkName, podInterfaceName, state: "Attached" }) as const;
   const nic = (podInterfaceName: string, linkState: string) => ({
@@ -192,7 +192,7 @@ describe("settingsVerdict", () => {
     },
   ] as const)("$name", ({ vmi: now, wanted, want }) => {
     const observed = { vm: vm({}), vmi: now };
-    expect(settingsVerdict({ iface: "red", ...wanted }, observed)).toEqual(want);
+    expect(judgeSettings({ iface: "red", ...wanted }, observed)).toEqual(want);
   });
 
   test("reports that the cluster stages the change", () => {
@@ -213,7 +213,7 @@ describe("settingsVerdict", () => {
       spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
     };
     const observed = { vm: staged, vmi: vmi({ phase: "Running" }) };
-    const verdict = settingsVerdict({ iface: "red", network: "ns/b" }, observed);
+    const verdict = judgeSettings({ iface: "red", network: "ns/b" }, observed);
     expect(verdict).toMatchObject({
       kind: "later",
       note: expect.stringContaining("vmRolloutStrategy") as string,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// User data of cloud-init: logins and SSH keys. Pure. Source: cloud-init, "Cloud config examples", cc_set_passwords.
+// User data of cloud-init: logins and SSH keys. Source: cloud-init, "Cloud config examples", cc_set_passwords.
 import { AppError } from "@patchbay/base";
 import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
 export interface Login {
-  /** User of the login; unset for the image's default user, which cloud-init knows. */
+  /** User of the login; unset for the default user of the image. */
   readonly user?: string;
   readonly password: string;
 }
 
-/** First line of cloud-config, the only format that is parsed here. */
+/** First line of cloud-config, the only format that this module parses. */
 const HEADER = "#cloud-config";
 const KEYS_FIELD = "ssh_authorized_keys";
 const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
-/** Characters of passwords, without ambiguous ones. */
+/** Characters of generated passwords. Ambiguous characters are excluded. */
 const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 const GROUP_LENGTH = 4;
 
@@ -34,7 +34,7 @@ const HEADERS = [
   "mime-version:",
 ];
 
-/** Returns why cloud-init would ignore the user data; undefined if it reads them. */
+/** Returns why cloud-init would ignore the user data, or undefined if cloud-init would read them. */
 export function userDataProblem(text: string): string | undefined {
   const start = text.trimStart().toLowerCase();
   if (start === "" || HEADERS.some((header) => start.startsWith(header))) return undefined;
@@ -42,7 +42,7 @@ export function userDataProblem(text: string): string | undefined {
   return `cloud-init ignores user data that begin with ${first}; begin them with #cloud-config, #!, ## template: or a MIME header`;
 }
 
-/** Makes a password that is easy to copy from a screen. 16 random bytes give 79 bits of entropy. */
+/** Creates a password that is easy to copy from a screen. 16 random bytes result in 79 bits of entropy. */
 export function makePassword(random: Uint8Array): string {
   const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
   const groups = letters.length / GROUP_LENGTH;
@@ -66,7 +66,7 @@ function print(document: Document): string {
   return `${HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
 }
 
-/** File for DHCP by systemd-networkd (Debian) on plugged NICs. Files of netplan and cloud-init sort first. Source: systemd.network(5). */
+/** File for DHCP on plugged NICs by systemd-networkd. Files of netplan and cloud-init take precedence. Source: systemd.network(5). */
 const HOTPLUG_NETWORK = {
   path: "/etc/systemd/network/90-plugged.network",
   content: [
@@ -82,10 +82,10 @@ const HOTPLUG_NETWORK = {
     "",
   ].join("\n"),
 };
-/** Command that reloads networks. It fails in guests with another network manager, which need no reload. */
+/** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
-/** Makes user data for a login with a password on the console, a login with keys, and DHCP on plugged NICs. */
+/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
 export function makeUserData({ user, password }: Required<Login>, keys: readonly string[]): string {
   const administrator = {
     name: user,
@@ -104,7 +104,7 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
   );
 }
 
-/** Adds keys to user data, and preserves the rest. @throws AppError with FLAG_INVALID if the user data are not cloud-config */
+/** Adds SSH keys to user data. @throws AppError with FLAG_INVALID if the user data is not cloud-config */
 export function addKeys(userData: string, keys: readonly string[]): string {
   if (keys.length === 0) return userData;
   const refuse = (reason: string): AppError =>
@@ -149,7 +149,7 @@ function readLogin(map: YAMLMap, user: string, password: string): Login | undefi
     : { ...(name !== undefined && { user: name }), password: text };
 }
 
-/** Returns the password login that the user data define, if they have one of the two common forms. */
+/** Returns the login with a password in the user data. Supports the two common forms of cloud-config. */
 export function findLogin(userData: string): Login | undefined {
   const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
   if (map === undefined) return undefined;

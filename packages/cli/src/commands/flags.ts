@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of several commands.
+// Flags that several commands share.
 import type { FlagSpec } from "../command.ts";
 
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
@@ -33,7 +33,7 @@ function waitFlags(fallback: string): readonly FlagSpec[] {
 
 export const WAIT = waitFlags("120s");
 
-/** Wait flags of commands that transfer a guest's memory. A migration may take 150 s per GiB. */
+/** Flags for commands that migrate a guest. A migration may take 150 s per GiB of memory. */
 export const WAIT_LONG = waitFlags("10m");
 
 /** Flag of commands that also accept VMIs without a VM. */
@@ -48,7 +48,7 @@ export const IFACE_NAME: FlagSpec = {
   required: true,
 };
 
-/** Flag for requests that the API server validates without changing anything. */
+/** Flag for a dry run: the API server validates the request without changing anything. */
 export const DRY_RUN: FlagSpec = {
   flags: "--dry-run",
   description: "only show whether the API server would accept the change, and when it takes effect",

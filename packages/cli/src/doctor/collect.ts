@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the facts about an installation. Sends VMs only as dry runs; on a standalone machine starts one pod and deletes it.
+// Collects the facts about an installation. Creates VMs only as dry runs. On a standalone machine, starts and deletes a pod.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
 import type { Files, ListOptions } from "@patchbay/core/interfaces";
@@ -48,11 +48,11 @@ async function readServer(kubeconfig: string): Promise<string | undefined> {
 interface MachineHints {
   readonly kubeconfig: string;
   readonly server: string;
-  /** Value of `--data-dir`, or its default. */
+  /** Value of `--data-dir`. */
   readonly dataDir: string;
 }
 
-/** Returns the kubeconfig's own directory or `dataDir` if it contains a machine with this API server; otherwise undefined. */
+/** Returns the directory of the standalone machine with this API server: the kubeconfig's directory or `dataDir`; otherwise undefined. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
@@ -75,9 +75,9 @@ const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
-/** Directory of SELinux. Source: SELinux, selinuxfs. */
+/** Mount point of the SELinux file system. Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
-/** Suffix of the embedded API server's version. */
+/** Suffix of the version of the embedded API server. */
 const STANDALONE_SUFFIX = "+patchbay";
 
 async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
@@ -136,7 +136,7 @@ function trialVm(session: Session, domain: object): VirtualMachine {
   };
 }
 
-/** Sends a VM without NICs, which admission completes, and a VM with a NIC without a network, which admission rejects. */
+/** Sends two dry runs: a VM without NICs, which admission completes, and a VM with an invalid NIC, which admission rejects. */
 async function tryAdmission(session: Session): Promise<Trial> {
   const { store } = session.client;
   const { metadata, spec } = await store.create(
@@ -158,15 +158,19 @@ async function tryAdmission(session: Session): Promise<Trial> {
     );
   return {
     serverMs: parseTime(metadata.creationTimestamp ?? ""),
-    isFilledIn: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
+    hasDefaults: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
     isRefused,
   };
 }
 
-/** Returns the expiry times of the certificates in PEM text; none if it has no certificates. */
-function readCertificateEnds(of: string, pem: string | undefined): readonly CertificateEnd[] {
-  const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));
+/** Returns the expiry times of the certificates in a PEM text. */
+function readCertificateEnds(subject: string, pem: string | undefined): readonly CertificateEnd[] {
+  const certificates =
+    pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return certificates.map((one) => ({
+    subject,
+    endsMs: new X509Certificate(one).validToDate.getTime(),
+  }));
 }
 
 function fromBase64(text: string | undefined): string {
@@ -180,21 +184,24 @@ async function readCertificates(
   const { ca, cert } = await config.readCredentials();
   const authorities = [
     ...("value" in apiServices
-      ? apiServices.value.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
+      ? apiServices.value.map(({ spec }) => ({ subject: "authority subject virt-api", ...spec }))
       : []),
     ...("value" in webhooks
       ? webhooks.value.flatMap(({ webhooks: all = [] }) =>
-          all.map(({ clientConfig }) => ({ of: "authority of virt-api", ...clientConfig })),
+          all.map(({ clientConfig }) => ({
+            subject: "authority subject virt-api",
+            ...clientConfig,
+          })),
         )
       : []),
-  ].flatMap(({ of, caBundle }) => readCertificateEnds(of, fromBase64(caBundle)));
+  ].flatMap(({ subject, caBundle }) => readCertificateEnds(subject, fromBase64(caBundle)));
   const all = [
     ...readCertificateEnds("authority of the API server", ca),
     ...readCertificateEnds("yours, of the kubeconfig", cert),
     ...authorities,
   ];
-  // Webhooks and APIServices have the same authority.
-  return [...new Map(all.map((one) => [`${one.of} ${String(one.endsMs)}`, one])).values()];
+  // Duplicates are removed, because webhooks and APIServices have the same authority.
+  return [...new Map(all.map((one) => [`${one.subject} ${String(one.endsMs)}`, one])).values()];
 }
 
 async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests from a VM's node where frames of an interface are lost.
+// Queries a VM's node where frames of an interface are lost.
 import { DOCTOR } from "@patchbay/core/guest";
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";
 import { type Session, subresourcePath, type Target } from "../session.ts";
 
-/** Time limit of the request, in milliseconds. virt-api waits 10 s for the node, which takes 5 s at most. */
+/** Time limit of the request, in milliseconds. It exceeds the 10 s for which virt-api waits for the node. */
 const TIMEOUT_MS = 15_000;
 
 export interface ExaminedIface {
@@ -24,5 +24,5 @@ export async function examine(
   const { signal } = context;
   const request = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
   const { text } = await session.client.requestRaw(request);
-  return JSON.parse(text) as DoctorReport; // virt-api's answer with status 200
+  return JSON.parse(text) as DoctorReport; // the cast is safe for virt-api's response with status 200
 }

@@ -29,28 +29,28 @@ export interface ServedApi extends WantedApi {
 
 /** Result of two dry runs: of a valid VM, and of a VM that must be rejected. */
 export interface Trial {
-  /** The server's clock in milliseconds since 1970, rounded to seconds. */
+  /** Time of the server's clock in milliseconds since 1970, rounded to seconds. */
   readonly serverMs: number;
   /** Whether virt-api set the defaults of the first VM. */
-  readonly isFilledIn: boolean;
+  readonly hasDefaults: boolean;
   /** Whether virt-api rejected the second VM. */
   readonly isRefused: boolean;
 }
 
 export interface PodTrial {
-  /** Why the pod did not start, as reported by the runtime; unset if it started. */
+  /** Reason why the pod did not start, as reported by the runtime; unset if the pod started. */
   readonly problem?: string;
 }
 
 export interface CertificateEnd {
-  /** Owner of the certificate, for example `authority of webhook patchbay`. */
-  readonly of: string;
+  /** Subject of the certificate for people, for example `authority of webhook patchbay`. */
+  readonly subject: string;
   /** Expiry in milliseconds since 1970. */
   readonly endsMs: number;
 }
 
 export interface Facts {
-  /** Clock of this computer in milliseconds since 1970. */
+  /** Time of this computer's clock in milliseconds since 1970. */
   readonly nowMs: number;
   /** Version from `/version`, for example `v1.30.0`. */
   readonly serverVersion: Observed<string>;
@@ -65,14 +65,14 @@ export interface Facts {
   readonly processes?: Observed<MachineProcesses>;
   /** Result of starting a pod; set only on a running standalone machine. */
   readonly podTrial?: Observed<PodTrial>;
-  /** SELinux of this computer if it is the standalone machine; unset on a cluster. */
+  /** SELinux state of this computer if it is the standalone machine; unset on a cluster. */
   readonly selinux?: Observed<Selinux>;
   /** Lease of virt-controller; undefined if there has never been a leader. */
   readonly leader: Observed<Lease | undefined>;
   readonly nodes: Observed<readonly KubeNode[]>;
   readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
-  /** Whether nodes offer the sockets of all VMs to a dataplane. */
+  /** Whether nodes offer the vhost-user sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;
@@ -95,7 +95,7 @@ export function isNetAgentAlone({
   );
 }
 
-/** Returns the time of the server's clock, or of this computer's if the server's is unknown. */
+/** Returns the time of the server's clock, or of this computer's clock if the server's time is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
   return "value" in trial ? trial.value.serverMs : nowMs;
 }

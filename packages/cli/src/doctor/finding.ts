@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings of the doctor's checks.
 
-/** Result of a check. `warning`: it works but needs attention. `unknown`: the check failed, for example for lack of a permission. */
+/** Result of a check. `warning`: no fault, but attention is needed. `unknown`: the check failed, for example without permission. */
 export type Verdict = "ok" | "warning" | "wrong" | "unknown";
 
 export interface Finding {
@@ -14,7 +14,7 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** Observed value, or why it could not be observed. */
+/** Observed value, or the reason why the observation failed. */
 export type Observed<T> = { readonly value: T } | { readonly failure: string };
 
 export function ok(check: string, message: string): Finding {

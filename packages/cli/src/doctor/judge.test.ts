@@ -307,7 +307,7 @@ describe("finds", () => {
     {
       what: "a clock difference",
       facts: {
-        trial: { value: { serverMs: HEALTHY.nowMs + 7_000, isFilledIn: true, isRefused: true } },
+        trial: { value: { serverMs: HEALTHY.nowMs + 7_000, hasDefaults: true, isRefused: true } },
       },
       want: [
         "clock of the API server: is 7 s ahead of this computer's: it decides whether certificates and leases are valid",
@@ -331,7 +331,9 @@ describe("finds", () => {
     },
     {
       what: "webhooks that are not called",
-      facts: { trial: { value: { serverMs: HEALTHY.nowMs, isFilledIn: false, isRefused: false } } },
+      facts: {
+        trial: { value: { serverMs: HEALTHY.nowMs, hasDefaults: false, isRefused: false } },
+      },
       want: [
         "webhooks of virt-api: defaults of a VM are not set, and an invalid VM is not rejected: the API server does not call virt-api",
       ],
@@ -347,8 +349,8 @@ describe("finds", () => {
       what: "certificates",
       facts: {
         certificates: [
-          { of: "a", endsMs: parseTime("2026-01-10T00:00:00Z") },
-          { of: "b", endsMs: parseTime("2025-12-31T00:00:00Z") },
+          { subject: "a", endsMs: parseTime("2026-01-10T00:00:00Z") },
+          { subject: "b", endsMs: parseTime("2025-12-31T00:00:00Z") },
         ],
       },
       want: ["certificate: a: expires on 2026-01-10", "certificate: b: expired on 2025-12-31"],

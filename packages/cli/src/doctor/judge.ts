@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs all checks of an installation. Checks of a component follow those of its dependencies.
+// Runs all checks of an installation. Checks of a component follow the checks of its dependencies.
 import { apiVersionOf, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
 import {
   judgeAdmission,
@@ -26,7 +26,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeLeftovers,
 ];
 
-/** Checks an installation of net-agent alone, which lacks Patchbay's kinds, webhooks, VMs and leader. */
+/** Checks an installation of net-agent without Patchbay's other services. */
 function judgeNetAgent(facts: Facts): readonly Finding[] {
   const networks = facts.apis.filter(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a test pod with the launchers' image and user, because nothing else shows that the node can start pods.
+// Starts a test pod with the launchers' image and user, to check whether the node can start pods.
 import { randomUUID } from "node:crypto";
 import { apiVersionOf, names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -8,7 +8,7 @@ import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { PodTrial } from "./facts.ts";
 
-/** Maximum time for the pod's program to end, in milliseconds. */
+/** Time limit for the test pod to start and end, in milliseconds. */
 const START_TIMEOUT_MS = 30_000;
 /** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;
@@ -69,8 +69,8 @@ export function readTrial({ status = {} }: Pick<Pod, "status">): PodTrial | unde
 
 function readChange(change: Reflection<Pod>): PodTrial | undefined {
   const pod = change.kind === "listed" ? change.objects[0] : change.object;
-  const isGone = change.kind === "removed" || pod === undefined;
-  return isGone ? { problem: "another client deleted it" } : readTrial(pod);
+  const isDeleted = change.kind === "removed" || pod === undefined;
+  return isDeleted ? { problem: "another client deleted it" } : readTrial(pod);
 }
 
 export async function tryPod(
@@ -80,20 +80,20 @@ export async function tryPod(
   const { store } = client;
   const pod = trialPod(namespace);
   await store.create(PODS, pod);
-  const tried = new AbortController();
+  const finished = new AbortController();
   const selection = { namespace, fieldSelector: `metadata.name=${pod.metadata.name}` };
   const { promise, resolve, reject } = Promise.withResolvers<PodTrial>();
   const subscription = client.reflect(PODS, selection).subscribe((change) => {
     const trial = readChange(change);
     if (trial !== undefined) resolve(trial);
   });
-  clock.sleep(START_TIMEOUT_MS, AbortSignal.any([signal, tried.signal])).then(() => {
+  clock.sleep(START_TIMEOUT_MS, AbortSignal.any([signal, finished.signal])).then(() => {
     resolve({ problem: `it did not start within ${String(START_TIMEOUT_MS / 1000)} s` });
   }, reject);
   try {
     return await promise;
   } finally {
-    tried.abort();
+    finished.abort();
     subscription.unsubscribe();
     await store.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
   }

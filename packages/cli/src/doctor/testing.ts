@@ -46,7 +46,7 @@ export function healthyFacts(): Facts {
     nowMs: parseTime(NOW),
     serverVersion: { value: "v1.30.0" },
     apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: { value: ["a"] } }],
-    trial: { value: { serverMs: parseTime(NOW), isFilledIn: true, isRefused: true } },
+    trial: { value: { serverMs: parseTime(NOW), hasDefaults: true, isRefused: true } },
     apiServices: {
       value: [
         {
@@ -59,7 +59,9 @@ export function healthyFacts(): Facts {
       ],
     },
     webhooks: { value: [] },
-    certificates: [{ of: "authority of virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") }],
+    certificates: [
+      { subject: "authority subject virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") },
+    ],
     deployments: {
       value: [
         {

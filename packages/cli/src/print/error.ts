@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error messages, hints and exit codes of failed commands.
 import { fillTemplate, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/base";
-import { indented, oneLine } from "./safe.ts";
+import { indentLines, escapeLine } from "./safe.ts";
 
 const FAILED = 1;
 const USAGE = 2;
@@ -31,13 +31,13 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   LAUNCHER_NOT_LISTENING: UNREACHABLE,
 };
 
-/** Exit codes of rejections whose causes all have one type. Source: Kubernetes metav1.CauseType. */
+/** Exit codes for rejections, by the type of their causes. Source: Kubernetes metav1.CauseType. */
 const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueNotFound: NOT_FOUND,
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. `{look}` is a command from the error's details that shows the object. */
+/** Hints by error code. `{look}` stands for a command that shows the object, from the error's details. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -66,12 +66,12 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // The cause shows whether the request names an object that does not exist, or a name that is in use.
-  const ofCause = CAUSE_EXIT_CODES[String(error.details["causeType"])];
-  return EXIT_CODES[error.code] ?? ofCause ?? FAILED;
+  // The type of the cause distinguishes a missing object from a name in use.
+  const causeExitCode = CAUSE_EXIT_CODES[String(error.details["causeType"])];
+  return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }
 
-/** Returns the server's message, or the error's own if the server sent none. */
+/** Returns the message of the server, or of the error if the server sent no message. */
 function printHead(error: AppError): string {
   const { status, message } = error.details;
   return status !== undefined && typeof message === "string" && message !== ""
@@ -80,39 +80,44 @@ function printHead(error: AppError): string {
 }
 
 /** Returns the messages of the causes without repetitions, outermost first. */
-function causeChain(error: unknown, known: readonly string[] = []): readonly string[] {
+function listCauseMessages(error: unknown, messages: readonly string[] = []): readonly string[] {
   const cause = error instanceof Error ? error.cause : undefined;
-  if (cause === undefined || known.length > 8) return known;
+  if (cause === undefined || messages.length > 8) return messages;
   const message = messageOf(cause);
-  return causeChain(cause, message === "" || known.includes(message) ? known : [...known, message]);
+  return listCauseMessages(
+    cause,
+    message === "" || messages.includes(message) ? messages : [...messages, message],
+  );
 }
 
-function withoutPath(line: string): string {
+function stripFieldPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }
 
-/** Returns the lines that the head does not contain. Servers repeat the causes in their message. */
+/** Returns the lines that are not part of the head, because servers repeat causes in their message. */
 function listCauseLines(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
-  return [...fields, ...causeChain(error)].filter((line) => !head.includes(withoutPath(line)));
+  return [...fields, ...listCauseMessages(error)].filter(
+    (line) => !head.includes(stripFieldPath(line)),
+  );
 }
 
-/** Returns what to do next; undefined if the hint needs a detail that is unknown. */
+/** Returns what the user should do next, or undefined if the hint requires a missing detail. */
 function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{look}") !== true) return hint;
   return details["look"] === undefined ? undefined : fillTemplate(hint, details);
 }
 
-/** Prints the message, each cause on one line with the path of its field, and a hint. */
+/** Prints the message, one line for each cause, and a hint. */
 export function printError(error: unknown): string {
   const head = isAppError(error) ? printHead(error) : messageOf(error);
   const hint = isAppError(error) ? findHint(error) : undefined;
   return [
-    `error: ${indented(head, "  ")}`,
-    ...listCauseLines(error, head).map((line) => `  ${indented(line, "  ")}`),
-    ...(hint === undefined ? [] : [`hint: ${oneLine(hint)}`]),
+    `error: ${indentLines(head, "  ")}`,
+    ...listCauseLines(error, head).map((line) => `  ${indentLines(line, "  ")}`),
+    ...(hint === undefined ? [] : [`hint: ${escapeLine(hint)}`]),
     "",
   ].join("\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
+// Prints the text of `patchbay explain`: the state of an interface in each layer, and which component acts next.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
 import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
@@ -26,7 +26,7 @@ export interface ExplainedVm {
   readonly node?: string;
   /** Reason why virt-handler cannot manage the VM. */
   readonly blockedReason?: string;
-  /** Why the VM does not start, as text. */
+  /** Reason why the VM does not start, as text. */
   readonly problem?: string;
 }
 

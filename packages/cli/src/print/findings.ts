@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the doctor's findings.
 import type { Finding, Verdict } from "../doctor/finding.ts";
-import { indented } from "./safe.ts";
+import { indentLines } from "./safe.ts";
 
 const MARKS: Readonly<Record<Verdict, string>> = {
   ok: "ok",
@@ -14,10 +14,10 @@ const HANGING_INDENT = " ".repeat(MARK_COLUMNS + 2);
 
 function printFinding({ check, verdict, message, fix }: Finding): string {
   const mark = MARKS[verdict].padEnd(MARK_COLUMNS);
-  const line = `${mark}  ${indented(`${check}: ${message}`, HANGING_INDENT)}\n`;
+  const line = `${mark}  ${indentLines(`${check}: ${message}`, HANGING_INDENT)}\n`;
   return fix === undefined
     ? line
-    : `${line}${HANGING_INDENT}fix: ${indented(fix, `${HANGING_INDENT}     `)}\n`;
+    : `${line}${HANGING_INDENT}fix: ${indentLines(fix, `${HANGING_INDENT}     `)}\n`;
 }
 
 /** Prints one line for each finding, and the fix below each fault. */

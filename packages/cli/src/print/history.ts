@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the text of `patchbay history`. Pure.
+// Prints the text of `patchbay history`.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 import { computeDurationMs, describeDelay, printSeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds one row per interface of a VM, with its state. Pure.
+// Builds one row for each interface of a VM.
 import {
   isVmiFinal,
   type Attachment,
@@ -29,7 +29,7 @@ export interface IfaceSource {
   readonly vmi?: VirtualMachineInstance;
 }
 
-interface Lists {
+interface IfaceLists {
   readonly vmIfaces: readonly Iface[];
   readonly vmiIfaces: readonly Iface[];
   readonly networks: readonly Network[];
@@ -37,46 +37,46 @@ interface Lists {
   readonly statuses: readonly IfaceStatus[];
 }
 
-function statusListsOf(status: VmiStatus): Pick<Lists, "attachments" | "statuses"> {
+function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" | "statuses"> {
   return { attachments: status.attachments ?? [], statuses: status.interfaces ?? [] };
 }
 
-function listsOf({ vm, vmi }: IfaceSource): Lists {
-  // The VMI's networks come first, because the guest uses them.
+function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
+  // The VMI's networks precede the VM's, because the guest uses them.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
     vmiIfaces: vmi === undefined ? [] : ifacesOf(vmi.spec),
     networks: specs.flatMap(networksOf),
-    ...statusListsOf(vmi?.status ?? {}),
+    ...collectStatusLists(vmi?.status ?? {}),
   };
 }
 
-function find<T extends { readonly name?: string }>(
+function findNamed<T extends { readonly name?: string }>(
   entries: readonly T[],
   name: string,
 ): T | undefined {
   return entries.find((entry) => entry.name === name);
 }
 
-function rowOf(name: string, lists: Lists): IfaceRow {
+function buildRow(name: string, lists: IfaceLists): IfaceRow {
   const entries = {
-    vmIface: find(lists.vmIfaces, name),
-    vmiIface: find(lists.vmiIfaces, name),
-    network: find(lists.networks, name),
-    attachment: find(lists.attachments, name),
-    status: find(lists.statuses, name),
+    vmIface: findNamed(lists.vmIfaces, name),
+    vmiIface: findNamed(lists.vmiIfaces, name),
+    network: findNamed(lists.networks, name),
+    attachment: findNamed(lists.attachments, name),
+    status: findNamed(lists.statuses, name),
   };
-  const known = Object.entries(entries).filter(([, entry]) => entry !== undefined);
-  return { name, ...Object.fromEntries(known) };
+  const presentEntries = Object.entries(entries).filter(([, entry]) => entry !== undefined);
+  return { name, ...Object.fromEntries(presentEntries) };
 }
 
-/** Returns one row for each known interface. Those of the specification precede others. */
+/** Returns one row for each interface. Interfaces in the specification precede other interfaces. */
 export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
-  const lists = listsOf(source);
+  const lists = collectLists(source);
   const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
   const names = new Set(all.flat().flatMap(({ name }) => name ?? []));
-  return [...names].map((name) => rowOf(name, lists));
+  return [...names].map((name) => buildRow(name, lists));
 }
 
 /** Returns the name of the NetworkAttachmentDefinition, or `pod`. */
@@ -89,7 +89,7 @@ export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the phase, even if no node has reported one. Ignores reports about a guest that has ended. */
+/** Returns the phase, or an estimate if no node has reported a phase. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;
@@ -97,21 +97,21 @@ export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Sto
   return row.status?.infoSource?.includes("domain") === true ? "Ready" : "Pending";
 }
 
-/** Returns the state of the link of the guest's device, or the declared state while the VM is stopped. */
+/** Returns the link state of the guest's device, or the declared state if the VM is stopped. */
 export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
   if (isRunning) return row.status?.linkState;
   const state = (row.vmiIface ?? row.vmIface)?.state;
   return state === "up" || state === "down" ? state : undefined;
 }
 
-/** Returns the MAC address from the source that is closest to the guest. */
+/** Returns the MAC address from the first available source: status, attachment, VMI or VM. */
 export function macOf(row: IfaceRow): string | undefined {
   const reported = [row.status?.mac, row.attachment?.mac];
   const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
   return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
-/** Returns the addresses that the guest or CNI reports. */
+/** Returns the addresses that the guest or, if it reports none, CNI reports. */
 export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints a result in the chosen output format.
 import type { Context } from "../command.ts";
-import { oneLine } from "./safe.ts";
+import { escapeLine } from "./safe.ts";
 
 export interface Result {
   readonly table: () => string;
@@ -28,6 +28,6 @@ export async function printResult(
       return;
     }
     case "name":
-      context.out.write(result.names.map((name) => `${oneLine(name)}\n`).join(""));
+      context.out.write(result.names.map((name) => `${escapeLine(name)}\n`).join(""));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { indented, oneLine, safeOutput } from "./safe.ts";
+import { indentLines, escapeLine, safeOutput } from "./safe.ts";
 
 test.each([
   {
@@ -23,8 +23,8 @@ test.each([
   expect(shown).toEqual([want]);
 });
 
-test("oneLine escapes line ends", () => {
-  expect(oneLine("a\nb\tc\u001b")).toBe(String.raw`a\nb\tc\u001b`);
+test("escapeLine escapes line ends", () => {
+  expect(escapeLine("a\nb\tc\u001b")).toBe(String.raw`a\nb\tc\u001b`);
 });
 
 test("JSON stays parseable with the same value", () => {
@@ -34,6 +34,6 @@ test("JSON stays parseable with the same value", () => {
   expect(JSON.parse(shown.join(""))).toEqual(data);
 });
 
-test("indented indents all lines after the first", () => {
-  expect(indented("a\nhint: b", "  ")).toBe("a\n  hint: b");
+test("indentLines indents all lines after the first", () => {
+  expect(indentLines("a\nhint: b", "  ")).toBe("a\n  hint: b");
 });

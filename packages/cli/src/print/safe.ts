@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes foreign text, so that it cannot control the terminal or reverse the writing direction. It imports no large modules.
+// Escapes untrusted text, so that it cannot control the terminal. This module imports no large modules.
 import type { Output } from "../command.ts";
 
-/** Control characters, marks of writing direction, and Unicode's line separators. */
+/** Control characters, Unicode's bidirectional controls, and Unicode's line separators. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
-/** Escapes of the two control characters that plain text may contain. */
+/** Escapes of the two control characters that formatted output may contain. */
 const LAYOUT_ESCAPES: Readonly<Record<string, string>> = {
   "\n": String.raw`\n`,
   "\t": String.raw`\t`,
 };
 
-/** Escapes in JSON's notation, so that JSON remains valid. */
+/** Escapes a character in JSON's notation, so that JSON remains valid. */
 function escape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
@@ -22,17 +22,17 @@ function escapeControls(text: string): string {
   );
 }
 
-/** Escapes all control characters, so that foreign text cannot imitate a line of this program. */
-export function oneLine(text: string): string {
+/** Escapes all control characters, so that untrusted text cannot imitate a line of this program. */
+export function escapeLine(text: string): string {
   return text.replace(
     CONTROL_CHARACTERS,
     (character) => LAYOUT_ESCAPES[character] ?? escape(character),
   );
 }
 
-/** Indents all lines except the first, so that foreign text cannot imitate a line of this program. */
-export function indented(text: string, indent: string): string {
-  return text.split("\n").map(oneLine).join(`\n${indent}`);
+/** Indents all lines except the first, so that untrusted text cannot imitate a line of this program. */
+export function indentLines(text: string, indent: string): string {
+  return text.split("\n").map(escapeLine).join(`\n${indent}`);
 }
 
 /** Returns a stream that escapes everything that is written to it. */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints aligned columns, like kubectl.
-import { indented, oneLine } from "./safe.ts";
+// Prints aligned columns.
+import { indentLines, escapeLine } from "./safe.ts";
 
-/** Prints text with at least three spaces between columns. An empty cell is printed as `-`. */
+/** Prints a table with three spaces between columns. An empty cell is printed as `-`. */
 export function printTable(
   headers: readonly string[],
   rows: readonly (readonly (string | undefined)[])[],
 ): string {
   const cells = rows.map((row) =>
-    row.map((cell) => (cell === undefined || cell === "" ? "-" : oneLine(cell))),
+    row.map((cell) => (cell === undefined || cell === "" ? "-" : escapeLine(cell))),
   );
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...cells.map((row) => row[column]?.length ?? 0)),
@@ -26,13 +26,13 @@ export function printPairs(
   pairs: readonly (readonly [string, string | undefined])[],
   indent: string,
 ): string {
-  const present = pairs.filter(([, value]) => value !== undefined && value !== "");
-  const width = Math.max(0, ...present.map(([name]) => name.length)) + 1;
-  const hanging = `${indent}${" ".repeat(width)} `;
-  return present
+  const shownPairs = pairs.filter(([, value]) => value !== undefined && value !== "");
+  const width = Math.max(0, ...shownPairs.map(([name]) => name.length)) + 1;
+  const continuationIndent = `${indent}${" ".repeat(width)} `;
+  return shownPairs
     .map(([name, value = ""]) => {
       const label = `${name}:`.padEnd(width);
-      return `${indent}${label} ${indented(value, hanging)}\n`;
+      return `${indent}${label} ${indentLines(value, continuationIndent)}\n`;
     })
     .join("");
 }

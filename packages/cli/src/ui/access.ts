@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to the panel's port, which foreign pages, rebound host names and other users of the machine can also reach. Pure.
+// Checks access to the panel's port, which foreign pages and other users of the machine can also reach.
 import { createHash, timingSafeEqual } from "node:crypto";
 
 export interface RequestOrigin {
@@ -10,10 +10,10 @@ export interface RequestOrigin {
   readonly site: string | undefined;
 }
 
-/** Names that every browser resolves to this machine. Source: RFC 6761 6.3 */
+/** Host names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Values for requests of the panel's own page and of the user. Some browsers do not send the header. */
+/** Values of the header for requests of the panel's page and of the user. Some browsers do not send the header. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
@@ -22,7 +22,7 @@ function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
-/** Returns why a request is rejected; undefined if it is allowed. Only requests that read may lack an origin. */
+/** Returns why a request is rejected, or undefined if the request is allowed. Only GET and HEAD requests may lack an origin. */
 export function findOriginProblem(
   request: RequestOrigin,
   port: number,
@@ -40,21 +40,21 @@ export function findOriginProblem(
   return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
-/** Minimum length of the secret name that a browser chooses for itself, in characters. */
+/** Minimum length of the secret that a browser chooses as its name, in characters. */
 const BROWSER_NAME_MIN = 32;
 
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** Number of bytes of a token and of a key, which cannot be guessed. */
+/** Length of tokens and keys, in bytes. */
 const SECRET_BYTES = 32;
 
-function digest(text: string): Buffer {
+function hash(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
 /** Compares texts in constant time. */
 function isSame(left: string, right: string | undefined): boolean {
-  return right !== undefined && timingSafeEqual(digest(left), digest(right));
+  return right !== undefined && timingSafeEqual(hash(left), hash(right));
 }
 
 interface UsedToken {
@@ -63,7 +63,7 @@ interface UsedToken {
   readonly key: string;
 }
 
-/** Tokens of links. Only the newest unused link is valid. A used link stays valid for the browser that used it. */
+/** Tokens of links. Only the newest unused token is valid. A used token stays valid for the browser that used it. */
 export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
@@ -73,16 +73,16 @@ export class LinkTokens {
     this.#random = random;
   }
 
-  /** Creates a token, which invalidates the previous one if it is unused. */
+  /** Creates a token, and invalidates the previous token if no browser has used it. */
   issue(): string {
     this.#token = this.#make();
     return this.#token;
   }
 
   /**
-   * Returns the key for a token; undefined if the token was not issued or another browser has used it. The same browser gets the same key
-   * again, for example after a reload or a lost response.
-   * @param browser - secret name that the browser chose for itself
+   * Returns the key for a token. Returns undefined for an unknown token, and if another browser has used the token. Repeated calls of one
+   * browser return the same key.
+   * @param browser - secret name that the browser has chosen
    */
   exchange(token: string, browser: string): string | undefined {
     if (browser.length < BROWSER_NAME_MIN) return undefined;
@@ -97,7 +97,7 @@ export class LinkTokens {
     return key;
   }
 
-  knows(key: string): boolean {
+  isIssuedKey(key: string): boolean {
     return this.#used.some((each) => isSame(key, each.key));
   }
 

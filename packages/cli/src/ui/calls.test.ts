@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { toForwardedCall, toForwardedStream } from "./calls.ts";
 import { findOriginProblem, type RequestOrigin, LinkTokens } from "./access.ts";
-import { offeredKey } from "./streams.ts";
+import { findOfferedKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
 const VMI = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
@@ -118,20 +118,20 @@ test("a token is valid for one browser, and only the newest token opens the pane
   expect(passes.exchange(first, browser)).toBeUndefined();
   expect(passes.exchange(second, "short")).toBeUndefined();
   const key = passes.exchange(second, browser) ?? "";
-  expect(passes.knows(key)).toBe(true);
-  expect(passes.knows(second)).toBe(false);
-  expect(passes.knows("")).toBe(false);
+  expect(passes.isIssuedKey(key)).toBe(true);
+  expect(passes.isIssuedKey(second)).toBe(false);
+  expect(passes.isIssuedKey("")).toBe(false);
   expect(passes.exchange(second, another)).toBeUndefined();
   const third = passes.exchange(passes.issue(), browser) ?? "";
   expect(third).not.toBe(key);
   // After a lost response or a reload.
   expect(passes.exchange(second, browser)).toBe(key);
-  expect(passes.knows(key)).toBe(true);
-  expect(passes.knows(third)).toBe(true);
+  expect(passes.isIssuedKey(key)).toBe(true);
+  expect(passes.isIssuedKey(third)).toBe(true);
 });
 
 test("a key is sent as a subprotocol beside the panel's own", () => {
-  expect(offeredKey("stream.panel.patchbay.io, key.abc")).toBe("abc");
-  expect(offeredKey("stream.panel.patchbay.io")).toBeUndefined();
-  expect(offeredKey(undefined)).toBeUndefined();
+  expect(findOfferedKey("stream.panel.patchbay.io, key.abc")).toBe("abc");
+  expect(findOfferedKey("stream.panel.patchbay.io")).toBeUndefined();
+  expect(findOfferedKey(undefined)).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the panel forwards to the API server: only those that it needs, so that a compromised page cannot read secrets. Pure.
+// Requests that the panel forwards to the API server. Other requests are rejected, so that a compromised page cannot read secrets.
 import type { HttpMethod } from "@patchbay/kube";
 
 export interface ForwardedCall {
@@ -8,7 +8,7 @@ export interface ForwardedCall {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Pattern of the name of an object or a namespace. Source: RFC 1123 */
+/** Pattern of the name of an object or namespace. Source: RFC 1123 */
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?";
 const VM_KINDS = "virtualmachines|virtualmachineinstances";
 const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
@@ -36,14 +36,14 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
   DELETE: [new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`)],
 };
 
-const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these
+const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // the type of PATHS lists the methods
 const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "interface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/** Parses a request; undefined if the panel does not need it. Uses the path as sent, without decoding or normalizing it. */
+/** Returns the request, or undefined if the panel does not need it. Matches the path without decoding or normalizing it. */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the panel's page, which are read once, and the headers of all responses.
+// Files of the panel's page, and the headers of all responses.
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
-type Head = Readonly<Record<string, string>>;
+type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** Permits only the panel's own files. `nonce` permits the terminal library's style sheet. Source: CSP Level 3; Trusted Types */
+/** Builds a policy that permits only the panel's own files, and style sheets with the nonce. Source: CSP Level 3; Trusted Types */
 function buildPolicy(nonce: string): string {
   return [
     "default-src 'none'",
@@ -22,7 +22,7 @@ function buildPolicy(nonce: string): string {
   ].join("; ");
 }
 
-export function buildHeaders(type: string, nonce: string): Head {
+export function buildHeaders(type: string, nonce: string): ResponseHeaders {
   return {
     "content-type": type,
     "content-security-policy": buildPolicy(nonce),
@@ -37,11 +37,11 @@ export function buildHeaders(type: string, nonce: string): Head {
 
 export interface PanelFile {
   readonly type: string;
-  /** Returns the text of the file, with the response's nonce if the file has its own styles. */
+  /** Returns the text of the file with the nonce of the response. */
   render(nonce: string): string;
 }
 
-/** Reads all files, by path. @throws AppError with PANEL_NOT_BUILT if one is missing */
+/** Reads all files of the page. Returns them by path. @throws AppError with PANEL_NOT_BUILT if a file is missing */
 export async function readPage(
   files: Pick<Files, "readText">,
   directory: string = PANEL_DIRECTORY,

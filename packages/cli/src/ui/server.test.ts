@@ -46,7 +46,7 @@ async function open(client: PanelDeps["client"], onlyIn?: string): Promise<Recor
   const deps = { client, files: new Map(), scope, random, clock, images };
   panel = await startPanel(deps, 0);
   const origin = `http://127.0.0.1:${String(panel.port)}`;
-  const token = panel.link().split("#token=")[1];
+  const token = panel.createLink().split("#token=")[1];
   const body = JSON.stringify({ token, browser: "p".repeat(32) });
   const response = await fetch(`${origin}/session`, { method: "POST", headers: { origin }, body });
   const session = (await response.json()) as { readonly key: string };

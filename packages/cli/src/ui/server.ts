@@ -10,7 +10,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { toForwardedCall, toForwardedStream, type ForwardedCall } from "./calls.ts";
 import { findOriginProblem, type RequestOrigin, LinkTokens, type RandomBytes } from "./access.ts";
 import { buildHeaders, type PanelFile } from "./page.ts";
-import { GuestStreams, offeredKey } from "./streams.ts";
+import { GuestStreams, findOfferedKey } from "./streams.ts";
 import { streamChanges, type WatchScope } from "./watches.ts";
 
 export interface PanelDeps {
@@ -20,19 +20,19 @@ export interface PanelDeps {
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Lists names of images on this machine that a VM can boot from; none without a standalone machine. */
+  /** Lists names of bootable images on this machine; empty without a standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
 export interface Panel {
   readonly port: number;
   /** Creates a link for the first browser that opens it. Invalidates the previous link unless a browser has used it. */
-  link(): string;
+  createLink(): string;
   close(): Promise<void>;
 }
 
 const LOOPBACK = "127.0.0.1";
-/** Header with the key. A page of another origin cannot send it without a preflight request, which is rejected. */
+/** Header with the key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
 const KEY_HEADER = "x-panel-key";
 const CONNECTIONS_MAX = 100;
 /** Maximum size of a request's body, in bytes. */
@@ -51,7 +51,7 @@ function readOrigin(request: IncomingMessage): RequestOrigin {
   return { method: request.method ?? "", host, origin, site };
 }
 
-/** Reads the body. @throws SyntaxError if it is not JSON, RangeError if it is too long */
+/** Reads the body. @throws SyntaxError if the body is not JSON, RangeError if it is too long */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -86,10 +86,10 @@ class PanelServer implements Panel {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // it listens on TCP
+    return (this.#server.address() as AddressInfo).port; // the cast is safe for a TCP server
   }
 
-  link(): string {
+  createLink(): string {
     return `http://${LOOPBACK}:${String(this.port)}/#token=${this.#tokens.issue()}`;
   }
 
@@ -117,7 +117,7 @@ class PanelServer implements Panel {
     if (file !== undefined) this.#sendFile(response, file);
     else if (request.method === "POST" && target === "/session")
       await this.#exchangeToken(request, response);
-    else if (!this.#tokens.knows(readHeader(request, KEY_HEADER) ?? "")) {
+    else if (!this.#tokens.isIssuedKey(readHeader(request, KEY_HEADER) ?? "")) {
       this.#refuse(
         response,
         401,
@@ -173,9 +173,9 @@ class PanelServer implements Panel {
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     const stream = toForwardedStream(request.url ?? "");
-    const key = offeredKey(readHeader(request, "sec-websocket-protocol"));
+    const key = findOfferedKey(readHeader(request, "sec-websocket-protocol"));
     const problem = findOriginProblem(readOrigin(request), this.port, true);
-    if (problem !== undefined || stream === undefined || !this.#tokens.knows(key ?? "")) {
+    if (problem !== undefined || stream === undefined || !this.#tokens.isIssuedKey(key ?? "")) {
       socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
       return;
     }

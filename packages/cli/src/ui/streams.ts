@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consoles and screens of guests in the browser: connects its WebSocket to the API server's.
+// Connects WebSockets of the browser to consoles and screens of guests through the API server.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { messageOf } from "@patchbay/base";
@@ -8,19 +8,19 @@ import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
 import type { ForwardedStream } from "./calls.ts";
 
-/** Protocol of the page. A second protocol contains the key, because a page cannot set headers of a WebSocket. */
+/** Subprotocol of the page. Another subprotocol contains the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
 const KEY_PREFIX = "key.";
-/** Maximum size of a frame of a browser (keys, pasted text), in bytes. */
+/** Maximum size of a frame from a browser, in bytes. */
 const FRAME_MAX_BYTES = 1024 * 1024;
-/** Close code, and maximum length of a reason, below the limit of 123 bytes. Source: RFC 6455, 7.4.1 and 5.5 */
+/** Close code for a failure of the server. Source: RFC 6455, 7.4.1. */
 const SERVER_FAILED = 1011;
 const REASON_MAX_BYTES = 120;
 
-/** Returns the key among the protocols that the browser offers. */
-export function offeredKey(header: string | undefined): string | undefined {
-  const offered = header?.split(",").map((word) => word.trim()) ?? [];
-  return offered.find((word) => word.startsWith(KEY_PREFIX))?.slice(KEY_PREFIX.length);
+/** Returns the key from the list of subprotocols that the browser offers. */
+export function findOfferedKey(header: string | undefined): string | undefined {
+  const protocols = header?.split(",").map((word) => word.trim()) ?? [];
+  return protocols.find((word) => word.startsWith(KEY_PREFIX))?.slice(KEY_PREFIX.length);
 }
 
 export interface Upgrade {
@@ -29,15 +29,15 @@ export interface Upgrade {
   readonly head: Buffer;
 }
 
-function pathOf({ namespace, name, what }: ForwardedStream): string {
+function buildPath({ namespace, name, what }: ForwardedStream): string {
   return `/apis/subresources.kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}/${what}`;
 }
 
-function closeWith(socket: WebSocket, reason: string): void {
+function closeWithReason(socket: WebSocket, reason: string): void {
   socket.close(SERVER_FAILED, Buffer.from(reason).subarray(0, REASON_MAX_BYTES).toString());
 }
 
-function join(socket: WebSocket, guest: Duplex): void {
+function connect(socket: WebSocket, guest: Duplex): void {
   const page = createWebSocketStream(socket);
   for (const side of [page, guest]) side.on("error", () => side.destroy());
   page.pipe(guest).pipe(page);
@@ -60,18 +60,18 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Opens the stream. Disconnects the current client of the console or screen, as the page requested. */
+  /** Opens the stream. Disconnects the current client of the console or screen. */
   open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();
-      this.#client.openStream({ path: pathOf(stream), protocol: STREAM_PROTOCOL }).then(
+      this.#client.openStream({ path: buildPath(stream), protocol: STREAM_PROTOCOL }).then(
         (guest) => {
           page.resume();
-          join(page, guest);
+          connect(page, guest);
         },
         (error: unknown) => {
           page.resume();
-          closeWith(page, messageOf(error));
+          closeWithReason(page, messageOf(error));
         },
       );
     });

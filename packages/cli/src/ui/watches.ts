@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams changes of VMs, VMIs and networks as JSON lines in one response, because a browser opens only six connections to a server.
+// Streams changes of VMs, VMIs and networks as JSON lines. All kinds share one response, because browsers limit connections.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -11,17 +11,17 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 
-/** Kinds that the panel shows, by their names in the lines. */
+/** Resource types that the panel watches, by their names in the JSON lines. */
 const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   vms: VIRTUAL_MACHINES,
   vmis: VIRTUAL_MACHINE_INSTANCES,
   networks: NETWORK_ATTACHMENT_DEFINITIONS,
 };
 
-/** Maximum amount of data that a browser tab has not read, in bytes. Beyond it the connection is closed, and the page reconnects. */
+/** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and time limit of health requests, in milliseconds. A watch cannot show a hang, because it is silent without changes. */
+/** Interval and time limit of health requests, in milliseconds. A watch without changes does not show whether the server hangs. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {
@@ -42,17 +42,17 @@ async function mayListEverywhere(
     },
   });
   if (status >= 300) return false;
-  const review = JSON.parse(text) as AccessReview; // the API server's own answer
+  const review = JSON.parse(text) as AccessReview; // JSON of the API server
   return review.status?.allowed === true;
 }
 
 export interface WatchScope {
-  /** Namespace to watch; unset for all namespaces if the user may list them, otherwise `namespace`. */
+  /** Namespace to watch. If unset, all namespaces are watched, or `namespace` if the user must not list all. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }
 
-async function namespaceOf(
+async function findWatchedNamespace(
   client: Pick<KubeClient, "exchange">,
   type: ResourceType<KubeObject>,
   { onlyIn, namespace }: WatchScope,
@@ -68,19 +68,19 @@ export interface WatchDeps {
 
 type SendLine = (line: object) => void;
 
-/** Reports at intervals whether the API server responds on a path that every user may read, if only with a rejection. */
+/** Sends at intervals whether the API server responds. */
 async function streamPulses(
   { client, clock }: WatchDeps,
   send: SendLine,
-  ended: AbortSignal,
+  signal: AbortSignal,
 ): Promise<void> {
-  while (!ended.aborted) {
+  while (!signal.aborted) {
     const isAnswering = await client
       .exchange({ method: "GET", path: "/version", timeoutMs: PULSE_INTERVAL_MS })
       .then(() => true)
       .catch(() => false);
     send({ kind: "pulse", isAnswering });
-    await clock.sleep(PULSE_INTERVAL_MS, ended).catch(() => undefined); // the signal was aborted
+    await clock.sleep(PULSE_INTERVAL_MS, signal).catch(() => undefined);
   }
 }
 
@@ -97,14 +97,14 @@ export async function streamChanges(
   };
   const watched = await Promise.all(
     Object.entries(WATCHED).map(async ([of, type]) => {
-      const namespace = await namespaceOf(client, type, scope);
+      const namespace = await findWatchedNamespace(client, type, scope);
       return { of, type, namespace };
     }),
   );
   for (const { of, type, namespace } of response.destroyed ? [] : watched) {
     send({ kind: "scope", of, namespace: namespace ?? null });
-    const wanted = { isOptional: true, ...(namespace !== undefined && { namespace }) };
-    const reflection = client.reflect(type, wanted);
+    const options = { isOptional: true, ...(namespace !== undefined && { namespace }) };
+    const reflection = client.reflect(type, options);
     const subscription = reflection.subscribe((change: Reflection<KubeObject>) => {
       send({ of, ...change });
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Locks by key, for example NAMESPACE/NAME or a UID. A lock exists while a caller holds or awaits it. */
+/** Locks by key, for example NAMESPACE/NAME or a UID. */
 export class KeyedMutex {
   readonly #lastWork = new Map<string, Promise<unknown>>();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Returns the maximum number of edits of a typing error: half the name's length, from 1 to 3. */
+/** Returns the maximum number of edits of a typing error: half the name's length, at least 1 and at most 3. */
 function computeEditsMax({ length }: string): number {
   return Math.min(3, Math.max(1, Math.floor(length / 2)));
 }
@@ -41,7 +41,7 @@ function countEdits(from: string, to: string): number {
 /** Maximum length of a name to compare, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** Returns the nearest name, alphabetically first if several are equally near; undefined if none is near. */
+/** Returns the nearest name, or undefined if no name is near. Of equally near names, returns the first in alphabetical order. */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit on unauthenticated connections.
+// Limit on unauthenticated connections.
 
 export interface Connection {
   readonly remoteAddress?: string | undefined;
@@ -8,12 +8,12 @@ export interface Connection {
   destroy(): unknown;
 }
 
-/** Returns an id of the client. A TLS connection has two sockets with the same remote address and port. */
+/** Returns an ID of the client. The TCP socket and the TLS socket of a connection have the same remote address and port. */
 function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** Closes the oldest connection at the limit. It does not refuse the new one, because the client would reconnect at once. */
+/** Closes the oldest connection at the limit, because a rejected client would reconnect immediately. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
@@ -35,7 +35,7 @@ export class UnauthenticatedConnections {
     oldest[1].destroy();
   }
 
-  /** Marks the client as authenticated. Accepts either of the connection's two sockets. */
+  /** Marks the client as authenticated. Accepts the TCP socket or the TLS socket of the connection. */
   markAuthenticated(connection: Connection): void {
     this.#connections.delete(printClient(connection));
   }

@@ -3,14 +3,14 @@ import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
 export interface CommonFlags {
-  /** Path of a kubeconfig; unset for the cluster in which the process runs. */
+  /** Path of a kubeconfig; unset to connect to the cluster in which the process runs. */
   readonly kubeconfig?: string;
   readonly logLevel: LogLevel;
-  /** TCP port of /healthz and /readyz; unset for none. */
+  /** TCP port of /healthz and /readyz; unset to serve no port. */
   readonly healthPort?: number;
   /** Unix socket of /healthz and /readyz, used instead of the port. */
   readonly healthSocket?: string;
-  /** TCP port of /metrics; unset for none. */
+  /** TCP port of /metrics; unset to serve no metrics. */
   readonly metricsPort?: number;
   /** Address of the metrics port; unset for all addresses. */
   readonly metricsAddress?: string;
@@ -20,7 +20,7 @@ export interface CommonFlags {
 
 const PORT_MAX = 65_535;
 
-/** Parses a port; 0 selects a free port. @throws InvalidArgumentError of commander */
+/** Parses a port. 0 selects a free port. @throws InvalidArgumentError of commander */
 export function toPort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;

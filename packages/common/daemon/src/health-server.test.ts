@@ -108,7 +108,7 @@ test("rejects a port in use, and does not listen without a port", async () => {
 test("a draining service is live but not ready", async () => {
   isReady = true;
   const drain = new AbortController();
-  const until = { log, leaving: drain.signal, signal: stop.signal };
+  const until = { log, drainSignal: drain.signal, signal: stop.signal };
   port = await serveHealth(0, answers, until);
   expect(await get("/readyz")).toBe("200 ok");
   drain.abort();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of health checks. Everyone may request them at a TCP port, and they reveal only state and leader.
+// Server of health checks. Its TCP port is open to everyone, because responses reveal only the state and the leader.
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
@@ -7,10 +7,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 
 import type { DaemonHealth } from "./health.ts";
 
-/**
- * `createServer` of node:http. An import would read all properties of the module, some of which load WebSocket and
- * fetch and need 7 MB. Source: lazy properties of the exports in lib/http.js of Node.js.
- */
+/** `createServer` of node:http. An import would also load WebSocket and fetch, which need 7 MB. Source: Node.js, lib/http.js. */
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
 
 const REQUEST_TIMEOUT_MS = 5000;
@@ -19,7 +16,7 @@ const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** Prints the metrics for `/metrics`, at a Unix socket in a directory of root. Unset if they are not served. */
+    /** Prints the metrics for `/metrics` at a Unix socket that only root can reach; unset if metrics are not served there. */
     readonly printMetrics?: () => Promise<string>;
   };
 
@@ -67,28 +64,29 @@ function listen(server: Server, address: number | string): Promise<number | unde
   return promise;
 }
 
-/** Dependencies of the server. `leaving` is aborted when the service begins to stop and is no longer ready. */
+/** Dependencies of the server. `drainSignal` is aborted when the service begins to stop and is no longer ready. */
 interface HealthServerDeps {
   readonly log: Logger;
-  readonly leaving?: AbortSignal;
+  readonly drainSignal?: AbortSignal;
   readonly signal: AbortSignal;
 }
 
-/** Serves at a TCP port on all addresses, or at a Unix socket. Returns the port. @throws Error if it is in use */
+/** Serves health checks at a TCP port or a Unix socket. Returns the port. @throws Error if the port or socket is in use */
 export async function serveHealth(
-  at: number | string | undefined,
+  address: number | string | undefined,
   answers: HealthAnswers,
-  { log, leaving, signal }: HealthServerDeps,
+  { log, drainSignal, signal }: HealthServerDeps,
 ): Promise<number | undefined> {
-  if (at === undefined) return undefined;
+  if (address === undefined) return undefined;
   const server = createHealthServer({
     isLive: () => answers.isLive(),
-    isReady: async () => leaving?.aborted !== true && !signal.aborted && (await answers.isReady()),
+    isReady: async () =>
+      drainSignal?.aborted !== true && !signal.aborted && (await answers.isReady()),
     notes: () => answers.notes?.() ?? [],
     ...(answers.printMetrics !== undefined && { printMetrics: answers.printMetrics }),
   });
-  const port = await listen(server, at);
-  log.info("serving health checks", { at: port ?? at });
+  const port = await listen(server, address);
+  log.info("serving health checks", { at: port ?? address });
   signal.addEventListener("abort", () => void server.close(), { once: true });
   return port;
 }

@@ -13,7 +13,7 @@ export interface Health {
   addCheck(check: Check): void;
   /** Adds a line to `/readyz`, which everyone may read. */
   addNote(note: () => string): void;
-  /** Sets the source of the version of the KubeVirt object in use, for `/healthz` at the metrics port. */
+  /** Sets the function that returns the version of the KubeVirt object in use, which `/healthz` at the metrics port reports. */
   reportConfig(version: () => string): void;
 }
 
@@ -65,12 +65,12 @@ export class DaemonHealth implements Health {
 
   /** Returns whether no loop is stuck, for `/healthz`. */
   isLive(): boolean {
-    const standstill = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
+    const stuckKey = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
     this.#logOnce(
       "a loop is stuck",
-      standstill === undefined ? undefined : `${standstill.loop} ${standstill.key}`,
+      stuckKey === undefined ? undefined : `${stuckKey.loop} ${stuckKey.key}`,
     );
-    return standstill === undefined;
+    return stuckKey === undefined;
   }
 
   /** Returns whether the service has started, its loops have processed their first listings, and its dependencies work. */
@@ -91,8 +91,8 @@ export class DaemonHealth implements Health {
 }
 
 /**
- * Response to /healthz, for clients that wait until all services use a changed KubeVirt object. The version is "" if
- * there is no such object. Source: pkg/healthz of KubeVirt.
+ * Response to /healthz, for clients that wait until all services use a changed KubeVirt object. The version is empty without a KubeVirt
+ * object. Source: pkg/healthz of KubeVirt.
  */
 interface ConfigHealth {
   readonly code: 200 | 500;

@@ -11,7 +11,7 @@ export type MetricsAccess = "granted" | "forbidden" | "unknown";
 
 export type AccessCheck = (token: string) => Promise<MetricsAccess>;
 
-/** Source: authentication.k8s.io/v1 of Kubernetes. */
+/** Authentication of a token. Source: authentication.k8s.io/v1 of Kubernetes. */
 interface TokenReview extends KubeObject {
   readonly spec: { readonly token: string };
   readonly status?: {
@@ -25,7 +25,7 @@ interface TokenReview extends KubeObject {
   };
 }
 
-/** Source: authorization.k8s.io/v1 of Kubernetes. */
+/** Authorization of a user. Source: authorization.k8s.io/v1 of Kubernetes. */
 interface SubjectAccessReview extends KubeObject {
   readonly spec: object;
   readonly status?: { readonly allowed?: boolean };
@@ -47,7 +47,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   kind: "SubjectAccessReview",
 };
 
-/** Time for which a result is cached. Collectors request metrics about twice a minute. */
+/** Time for which a result is cached, in milliseconds. Collectors request metrics about twice a minute. */
 const CACHE_TTL_MS = 60_000;
 const CACHE_SIZE_MAX = 64;
 

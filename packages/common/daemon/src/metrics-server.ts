@@ -15,10 +15,10 @@ const CONNECTIONS_MAX = 16;
 /** Pattern of the path, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/** Validity of the certificate, which clients do not verify and each start replaces. */
+/** Validity of the server certificate in days. Each start creates a certificate, which clients do not verify. */
 const CERTIFICATE_DAYS = 3650;
 
-/** Without a port, metrics are not served. Without an address, they are served at all addresses. */
+/** Address of the server. Without a port, metrics are not served. Without an address, the server listens on all addresses. */
 interface MetricsAddress {
   readonly metricsPort?: number;
   readonly metricsAddress?: string;
@@ -26,7 +26,7 @@ interface MetricsAddress {
 
 interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
-  /** Check of tokens of clients over TLS. If unset, metrics are served over plain HTTP to everyone. */
+  /** Checks the tokens of clients over TLS; unset to serve metrics to everyone over plain HTTP. */
   readonly checkAccess?: AccessCheck;
   /** Health whose configuration version is served to everyone at `/healthz`, as by KubeVirt's services. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
@@ -37,7 +37,7 @@ function sendError(response: ServerResponse, code: number, reason: string): void
   response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(reason);
 }
 
-/** Returns whether the request is authorized. Responds to it if it is not. */
+/** Returns whether the request is authorized. Sends the response to an unauthorized request. */
 async function authorize(
   request: IncomingMessage,
   response: ServerResponse,

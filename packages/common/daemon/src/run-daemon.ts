@@ -11,14 +11,14 @@ import { serveMetrics } from "./metrics-server.ts";
 import { DaemonHealth, type Health } from "./health.ts";
 import { createAccessCheck } from "./metrics-access.ts";
 
-/** Maximum time that a service may take to stop. */
+/** Maximum time that a service may take to stop, in milliseconds. */
 const STOP_TIMEOUT_MS = 5_000;
 
 export interface DaemonSettings {
   readonly component: string;
   readonly flags: CommonFlags;
   readonly node?: string;
-  /** Time to continue after a stop signal, while clients move to other servers. Defaults to 0. */
+  /** Time for which the service continues after a stop signal, in milliseconds, so that clients connect to other servers. Defaults to 0. */
   readonly drainMs?: number;
 }
 
@@ -30,18 +30,18 @@ export interface DaemonContext {
   readonly metrics: Metrics;
   /** Health checks. Loops and dependencies must be added before the call of `ready`. */
   readonly health: Health;
-  /** Aborted on a stop signal, after which the service is no longer ready but continues for `drainMs`. */
-  readonly leaving: AbortSignal;
+  /** Signal that is aborted on a stop signal. The service is then no longer ready, but continues for `drainMs`. */
+  readonly drainSignal: AbortSignal;
   readonly signal: AbortSignal;
   /** Reports with one line on standard output that the service has started. */
   ready(): void;
 }
 
-/** Handles the first stop signal. A second signal is not handled, so that it ends the process at once. */
+/** Handles the first stop signal. A second signal ends the process immediately, because it has no handler. */
 function stopSignals(
   { drainMs = 0 }: DaemonSettings,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
-): Pick<DaemonContext, "leaving" | "signal"> {
+): Pick<DaemonContext, "drainSignal" | "signal"> {
   const drain = new AbortController();
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
@@ -56,10 +56,10 @@ function stopSignals(
         });
     });
   }
-  return { leaving: drain.signal, signal: stop.signal };
+  return { drainSignal: drain.signal, signal: stop.signal };
 }
 
-/** Waits until the service ends. After a stop it waits for a limited time, because a server may never respond. */
+/** Waits until the service ends. After a stop signal, limits the wait, because a server may never respond. */
 async function waitForEnd(
   service: Promise<void>,
   signal: AbortSignal,
@@ -98,14 +98,14 @@ async function runUntilStopped(
       metrics.countApiRequest(request);
     },
   });
-  const { leaving, signal } = stopSignals(settings, { clock, log });
+  const { drainSignal, signal } = stopSignals(settings, { clock, log });
   const health = new DaemonHealth({ clock, log });
-  const until = { log, leaving, signal };
+  const until = { log, drainSignal, signal };
   const answers = {
     isLive: () => health.isLive(),
     isReady: () => health.isReady(),
     notes: () => health.notes(),
-    // Metrics are served at the socket, which only root can reach, but not at the port.
+    // The health socket also serves metrics, because only root can reach it.
     ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
   };
   await serveHealth(flags.healthSocket ?? flags.healthPort, answers, until);
@@ -121,7 +121,7 @@ async function runUntilStopped(
     log.info("ready", { server: client.server });
     process.stdout.write(`ready ${component}\n`);
   };
-  const context = { client, clock, log, metrics, health, leaving, signal, ready };
+  const context = { client, clock, log, metrics, health, drainSignal, signal, ready };
   await waitForEnd(start(context), signal, clock);
   await client.close();
 }
@@ -137,13 +137,13 @@ export async function runDaemon(
     level: flags.logLevel,
     ...(node === undefined ? {} : { node }),
   });
-  // Errors are ignored, because the reader of the line "ready" may have ended.
+  // The error is ignored, because the reader of standard output may have exited.
   process.stdout.on("error", () => undefined);
   try {
     await runUntilStopped(settings, start, log);
   } catch (error) {
     log.error("failed", { reason: messageOf(error), err: error });
-    // Exits at once, because servers and watches would keep the failed process alive.
+    // Exits explicitly, because servers and watches would keep the failed process alive.
     process.exit(1);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Match conditions, which spare the API server calls of virt-api. Source: KEP-3716.
+// Match conditions of webhooks, which avoid unnecessary calls of virt-api. Source: KEP-3716.
 import { names } from "@patchbay/api";
 
-/** Condition of a webhook, which is called only if all its conditions hold. */
+/** Condition of a webhook. The API server calls a webhook only if all its conditions are true. */
 export interface MatchCondition {
   readonly name: string;
   /** CEL expression over `object`, `oldObject` and `request`. */
@@ -19,19 +19,19 @@ const SPEC_CHANGED: MatchCondition = {
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
-/** Skips updates of services that write complete objects: virt-api completes them itself, virt-controller copies them. */
+/** Skips updates by services that write complete objects. */
 const MAY_BE_INCOMPLETE: MatchCondition = {
   name: "may-lack-something",
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,
 };
 
-/** Skips status writes of other accounts, which are not checked. */
+/** Skips status writes by accounts other than virt-handler's. */
 const BY_VIRT_HANDLER: MatchCondition = {
   name: "by-an-agent",
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,
 };
 
-/** Returns an expression for the value of a label or annotation, empty if it is missing. */
+/** Returns a CEL expression for the value of a label or annotation. A missing value is an empty text. */
 function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
   const path = `${object}.metadata.${place}`;
   return `(has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;

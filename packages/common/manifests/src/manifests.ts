@@ -9,9 +9,9 @@ import type { Files, Store } from "@patchbay/core/interfaces";
 import { parseAllDocuments } from "yaml";
 import { findType } from "./types.ts";
 
-/** The package; sources and compiled files are one directory below. */
+/** Directory of the package. Sources and compiled files are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** In no kustomization, because `kubectl delete -k` would delete all networks with it. */
+/** Path of the definition of networks. It is in no kustomization, because `kubectl delete -k` would delete all networks. */
 const NETWORK_DEFINITION = join(
   ROOT,
   "../../../crds/networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
@@ -39,11 +39,11 @@ function parseDocuments({ path, text }: Manifest): readonly unknown[] {
   });
 }
 
-/** Manifests of a folder's kustomization.yaml, in order, after those of its bases. */
+/** Reads the manifests of a folder's kustomization.yaml. The manifests of its bases come first. */
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const list = join(folder, "kustomization.yaml");
   const [kustomization] = parseDocuments({ path: list, text: await readFile(files, list) });
-  // Our own file.
+  // The cast is safe, because the file belongs to the package.
   const { bases = [], resources = [] } = kustomization as {
     readonly bases?: readonly string[];
     readonly resources?: readonly string[];
@@ -62,10 +62,10 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
  */
 export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
-/** Installations on a cluster, whose API server may lack the definition of networks. */
+/** Folders for installations on a cluster, whose API server may lack the definition of networks. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/** Adds the definition of networks for clusters, which may lack it. @throws AppError with OS_FILE_FAILED */
+/** Reads the manifests of a folder, with the definition of networks for clusters. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,
@@ -76,14 +76,14 @@ export async function readManifests(
   return [...listed, { path: NETWORK_DEFINITION, text }];
 }
 
-/** `nodeName` replaces NODE_NAME. @throws AppError with API_MALFORMED */
+/** Parses the manifests. Replaces NODE_NAME by `nodeName`. @throws AppError with API_MALFORMED */
 export function parseManifests(
   manifests: readonly Manifest[],
   nodeName = "NODE_NAME",
 ): readonly KubeObject[] {
   return manifests.flatMap(
     ({ path, text }) =>
-      // Our own files.
+      // The cast is safe, because the files belong to the package.
       parseDocuments({ path, text: text.replaceAll(NODE_NAME, nodeName) }) as KubeObject[],
   );
 }

@@ -48,7 +48,7 @@ const PRIORITY_CLASSES: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-/** Types to install in order. Webhooks and APIServices are last, so that the API server calls only existing services. */
+/** Types in the order of installation. Webhooks and APIServices are last, so that the API server calls only existing services. */
 export const TYPES: readonly ResourceType<KubeObject>[] = [
   NAMESPACES,
   DEFINITIONS,
@@ -94,7 +94,7 @@ export function findType({ apiVersion, kind }: KubeObject): ResourceType<KubeObj
   throw new AppError("API_MALFORMED", { what: "a manifest", reason });
 }
 
-/** Source: PolicyRule of rbac.authorization.k8s.io/v1. */
+/** Rule of a role. Source: PolicyRule of rbac.authorization.k8s.io/v1. */
 export interface Rule {
   /** Groups of `resources`; unset if the rule is for paths. */
   readonly apiGroups?: readonly string[];

@@ -39,12 +39,12 @@ function parseCertificate(certPem: string): X509Certificate {
   }
 }
 
-/** Returns milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
+/** Returns the end of the validity in milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
 export function readCertificateEnd(certPem: string): number {
   return parseCertificate(certPem).validToDate.getTime();
 }
 
-/** Returns milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
+/** Returns the start of the validity in milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
 export function readCertificateStart(certPem: string): number {
   return parseCertificate(certPem).validFromDate.getTime();
 }
@@ -98,7 +98,7 @@ export function isIssuedForAddress(certPem: string, ip: string): boolean {
   return parseCertificate(certPem).checkIP(ip) !== undefined;
 }
 
-/** Ten years, because an authority must outlive its certificates. */
+/** Validity of an authority in days. An authority must outlive its certificates. */
 const AUTHORITY_VALID_DAYS = 3650;
 
 export async function createAuthority(
@@ -112,8 +112,7 @@ export async function createAuthority(
 }
 
 /**
- * Renews an authority for ten years. Name and key are unchanged, so that clients trust old and new signatures,
- * whichever certificate they know.
+ * Renews an authority for ten years. Clients that trust the old certificate also trust new signatures, because name and key are unchanged.
  * @throws AppError with PKI_PEM_INVALID if its certificate cannot be parsed
  */
 export async function renewAuthority({ certPem, keyPem, clock }: Authority): Promise<Authority> {
@@ -124,7 +123,7 @@ export async function renewAuthority({ certPem, keyPem, clock }: Authority): Pro
   return { ...(await signAuthority({ commonName, endMs, keyPem }, now)), clock };
 }
 
-/** Returns why certificate and key are no authority; undefined if they are. */
+/** Returns why the certificate and the key cannot be used as an authority, or undefined if they can. */
 function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!certificate.ca) return "it is not the certificate of an authority";

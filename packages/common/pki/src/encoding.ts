@@ -26,13 +26,13 @@ export async function createSigningKey(): Promise<string> {
   return printKey(keys.privateKey);
 }
 
-/** Source: RFC 5280, 4.2.1.12. */
+/** Extended key usage of a certificate. Source: RFC 5280, 4.2.1.12. */
 export type CertificateUsage = "server" | "client";
 
 export interface CertificateRequest {
-  /** Name of the subject. In a client's certificate, it is the user. */
+  /** Name of the subject. The API server uses the name in a client's certificate as the name of the user. */
   readonly commonName: string;
-  /** Organizations of the subject. In a client's certificate, they are the groups. */
+  /** Organizations of the subject. The API server uses the organizations in a client's certificate as groups. */
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
   readonly ipAddresses: readonly string[];

@@ -6,7 +6,7 @@ export interface KubeconfigContent {
   readonly caPem: string;
   readonly certPem: string;
   readonly keyPem: string;
-  /** Name of the user's entry. The certificate, not this name, identifies the user. */
+  /** Name of the user's entry. The API server identifies the user by the certificate instead. */
   readonly user: string;
   /** Name of the cluster's entry. Defaults to `patchbay`. */
   readonly cluster?: string;

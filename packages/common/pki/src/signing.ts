@@ -31,7 +31,7 @@ cryptoProvider.set(webcrypto);
 /** Algorithm that every client of TLS 1.2 and 1.3 supports. */
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
-/** Tolerated difference between the clocks of an installation. */
+/** Tolerated difference between the clocks of an installation, in milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
@@ -45,7 +45,7 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: printKey(keys.privateKey) };
 }
 
-/** Authority to create, or to renew if there is a key: clients that trust the earlier certificate trust both. */
+/** Authority to create. With the key of an existing authority, clients trust the signatures of both. */
 export interface AuthorityRequest {
   readonly commonName: string;
   /** Expiration time, in milliseconds since 1970. */

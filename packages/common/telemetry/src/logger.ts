@@ -51,7 +51,7 @@ function redactValue(value: unknown, depth = 0): unknown {
   return redactRecord(value, depth);
 }
 
-/** `error` demands action of a person, `warn` reports degraded service, `info` a change, `debug` everything else. */
+/** `error` requires action by a person, `warn` reports degraded service, `info` reports a change, and `debug` reports everything else. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Levels, most verbose first. */

@@ -38,7 +38,7 @@ export interface Metrics {
    * `kubevirt_workqueue_queue_duration_seconds{name}`. `name` combines program and loop, as in KubeVirt.
    */
   observeReconcile(pass: ReconcilePass): void;
-  /** Adds the other `kubevirt_workqueue_…{name}` metrics of a loop, which are read on demand. */
+  /** Adds the metrics `kubevirt_workqueue_…{name}` of a loop's queue, which are read on demand. */
   addQueue(name: string, read: () => QueueStats): void;
   /** Adds a counter and returns its increment function. Each name may be added once. */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
@@ -49,7 +49,7 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Buckets of the duration of a pass and of its queue time. */
+/** Buckets of the duration of a pass and of its queue time, in seconds. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
 function createReconcileMetrics(
@@ -108,7 +108,7 @@ function createCallMetrics(
   };
 }
 
-function createOwnMetrics(registers: Registry[]): Pick<Metrics, "addCounter" | "addHistogram"> {
+function createCustomMetrics(registers: Registry[]): Pick<Metrics, "addCounter" | "addHistogram"> {
   return {
     addCounter: (settings) => {
       const counter = new Counter({ ...settings, registers });
@@ -127,7 +127,7 @@ function createOwnMetrics(registers: Registry[]): Pick<Metrics, "addCounter" | "
 
 function addFamily({ name, help, type, samples }: MetricFamily, registers: Registry[]): void {
   const usedLabels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
-  // The label "none" prevents that prom-client reports 0 for a family without samples.
+  // The label "none" prevents prom-client from reporting 0 for a family without samples.
   const labelNames = samples.length === 0 ? ["none"] : [...usedLabels];
   const settings = { name, help, labelNames, registers };
   const family = type === "counter" ? new Counter(settings) : new Gauge(settings);
@@ -153,7 +153,7 @@ export function createMetrics(component: string): Metrics {
       queues.set(`${component}-${name}`, read);
     },
     ...createCallMetrics(registers),
-    ...createOwnMetrics(registers),
+    ...createCustomMetrics(registers),
     addSource: (read) => {
       sources.push(read);
     },

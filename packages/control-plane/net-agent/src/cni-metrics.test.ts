@@ -101,7 +101,7 @@ async function attachAll(
 ): Promise<void> {
   for (const [index, pod] of pods.entries()) {
     waiting.count = pods.length - index - 1;
-    await spell.pass(`ns/${pod}`, async () => {
+    await spell.runPass(`ns/${pod}`, async () => {
       await spell.cni.add(requestOf(pod, "net1"));
       await spell.cni.add(requestOf(pod, "net2"));
     });
@@ -113,7 +113,7 @@ const PODS = Array.from({ length: 10 }, (_, index) => `pod${String(index)}`);
 test("logs once how many networks of how many pods were attached, and the duration", async () => {
   const waiting = { count: PODS.length };
   const { told, clock, spell } = setUp(waiting);
-  await spell.pass("ns/first", async () => {
+  await spell.runPass("ns/first", async () => {
     await clock.advance(9_300);
     await attachAll(spell, PODS, waiting);
   });
@@ -132,7 +132,7 @@ test("counts failures and rethrows them", async () => {
   const waiting = { count: 1 };
   const { told, cni, spell } = setUp(waiting);
   cni.failNext("add", new Error("no address"));
-  await expect(spell.pass("ns/a", () => spell.cni.add(requestOf("a", "net1")))).rejects.toThrow(
+  await expect(spell.runPass("ns/a", () => spell.cni.add(requestOf("a", "net1")))).rejects.toThrow(
     "no address",
   );
   await attachAll(spell, PODS, waiting);

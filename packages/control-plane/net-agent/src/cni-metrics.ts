@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters around CNI: operations for metrics, and a log line after a batch of many pods.
+// Counts CNI operations for metrics, and logs a summary of each large batch.
 import type { Cni } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";
 import type { Metrics } from "@patchbay/telemetry";
@@ -13,10 +13,10 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
     help: "CNI operations on plugin lists, by result.",
     labelNames: ["command", "result"],
   });
-  const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
+  const countResult = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
       const result = await operation;
-      // False means that the configuration or its CNI version does not support the operation.
+      // The adapter returns false if the configuration or its CNI version does not support the operation.
       count({ command, result: result === false ? "unasked" : "done" });
       return result;
     } catch (error) {
@@ -25,21 +25,21 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
     }
   };
   return {
-    add: (request) => counted("ADD", cni.add(request)),
-    del: (request, prevResult) => counted("DEL", cni.del(request, prevResult)),
-    check: (request, prevResult) => counted("CHECK", cni.check(request, prevResult)),
-    status: (config) => counted("STATUS", cni.status(config)),
-    gc: (config, listValid) => counted("GC", cni.gc(config, listValid)),
-    releaseAddresses: (request) => counted("RELEASE", cni.releaseAddresses(request)),
+    add: (request) => countResult("ADD", cni.add(request)),
+    del: (request, prevResult) => countResult("DEL", cni.del(request, prevResult)),
+    check: (request, prevResult) => countResult("CHECK", cni.check(request, prevResult)),
+    status: (config) => countResult("STATUS", cni.status(config)),
+    gc: (config, listValid) => countResult("GC", cni.gc(config, listValid)),
+    releaseAddresses: (request) => countResult("RELEASE", cni.releaseAddresses(request)),
   };
 }
 
-/** Batches with fewer operations are not logged, because the pods' events report them. */
+/** Minimum number of operations of a logged batch. The pods' events suffice for smaller batches. */
 const LOGGED_OPERATIONS_MIN = 20;
 
-/** Counters of a batch, which lasts from the first pass over a pod until no pass runs and the queue is empty. */
+/** Statistics of batches. A batch lasts from the start of a pass until no pass runs and the queue is empty. */
 export interface BatchStats {
-  pass<T>(key: string, work: () => Promise<T>): Promise<T>;
+  runPass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;
 }
 
@@ -51,9 +51,9 @@ interface Batch {
   failed: number;
 }
 
-type CountedAs = "attached" | "detached";
+type OperationKind = "attached" | "detached";
 
-type Count = <T>(operation: Promise<T>, as: CountedAs) => Promise<T>;
+type Count = <T>(operation: Promise<T>, kind: OperationKind) => Promise<T>;
 
 function countInBatch(cni: Cni, count: Count): Cni {
   return wrapCni(cni, {
@@ -92,10 +92,10 @@ export function createBatchStats(
     log.info("finished a batch of CNI operations", { pods: pods.size, ...counts, durationMs });
   };
 
-  const count = async <T>(operation: Promise<T>, as: CountedAs): Promise<T> => {
+  const count = async <T>(operation: Promise<T>, kind: OperationKind): Promise<T> => {
     try {
       const result = await operation;
-      if (batch !== undefined) batch[as] += 1;
+      if (batch !== undefined) batch[kind] += 1;
       return result;
     } catch (error) {
       if (batch !== undefined) batch.failed += 1;
@@ -104,7 +104,7 @@ export function createBatchStats(
   };
 
   return {
-    pass: async (key, work) => {
+    runPass: async (key, work) => {
       begin(key);
       try {
         return await work();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wires up the server for the container runtime, if flags enable it. No decisions.
+// Creates the server for the container runtime if flags enable it.
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";
@@ -25,7 +25,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Returns hooks that install the plugin when the server starts, and remove it at the end if the agent is being uninstalled. */
+/** Returns hooks that install the plugin when the server starts, and remove the plugin when the agent is being uninstalled. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,
@@ -43,7 +43,7 @@ function installHooks(
   };
 }
 
-/** Returns the server for the container runtime and a promise that resolves when it serves; no parts if no socket is configured. */
+/** Creates the server for the container runtime; without a configured socket, returns no parts. `serving` resolves when it serves. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,
@@ -68,10 +68,13 @@ export function composeRuntime(
       resolve(undefined);
     },
   };
-  const network: Pick<RuntimeDeps, "readDefaultNetwork"> = {
+  const defaultNetworkDeps: Pick<RuntimeDeps, "readDefaultNetwork"> = {
     readDefaultNetwork: () => readDefaultNetwork(files, { source, confDir: configDir }),
   };
   const serve: LoopParts["serveRuntime"] = (deps, signal) =>
-    serveRuntime({ ...deps, ...parts, ...network }, files, signal);
-  return { serving: serving.then(() => undefined), parts: { ...network, serveRuntime: serve } };
+    serveRuntime({ ...deps, ...parts, ...defaultNetworkDeps }, files, signal);
+  return {
+    serving: serving.then(() => undefined),
+    parts: { ...defaultNetworkDeps, serveRuntime: serve },
+  };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wires up the adapters and starts the loops. No decisions.
+// Creates the adapters and starts the loops.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
   createBridgeRecorder,
@@ -56,7 +56,7 @@ function watchObjects(
   const indexes = { [BY_NETWORK]: listRequestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
-  // Clusters without KubeVirt lack this kind.
+  // The kind is optional, because clusters without KubeVirt lack it.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
     isEnforced: isPolicyEnforced(flags),
@@ -93,8 +93,8 @@ function openFiles(
   };
 }
 
-function reportReady(context: DaemonContext, ...all: readonly Promise<unknown>[]): void {
-  void Promise.all(all).then(() => {
+function reportReady(context: DaemonContext, ...conditions: readonly Promise<unknown>[]): void {
+  void Promise.all(conditions).then(() => {
     if (!context.signal.aborted) context.ready();
   });
 }
@@ -103,14 +103,14 @@ function openCni(
   { runner, family }: { readonly runner: ProcessRunner; readonly family: string },
   { cniBinDir: binDirs, hostProcess }: Flags,
 ) {
-  const host = hostProcess === undefined ? {} : { hostProcess };
-  return createCni({ runner, binDirs, family, ...host });
+  const hostOption = hostProcess === undefined ? {} : { hostProcess };
+  return createCni({ runner, binDirs, family, ...hostOption });
 }
 
 function openEvents({ client, clock, log }: DaemonContext, { nodeName }: Flags): EventRecorder {
   const { store } = client;
-  const about = { component: "net-agent", host: nodeName };
-  return createEventRecorder({ store, clock, logger: log, ...about });
+  const eventSource = { component: "net-agent", host: nodeName };
+  return createEventRecorder({ store, clock, logger: log, ...eventSource });
 }
 
 function observeCni(
@@ -124,8 +124,8 @@ function observeCni(
   { stateDir, hostProcess }: Flags,
 ): Cni {
   const { files, log, bootId, metrics } = deps;
-  const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
-  const recorder = createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
+  const listLinks = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
+  const recorder = createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: listLinks });
   return recordBridges(countOperations(cni, metrics), recorder);
 }
 
@@ -133,7 +133,7 @@ function openPodDevices({ podResourcesSocket: socket }: Flags, clock: DaemonCont
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
 
-/** Runs the loops until the signal is aborted, and then completes the running operation. */
+/** Runs the agent until the signal is aborted. Completes running operations first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, health, signal } = context;
   const { store } = context.client;
@@ -142,25 +142,25 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const lock = await lockState(flags.stateDir, { files, clock, log }, signal);
   if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
-  // Plugins that an earlier process started may still run, and could use addresses that this process frees.
+  // Plugins that an earlier process started could still use addresses that this process releases.
   await runner.killFamily(family);
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);
-  const node = openSandboxes(
+  const runtimeConnection = openSandboxes(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
     signal,
   );
-  health.addCheck(() => node.findProblem());
-  const runtime = composeRuntime(flags, { files, log, pods: objects.pods });
+  health.addCheck(() => runtimeConnection.findProblem());
+  const runtimeServer = composeRuntime(flags, { files, log, pods: objects.pods });
   const links = openLinks({ runner, files }, flags);
   const bootId = await readBootId(files);
-  const host = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
+  const cniDeps = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
   const { definitionFiles, ...caches } = openFiles({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
     store,
     ...objects,
-    ...runtime.parts,
+    ...runtimeServer.parts,
     definitionFiles,
     events,
     clock,
@@ -174,23 +174,23 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     ...caches,
     namespaces,
     journal: createJournal(files, `${flags.stateDir}/journal`),
-    sandboxes: node.sandboxes,
+    sandboxes: runtimeConnection.sandboxes,
     podDevices: openPodDevices(flags, clock),
     ...links,
     findProblems: async (network) => (await checkDefinition(network, definitions)).problems,
-    cni: observeCni(openCni({ runner, family }, flags), host, flags),
+    cni: observeCni(openCni({ runner, family }, flags), cniDeps, flags),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
     mode: flags.mode,
     watch: health.watchLoop("pod"),
-    ...runtime.parts,
+    ...runtimeServer.parts,
     concurrency: flags.concurrency,
   };
   await synced;
-  reportReady(context, node.answered, runtime.serving);
+  reportReady(context, runtimeConnection.answered, runtimeServer.serving);
   await Promise.all([runLoop(parts, signal), runDefinitionLoop(definitions, signal)]);
   await events.flush();
-  node.close();
+  runtimeConnection.close();
   lock.release();
 }

@@ -54,7 +54,6 @@ export function parsePolicyLists(command: Command): ClusterTenantPolicy {
   return Object.fromEntries(entries);
 }
 
-/** Command-line flags. Directories are absolute or relative to the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly mode: AgentMode;
@@ -62,7 +61,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly cniBinDir: readonly string[];
   /** Directory with the configurations of definitions without `spec.config`. */
   readonly definitionDir: string;
-  /** Directories in which container runtimes record results, each in a subdirectory `results`. */
+  /** Directories whose subdirectories `results` contain the CNI results that container runtimes recorded. */
   readonly cniCacheDir: readonly string[];
   readonly multusDir: string;
   /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
@@ -72,16 +71,16 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
-  /** What tenants' definitions may use; only the fields that flags set. */
+  /** Policy for tenants' definitions. It contains only fields that flags set. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Whether violations of the policy are rejected, or attached with a warning. */
+  /** Whether networks that violate the policy are rejected, or attached with a warning. */
   readonly tenantPolicyMode: PolicyMode;
-  /** Socket on which to serve the container runtime's CNI plugin; unset to serve none. */
+  /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;
-  /** Source of the network of every pod, if the runtime is served; see `readDefaultNetwork`. */
+  /** File, directory or name of the pods' default network, used only with `cniSocket`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
-  /** The container runtime's plugin directory, to which patchbay-cni is copied; unset to copy nothing. */
+  /** Plugin directory of the container runtime, to which patchbay-cni is copied; unset to install no plugin. */
   readonly installPlugin?: string;
   /** NAMESPACE/NAME of the agent's own pod; unset outside a cluster. */
   readonly ownPod?: string;
@@ -89,18 +88,18 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 }
 
 const MODES: readonly AgentMode[] = ["alone", "multus", "multus-dynamic"];
-/** Source: containerd and CRI-O; Debian's package containernetworking-plugins. */
+/** Default directories of CNI plugins. Source: containerd, CRI-O, and Debian's package containernetworking-plugins. */
 const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
-/** Source: Multus confDir. */
+/** Default directory of definition files. Source: Multus, confDir. */
 const DEFINITION_DIR = "/etc/cni/multus/net.d";
-/** Source: Multus cniDir. */
+/** Default directory of Multus' records. Source: Multus, cniDir. */
 const MULTUS_DIR = "/var/lib/cni/multus";
-/** Source: Multus cniDir; CNI libcni CacheDir. */
+/** Default directories of CNI results. Source: Multus, cniDir; CNI libcni, CacheDir. */
 const CACHE_DIRS: readonly string[] = [MULTUS_DIR, "/var/lib/cni"];
 
-/** Source: kubelet podresources, DefaultSocketPath. */
+/** Default socket of the kubelet. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock";
-/** Source: NPWG device information 1.1.0 section 4. */
+/** Default directory of device information. Source: NPWG device information 1.1.0 section 4. */
 const DEVICE_INFO_DIR = "/var/run/k8s.cni.cncf.io/devinfo";
 
 function parseCount(text: string): number {
@@ -114,7 +113,7 @@ function parsePath(text: string): string {
   throw new InvalidArgumentError("It must be an absolute path.");
 }
 
-/** Adds a directory to the list. The first one replaces the defaults. */
+/** Adds a directory to the list. The first directory that a flag names replaces the defaults. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }

@@ -29,7 +29,7 @@ export interface Deps {
   readonly pods: Cache<Pod>;
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly definitionFiles: DefinitionFiles;
-  /** @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
+  /** Reads the pods' default network; unset if the agent does not serve the runtime. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
   readonly readDefaultNetwork?: () => Promise<NetworkConfigList>;
   readonly sandboxes: Sandboxes;
   /** Devices that the kubelet has assigned to pods. */
@@ -46,23 +46,23 @@ export interface Deps {
   readonly journal: Journal;
   readonly resultCache: ResultCache;
   readonly multusCache: ResultCache;
-  readonly tracked: TrackedPods;
-  /** Serializes the work on a pod, by uid, because calls of the container runtime may arrive during a pass. */
+  readonly trackedPods: TrackedPods;
+  /** Serializes work by pod UID, because the container runtime may call the agent during a pass. */
   readonly podMutex: KeyedMutex;
   readonly failures: Failures;
   readonly events: EventRecorder;
-  /** Called after each operation, to restart the loop's deadline. */
+  /** Restarts the deadline of the running pass. Called after each operation. */
   readonly onProgress?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** ID of the node's current boot. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Inode of the host's own network namespace. The agent never attaches anything to it. */
+  /** Inode of the host's own network namespace, to which the agent never attaches a network. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Lists bridges of the host that serve more than pods and guests. */
+  /** Lists the node's own bridges: bridges with a port that leads to no pod or guest, and bridges that flags name. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
-  /** Returns why this node cannot create NICs of a network, NAMESPACE/NAME. Called after a plugin failed. */
+  /** Returns the problems that prevent this node from creating NICs of the network, given as NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */

@@ -157,8 +157,8 @@ test("has no failures for a forgotten pod", () => {
 test("treats a plan error as new until it is reported", () => {
   const { failures } = new Scene();
   const found = { reason: "HostNetwork", message: "no" };
-  expect(failures.isNew(STEP, found)).toBe(true);
-  expect(failures.isNew(STEP, { ...found })).toBe(false);
-  expect(failures.isNew(STEP, { ...found, message: "never" })).toBe(true);
-  expect(failures.isNew(STEP, { ...found, reason: "Other" })).toBe(true);
+  expect(failures.recordIfNew(STEP, found)).toBe(true);
+  expect(failures.recordIfNew(STEP, { ...found })).toBe(false);
+  expect(failures.recordIfNew(STEP, { ...found, message: "never" })).toBe(true);
+  expect(failures.recordIfNew(STEP, { ...found, reason: "Other" })).toBe(true);
 });

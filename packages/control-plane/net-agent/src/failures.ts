@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff and reports of failed attachment steps. They persist when the agent's own writes wake the pod or plugins vary their messages.
+// Backoff and reports of failed attachment steps.
 import type { AttachmentError } from "@patchbay/api/annotations";
 import { isAppError, type Clock } from "@patchbay/base";
 import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";
@@ -13,22 +13,22 @@ import {
 
 /** Failed steps of pods. The scope of a step is the uid of its pod. */
 export interface Failures extends StepBackoff<AttachmentError> {
-  /** Returns the report for a failure of the step on that network, with the message of the first such failure. */
+  /** Returns the report of a failed step. A repeated failure of the same kind gets the message of the first failure. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
   /** Returns the last report of a failed step, even after its backoff. */
   lastReport(step: Step): AttachmentError | undefined;
-  /** Returns false if the same finding was reported recently; otherwise stores it. */
-  isNew(step: Step, found: AttachmentError): boolean;
+  /** Stores a finding. Returns false if the same finding was reported recently. */
+  recordIfNew(step: Step, finding: AttachmentError): boolean;
 }
 
-/** Maximum age of a report that later failures repeat, in milliseconds: as long as an event counts repeats. */
+/** Time for which a report is reused for repeated failures, in milliseconds. It equals the time for which an event counts repeats. */
 const REPORT_MAX_AGE_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
-/** Returns the part of a failure that stays the same when its message varies. */
+/** Returns a description of the error without its variable message. */
 function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
@@ -36,7 +36,7 @@ function describeErrorKind(error: unknown): string {
 }
 
 interface Report {
-  /** Kind of failure and inputs of the step. While they stay the same, the first message is used. */
+  /** Kind of failure and inputs of the step. A failure with the same key reuses the report. */
   readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;
@@ -69,8 +69,8 @@ class StepFailures implements Failures {
     };
   }
 
-  fail(...failed: Parameters<StepBackoff<AttachmentError>["fail"]>): number {
-    return this.#backoff.fail(...failed);
+  fail(...args: Parameters<StepBackoff<AttachmentError>["fail"]>): number {
+    return this.#backoff.fail(...args);
   }
 
   succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
@@ -78,8 +78,10 @@ class StepFailures implements Failures {
     this.#reports.get(scope)?.delete(name);
   }
 
-  isNew(step: Step, found: AttachmentError): boolean {
-    return this.#storeReport(step, `${found.reason} ${found.message}`, found).error === found;
+  recordIfNew(step: Step, finding: AttachmentError): boolean {
+    return (
+      this.#storeReport(step, `${finding.reason} ${finding.message}`, finding).error === finding
+    );
   }
 
   retain(scope: string, names: readonly string[]): void {
@@ -94,7 +96,7 @@ class StepFailures implements Failures {
     this.#reports.delete(scope);
   }
 
-  /** Stores the report. Returns the earlier one if it is of the same failure and not too old. */
+  /** Returns the previous report if it has the same key and is recent. Otherwise stores the new report. */
   #storeReport({ scope, name, inputs }: Step, kind: string, error: AttachmentError): Report {
     const steps = this.#reports.get(scope) ?? new Map<string, Report>();
     this.#reports.set(scope, steps);
@@ -108,7 +110,7 @@ class StepFailures implements Failures {
   }
 }
 
-/** Creates an empty store. Failures are not persisted, so after a restart the agent retries every step at once. */
+/** Creates an empty store. Failures are not persisted, so a restarted agent retries all steps immediately. */
 export function createFailures(clock: Clock): Failures {
   return new StepFailures(clock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's links and files, against which definitions are checked.
+// Access to the host's links and files, for checks of definitions.
 import type { Link, Files } from "@patchbay/core/interfaces";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
@@ -24,7 +24,7 @@ type Host = Pick<
   "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
 >;
 
-/** Returns the path of the host's root directory, where the plugins are even if this process has its own file system. */
+/** Returns the path of the host's root directory, or an empty path if this process runs on the host. */
 export function findHostRoot(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
 }

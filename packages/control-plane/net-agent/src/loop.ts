@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile loop over the pods of one node, independent of the adapters.
+// The reconcile loop over the pods of one node.
 import {
   createQueue,
   keyOf,
@@ -21,7 +21,10 @@ import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 import { serializeInputs, wakePods } from "./wake.ts";
 
-export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "onProgress"> {
+export interface LoopParts extends Omit<
+  Deps,
+  "failures" | "trackedPods" | "podMutex" | "onProgress"
+> {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
@@ -34,19 +37,19 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
 /** Reconciles each pod that changes or has rows in the journal, until the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
-  const tracked = await loadTrackedPods(journal, log);
+  const trackedPods = await loadTrackedPods(journal, log);
   const readInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
-  // Queues are fair between namespaces, so that one does not delay the others when all pods start after a reboot.
+  // The queue is fair between namespaces, so that pods of one namespace do not delay other namespaces after a reboot.
   const toGroup = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const batchStats = createBatchStats(parts, () => queue.length === 0);
-  const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
+  const state = { trackedPods, podMutex: new KeyedMutex(), failures: createFailures(clock) };
   const deps = { ...parts, ...state, cni: batchStats.cni };
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
-  for (const key of tracked.keys()) queue.add(key);
+  for (const key of trackedPods.keys()) queue.add(key);
   const reconcile = (key: string, _: AbortSignal, onProgress: () => void): Promise<Next> =>
-    batchStats.pass(key, () => reconcilePod(key, { ...deps, onProgress }));
+    batchStats.runPass(key, () => reconcilePod(key, { ...deps, onProgress }));
   const wake = (key: string): void => {
     queue.add(key);
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current policy for tenants' definitions, which a change of the cluster's configuration may replace.
+// Policy for tenants' definitions, from flags and the KubeVirt object.
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
@@ -15,8 +15,8 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Returns text for the end of a hint that names a flag: the KubeVirt field that sets the policy; empty if there is none. */
-  setting(): string;
+  /** Returns the end of a hint that names a flag: the KubeVirt field that sets the policy, or an empty text without a KubeVirt object. */
+  describeSetting(): string;
   onChange(listener: () => void): void;
 }
 
@@ -50,7 +50,7 @@ class WatchedPolicy implements CurrentPolicy {
     return this.#policy ?? { ...DEFAULT_POLICY, ...this.#deps.flags };
   }
 
-  setting(): string {
+  describeSetting(): string {
     return describePolicySetting(this.#deps.kubevirts.list()[0]);
   }
 
@@ -60,7 +60,7 @@ class WatchedPolicy implements CurrentPolicy {
 
   #update(): void {
     const { flags, kubevirts, log } = this.#deps;
-    // The first object is the cluster's configuration, as for other components.
+    // Like other components, uses the first KubeVirt object as the cluster's configuration.
     const [kubevirt] = kubevirts.list();
     const { policy, causes } = policyInForce({ flags, kubevirt, before: this.#policy });
     if (kubevirt !== undefined && causes.length > 0) {
@@ -94,7 +94,7 @@ export function followPolicy(deps: PolicyDeps): CurrentPolicy {
 
 export type PolicyMode = "auto" | "warn" | "enforce";
 
-/** Returns whether violations are rejected. By default not beside Multus, which would attach them to the next pod. */
+/** Returns whether violations are rejected. Mode auto only warns beside Multus, which does not enforce the policy. */
 export function isPolicyEnforced({
   tenantPolicyMode,
   mode,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lock on the state directory: two net-agents would run plugins on the same sandboxes.
+// Lock on the state directory, so that only one net-agent runs plugins on a node.
 import type { Clock, Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { acquireFileLock, type FileLock } from "@patchbay/os";
 
-/** Interval between attempts, in milliseconds. The process polls, because waiting for a lock would block its only thread. */
+/** Interval between attempts to get the lock, in milliseconds. A blocking wait would stop the event loop. */
 const LOCK_RETRY_INTERVAL_MS = 2_000;
 
-/** Waits for the lock; undefined if the signal is aborted first. The kernel releases the lock when the process ends. */
+/** Waits for the lock. Returns undefined if the signal is aborted. The kernel releases the lock when the process exits. */
 export async function lockState(
   directory: string,
   deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },
@@ -26,7 +26,7 @@ export async function lockState(
       });
     }
     isLogged = true;
-    await clock.sleep(LOCK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+    await clock.sleep(LOCK_RETRY_INTERVAL_MS, signal).catch(() => undefined);
   }
   return undefined;
 }

@@ -32,25 +32,25 @@ test("loads the journal's pods by key; an unreadable one is logged and hides no 
     ...createSilentLogger(),
     error: (_message: string, fields?: Readonly<Record<string, unknown>>) => errors.push(fields),
   };
-  const tracked = await loadTrackedPods(journal, log);
-  expect(tracked.keys()).toEqual(["ns1/another", "ns1/pod"]);
-  expect(tracked.listUids("ns1/pod")).toEqual(["uid-1", "uid-2"]);
+  const trackedPods = await loadTrackedPods(journal, log);
+  expect(trackedPods.keys()).toEqual(["ns1/another", "ns1/pod"]);
+  expect(trackedPods.listUids("ns1/pod")).toEqual(["uid-1", "uid-2"]);
   expect(errors).toEqual([
     { uid: "uid-0", reason: expect.stringContaining("/j/uid-0/") as string },
   ]);
 });
 
 test("forgets a key with its last pod", async () => {
-  const tracked = await loadTrackedPods(
+  const trackedPods = await loadTrackedPods(
     createJournal(createFakeFiles(), "/j"),
     createSilentLogger(),
   );
-  tracked.add("ns1/pod", "uid-2");
-  tracked.add("ns1/pod", "uid-1");
-  tracked.remove("ns1/pod", "uid-2");
-  tracked.remove("ns1/other", "uid-2");
-  expect(tracked.listUids("ns1/pod")).toEqual(["uid-1"]);
-  tracked.remove("ns1/pod", "uid-1");
-  expect(tracked.keys()).toEqual([]);
-  expect(tracked.listUids("ns1/pod")).toEqual([]);
+  trackedPods.add("ns1/pod", "uid-2");
+  trackedPods.add("ns1/pod", "uid-1");
+  trackedPods.remove("ns1/pod", "uid-2");
+  trackedPods.remove("ns1/other", "uid-2");
+  expect(trackedPods.listUids("ns1/pod")).toEqual(["uid-1"]);
+  trackedPods.remove("ns1/pod", "uid-1");
+  expect(trackedPods.keys()).toEqual([]);
+  expect(trackedPods.listUids("ns1/pod")).toEqual([]);
 });

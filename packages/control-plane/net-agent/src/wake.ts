@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods to reconcile after a change of a pod, a network or the policy.
+// Queues pods after a change of a pod, a network or the policy.
 import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { parseNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -7,25 +7,25 @@ import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { CurrentPolicy } from "./policy.ts";
 
-/** Index of the pod cache by requested networks, NAMESPACE/NAME. */
+/** Name of the pod cache's index by requested networks, as NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
-/** Returns the networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
+/** Returns the networks that a pod requests, as NAMESPACE/NAME; an empty list if the annotation is invalid. */
 export function listRequestedNetworks(pod: Pod): readonly string[] {
   const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   if (!networks.ok) return [];
-  const own = pod.metadata.namespace ?? "";
+  const podNamespace = pod.metadata.namespace ?? "";
   return networks.elements.map(({ namespace = "", name }) => {
-    return `${namespace === "" ? own : namespace}/${name}`;
+    return `${namespace === "" ? podNamespace : namespace}/${name}`;
   });
 }
 
-/** Serializes the inputs of a pod's attachments. Includes the annotation, because it does not change the generation. */
+/** Serializes the inputs of a pod's attachments. Includes the annotation, whose changes do not change the generation. */
 export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/** Wakes the pods that request a changed network, and all pods with networks after a change of the policy. */
+/** Queues changed pods, pods that request a changed network, and after a change of the policy all pods with networks. */
 export function wakePods(
   queue: Pick<Queue, "add">,
   {
@@ -33,7 +33,6 @@ export function wakePods(
     nads,
     policy,
   }: {
-    /** Cache with the index {@link BY_NETWORK}. */
     readonly pods: Cache<Pod>;
     readonly nads: Cache<NetworkAttachmentDefinition>;
     readonly policy: Pick<CurrentPolicy, "onChange">;

@@ -12,9 +12,9 @@ import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 function vouching(isKnown: boolean): ClientAuthority {
   const authority = new ClientAuthority({
     read: () => Promise.resolve({ caPem: "", names: [] }),
-    follow: () => undefined,
+    onChange: () => undefined,
   });
-  return Object.assign(authority, { vouchesFor: () => isKnown });
+  return Object.assign(authority, { isTrustedClient: () => isKnown });
 }
 
 const ALICE = { "x-remote-user": ["alice"], "x-remote-group": ["a", "b"] };

@@ -166,7 +166,7 @@ function createStreams(
 
 /** Serves until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
-  const { log, leaving, signal } = context;
+  const { log, drainSignal, signal } = context;
   const caches = createCaches(context);
   const { vms, vmis, kubevirts, nads } = caches;
   for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
@@ -186,7 +186,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const server = await startServer(
     countRequests(app, context.metrics),
     { listenAddress, port, certificate, clientAuthorities },
-    { log, leaving, signal, onUpgrade: createStreams(context, deps, callers) },
+    { log, drainSignal, signal, onUpgrade: createStreams(context, deps, callers) },
   );
   // Readiness does not wait for `nads`, because a cluster may lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wires up the adapters and starts the loop. No decisions.
+// Creates the adapters and starts the loop.
 import { join } from "node:path";
 import {
   configVersionOf,
@@ -72,12 +72,12 @@ import {
   type ReadIdentity,
 } from "./relays/node-identity.ts";
 
-/** Maximum number of concurrent child programs that read or change links. More would only compete for the CPU. */
+/** Maximum number of concurrent child processes that read or change links. More processes would only compete for the CPU. */
 const PROCESSES_MAX = 8;
 
-/** Path relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
+/** Path of the pod-resources socket below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** Interval at which to read from the kubelet which socket directories pods use, in milliseconds. */
+/** Interval for querying the kubelet which socket directories pods use, in milliseconds. */
 const SWEEP_INTERVAL_MS = 30_000;
 
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
@@ -109,7 +109,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Connects to hooks as the user of their pod, through a volume of the pod. */
+/** Creates the client of hook sidecars, which runs as the launchers' user and connects through a volume of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -158,7 +158,7 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
   });
 }
 
-/** Kills programs that an earlier process of virt-handler left running. */
+/** Kills child processes that an earlier virt-handler left running. */
 async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
   programs: T,
 ): Promise<T> {
@@ -171,15 +171,15 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** Opens the doctor. The node's namespace stays open for the life of this process. */
+/** Creates the doctor. The node's network namespace stays open until this process exits. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
-  const node = createNamespaces().open(path);
-  if (node === undefined) {
+  const hostNetns = createNamespaces().open(path);
+  if (hostNetns === undefined) {
     throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
   }
   const runner = limitProcesses(createProcessRunner(), PROCESSES_MAX);
-  return { doctor: createNicDoctor({ runner, netlink: createNetlink(), clock }), node };
+  return { doctor: createNicDoctor({ runner, netlink: createNetlink(), clock }), node: hostNetns };
 }
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
@@ -202,7 +202,7 @@ function openVhostSockets(flags: Flags): VhostSockets {
   return createVhostSockets({ ...buildVhostOptions(flags), podsDir: flags.podsDir });
 }
 
-/** Offers the node's devices to its kubelet until the signal is aborted. Does nothing without a kubelet directory. */
+/** Offers the node's devices to the kubelet until the signal is aborted. Does nothing if no kubelet directory is configured. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
@@ -219,11 +219,11 @@ function offerDevices(
     sweepEveryMs: SWEEP_INTERVAL_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
-  const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
-    if (one.kind === "device") return offerDevice(one, options, until);
-    return one.kind === "sockets"
-      ? offerSockets(one, options, until)
-      : offerAllSockets(one, options, until);
+  const offer = (offered: NodeOffer, offerSignal: AbortSignal): Promise<void> => {
+    if (offered.kind === "device") return offerDevice(offered, options, offerSignal);
+    return offered.kind === "sockets"
+      ? offerSockets(offered, options, offerSignal)
+      : offerAllSockets(offered, options, offerSignal);
   };
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
@@ -236,10 +236,10 @@ function openRuntime(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
-/** Interval between attempts until virt-api has created the certificates, in milliseconds. */
+/** Retry interval until virt-api has created the certificates, in milliseconds. */
 const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
-/** Starts the server for virt-api when its certificates exist. Does nothing without a port. */
+/** Starts the server for virt-api as soon as its certificates exist. Does nothing if no port is configured. */
 async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,
@@ -271,12 +271,12 @@ async function serveVirtApi(
       const reason = messageOf(error);
       if (reason !== lastReason) log.warn("cannot serve virt-api yet", { reason });
       lastReason = reason;
-      await clock.sleep(CERTIFICATES_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+      await clock.sleep(CERTIFICATES_RETRY_INTERVAL_MS, signal).catch(() => undefined);
     }
   }
 }
 
-/** Runs until the signal is aborted. Reports ready when the caches are synced and the runtime has answered. */
+/** Runs virt-handler until the signal is aborted. Reports readiness when the caches are synced and the container runtime has answered. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;
@@ -289,10 +289,10 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const events = createEventRecorder({ store, clock, logger: log, component, host: nodeName });
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  const node = openRuntime(context, flags);
-  health.addCheck(() => node.findProblem());
+  const runtime = openRuntime(context, flags);
+  health.addCheck(() => runtime.findProblem());
   health.reportConfig(() => configVersionOf(kubevirts.list()[0]));
-  void node.answered.then(() => {
+  void runtime.answered.then(() => {
     if (!signal.aborted) context.ready();
   });
   const addressServers = await openAddressServers(flags);
@@ -308,7 +308,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     concurrency,
     metrics,
     watch,
-    launchers: openLaunchers(flags, node.sandboxes),
+    launchers: openLaunchers(flags, runtime.sandboxes),
     hooks: openHooks(context, flags),
     linkWatch: createLinkWatch(),
     podNetwork: openPodNetwork(flags),
@@ -329,5 +329,5 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   ]);
   await hypervisor.close();
   await events.flush();
-  node.close();
+  runtime.close();
 }

@@ -18,7 +18,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
   readonly kubeletDir?: string;
-  /** Group of a dataplane that does not run as root; 0 if it runs as root. */
+  /** Group ID of the vhost-user dataplane; 0 if the dataplane runs as root. */
   readonly dataplaneGroup: number;
   readonly stateDir: string;
   readonly concurrency: number;
@@ -35,8 +35,8 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 /** Mount point of the certificates that virt-api creates for virt-handler. */
 const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
-/** Default concurrency. It exceeds the number of VMs on a node, so that no VM waits for another VM's launcher. */
-export const WORKERS = 512;
+/** Default number of concurrent passes. It exceeds the number of VMs on a node, so that no VM waits for the launcher of another VM. */
+export const DEFAULT_CONCURRENCY = 512;
 
 function toDataplaneGroup(text: string): number {
   const problem = dataplaneGroupProblem(Number(text));
@@ -59,7 +59,12 @@ export function parseFlags(argv: readonly string[]): Flags {
       "directory of persistent state: addresses that were moved from pods to guests",
       "/var/lib/patchbay/virt-handler",
     )
-    .option("--concurrency <count>", "number of VMs reconciled at a time", Number, WORKERS)
+    .option(
+      "--concurrency <count>",
+      "number of VMs reconciled at a time",
+      Number,
+      DEFAULT_CONCURRENCY,
+    )
     .option("--listen-address <address>", "address to listen on for virt-api", "0.0.0.0")
     .option(
       "--port <port>",

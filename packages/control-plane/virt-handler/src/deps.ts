@@ -23,7 +23,7 @@ import type { Sessions } from "./sessions/sessions.ts";
 export interface NodeParts {
   readonly nodeName: string;
   readonly store: Store;
-  /** VMIs of this node. The loop also reconciles those that are cached when it starts. */
+  /** VMIs that run on this node or migrate to this node. */
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;

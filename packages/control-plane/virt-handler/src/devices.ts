@@ -6,7 +6,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 
 export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Offers a device. Resolves when the signal is aborted and the offer is withdrawn completely. */
+  /** Offers a device until the signal is aborted. Resolves after the offer is withdrawn. */
   offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
@@ -15,37 +15,37 @@ interface Offer {
   readonly ended: Promise<void>;
 }
 
-/** Offers the configured devices. Resolves when the signal is aborted and all offers are withdrawn. */
+/** Offers the configured devices until the signal is aborted. Resolves after all offers are withdrawn. */
 export async function offerNodeDevices(parts: OfferOptions, signal: AbortSignal): Promise<void> {
   const { kubevirts } = parts;
-  const offered = new Map<string, Offer>();
-  const ending = new Map<string, Promise<void>>();
+  const offersByResource = new Map<string, Offer>();
+  const endingOffers = new Map<string, Promise<void>>();
   const stopOffer = (resource: string, { stop, ended }: Offer): void => {
-    offered.delete(resource);
-    ending.set(resource, ended);
+    offersByResource.delete(resource);
+    endingOffers.set(resource, ended);
     stop.abort(new Error("it is no longer wanted"));
   };
-  const update = (): void => {
-    const wanted = signal.aborted ? [] : planNodeOffers(kubevirts.list()[0]);
-    for (const [resource, one] of [...offered]) {
-      if (!wanted.some((device) => device.resource === resource)) stopOffer(resource, one);
+  const updateOffers = (): void => {
+    const wantedOffers = signal.aborted ? [] : planNodeOffers(kubevirts.list()[0]);
+    for (const [resource, offer] of [...offersByResource]) {
+      if (!wantedOffers.some((device) => device.resource === resource)) stopOffer(resource, offer);
     }
-    for (const device of wanted.filter(({ resource }) => !offered.has(resource))) {
+    for (const device of wantedOffers.filter(({ resource }) => !offersByResource.has(resource))) {
       const stop = new AbortController();
-      // Two offers of one resource would listen on the same socket.
-      const before = ending.get(device.resource) ?? Promise.resolve();
-      const ended = before.then(() => parts.offer(device, stop.signal));
-      offered.set(device.resource, { stop, ended });
+      // Waits for the previous offer of the resource to end, because two offers of one resource would listen on the same socket.
+      const previousEnd = endingOffers.get(device.resource) ?? Promise.resolve();
+      const ended = previousEnd.then(() => parts.offer(device, stop.signal));
+      offersByResource.set(device.resource, { stop, ended });
     }
   };
-  const forget = kubevirts.onChange(update);
-  update();
+  const unsubscribe = kubevirts.onChange(updateOffers);
+  updateOffers();
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
   signal.addEventListener("abort", () => {
     resolve(undefined);
   });
   if (!signal.aborted) await aborted;
-  forget();
-  update();
-  await Promise.all(ending.values());
+  unsubscribe();
+  updateOffers();
+  await Promise.all(endingOffers.values());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last reports of guest agents, and the times of the next queries. After a restart the VMI's status is used until the next query.
+// Reports of guest agents, and times of the next queries. After a restart, reports are restored from the VMI's status.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
@@ -15,26 +15,26 @@ import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 
 interface AgentAnswer {
-  /** Links of the guest; undefined if the agent did not answer, so that the last links remain. */
+  /** Links of the guest. Undefined if the agent did not answer, so that the previous links stay in use. */
   readonly links: readonly GuestInterface[] | undefined;
-  /** Whether the agent had the channel open and did not answer in time. Unset if the agent rejected the query. */
+  /** Set if the agent had the channel open but did not answer in time. */
   readonly isTimeout?: boolean;
-  /** MACs of the VM's NICs, lower case with colons. */
+  /** MACs of the VM's NICs, in lower case with colons. */
   readonly macs: readonly string[];
   readonly system?: GuestSystem | undefined;
 }
 
 export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
-  /** Returns the guest's system; undefined if it must be queried, because an agent that reconnects may run in another system. */
+  /** Returns the guest's operating system, or undefined if it must be queried. A reconnected agent may run in another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /** Returns the milliseconds until the next query; undefined to wait for a change of `inputs`, which serializes the reportable NICs. */
+  /** Returns the milliseconds until the next query, or undefined if no agent is connected. `inputs` serializes the reportable NICs. */
   queryDueInMs(uid: string, inputs: string): number | undefined;
-  /** Records an answer. Returns whether it changes a report. */
+  /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether an agent has the channel open. A hung agent counts as not connected. */
+  /** Records whether an agent has the channel open. A hung agent counts as disconnected. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** Returns the RFC 3339 time since which a guest's agent has not answered; undefined until the silence is long enough to report. */
+  /** Returns the RFC 3339 time at which the agent stopped answering, or undefined if the silence is not to be reported. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
@@ -63,9 +63,9 @@ interface UnansweredQueries {
 
 /** Number of consecutive timeouts after which the agent counts as hung. */
 const HUNG_AFTER_TIMEOUTS = 2;
-/** Duration after which a silence is reported, in milliseconds. A guest that reboots is silent for less. */
+/** Delay before a silent agent is reported, in milliseconds. A reboot of the guest takes less time. */
 const SILENCE_REPORT_DELAY_MS = 60_000;
-/** Limits the queries of an agent that reconnects all the time to a burst, and then one in each `refillMs`. */
+/** Query limit for an agent that reconnects constantly. */
 const QUERY_LIMIT = { burst: 12, refillMs: 30_000 };
 
 function uidOf({ metadata }: VirtualMachineInstance): string {
@@ -106,9 +106,9 @@ class TrackedGuestAgents implements GuestAgents {
 
   queryDueInMs(uid: string, inputs: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#queries.get(uid);
-    const fresh = { inputs, changedMs: nowMs, queries: 0, queriedMs: nowMs, failures: 0 };
-    const history = known?.inputs === inputs ? known : fresh;
+    const previous = this.#queries.get(uid);
+    const newHistory = { inputs, changedMs: nowMs, queries: 0, queriedMs: nowMs, failures: 0 };
+    const history = previous?.inputs === inputs ? previous : newHistory;
     this.#queries.set(uid, history);
     if (inputs === "") return undefined;
     const dueInMs = nextAgentPollMs({
@@ -141,26 +141,26 @@ class TrackedGuestAgents implements GuestAgents {
     if (links === undefined) return false;
     this.#unanswered.delete(uid);
     const wasSilent = this.#silences.has(uid);
-    const before = this.getView(vmi);
-    const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
+    const previousView = this.getView(vmi);
+    const view = nextGuestView(previousView, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
     return (
       wasSilent ||
       system !== undefined ||
-      !isEqual(listReportedFields(before), listReportedFields(view))
+      !isEqual(listReportedFields(previousView), listReportedFields(view))
     );
   }
 
-  /** Records a timeout. Returns whether it is the one after which the agent counts as hung. */
+  /** Records a timeout. Returns true for the timeout that makes the agent count as hung. */
   #recordTimeout(uid: string): boolean {
-    const before = this.#unanswered.get(uid) ?? {
+    const previous = this.#unanswered.get(uid) ?? {
       count: 0,
       since: printTime(this.#clock.now()),
       sinceMs: this.#clock.monotonicMs(),
     };
-    const count = before.count + 1;
-    this.#unanswered.set(uid, { ...before, count });
+    const count = previous.count + 1;
+    this.#unanswered.set(uid, { ...previous, count });
     return count === HUNG_AFTER_TIMEOUTS;
   }
 
@@ -178,12 +178,12 @@ class TrackedGuestAgents implements GuestAgents {
     const nowMs = this.#clock.monotonicMs();
     const reported = findReportedSilence(vmi);
     if (reported !== undefined) return { since: reported, reportAtMs: nowMs };
-    const now = { since: printTime(this.#clock.now()), sinceMs: nowMs };
-    const { since, sinceMs } = this.#unanswered.get(uidOf(vmi)) ?? now;
+    const fallback = { since: printTime(this.#clock.now()), sinceMs: nowMs };
+    const { since, sinceMs } = this.#unanswered.get(uidOf(vmi)) ?? fallback;
     return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
-  /** Returns whether the agent is hung. Before the first query, uses what an earlier process reported. */
+  /** Returns whether the agent is hung. Before the first answer, relies on the VMI's status, which an earlier process may have written. */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile loop over the VMIs of one node, independent of the adapters. Each pass plugs and unplugs devices according to the facts.
+// The reconcile loop over the VMIs of one node. Each pass observes a VMI, and plugs and unplugs its devices.
 import { type VirtualMachineInstance, isVmiFinal } from "@patchbay/api";
 import type {
   LauncherPod,
@@ -76,22 +76,22 @@ function releasePod(pod: LauncherPod, deps: Deps): void {
   const { sessions, guestHooks, guestServers, addressStore, log } = deps;
   sessions.close(pod);
   guestHooks.forget(pod);
-  const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
-  ending.catch((err: unknown) => {
+  const cleanup = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
+  cleanup.catch((err: unknown) => {
     log.warn("failed to remove the state of a pod", { uid: pod.uid, err });
   });
 }
 
-/** Records the current launcher of a VMI. Releases the previous one, which no longer has the guest or never had it. */
+/** Records the VMI's current launcher on this node, and releases the resources of a previous launcher. */
 function trackLauncher(
   { metadata }: VirtualMachineInstance,
   launcher: LauncherPod | undefined,
   deps: Deps,
 ): void {
   const { uid = "" } = metadata;
-  const known = deps.knownLaunchers.get(uid);
-  if (known !== undefined && known.uid !== launcher?.uid) {
-    releasePod(known, deps);
+  const previous = deps.knownLaunchers.get(uid);
+  if (previous !== undefined && previous.uid !== launcher?.uid) {
+    releasePod(previous, deps);
     deps.knownLaunchers.delete(uid);
     deps.migrationRuns.forget(uid);
   }
@@ -105,14 +105,14 @@ function releaseVmi(vmi: VirtualMachineInstance, deps: Deps): void {
   forgetVmi(uid, deps);
 }
 
-/** Error codes of the launcher, the CRI, libvirt, the domain, the pod's links and the OS. */
+/** Pattern of the codes of errors that concern one launcher. */
 const LAUNCHER_ERRORS = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isLauncherError(error: unknown): error is AppError {
   return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
 }
 
-/** Returns the milliseconds of the launcher's backoff, or until the VMI may have another pass; undefined if a pass may run now. */
+/** Returns the delay before the next pass in milliseconds, or undefined if a pass may run now. */
 export function findDelayMs(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,
@@ -127,7 +127,7 @@ function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: D
   failedPasses.delete(metadata.uid ?? "");
 }
 
-/** Reports the failure, and rethrows it so that the queue backs off, unless the launcher is unreachable. */
+/** Reports a launcher error in the VMI's status. Rethrows the error so that the queue backs off, unless the launcher is unreachable. */
 async function handleFailedPass(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -142,17 +142,16 @@ async function handleFailedPass(
     throw error;
   }
   await reportFailure(vmi, { error, failures: 0 }, deps);
-  // The watch on the socket wakes this key. A socket without a listener causes no event, so its error is rethrown above.
+  // No retry is needed, because a watch on the launcher's socket wakes the loop.
   deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
   return done();
 }
 
-/** Phases before the launcher's path is usable: while the pod is created, a mount may cover it, and inotify does not report that. */
+/** Phases in which the launcher's socket cannot be watched yet, because inotify does not report when a mount covers the directory. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Maximum number of rounds in a pass: remember addresses, wire, attach, and check again. Each round enables the next one. */
-const PASSES_MAX = 5;
+/** Maximum number of observe-and-act rounds in one pass. A plug takes about four rounds. */
+const ROUNDS_MAX = 5;
 
-/** Returns drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
 function findRepairedDrifts(
   plan: readonly NodeAction[],
   facts: NodeVmFacts,
@@ -177,16 +176,16 @@ async function converge(
 ): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
   let known: KnownFacts = {};
   const drifts: Drift[] = [];
-  for (let pass = 1; ; pass += 1) {
+  for (let round = 1; ; round += 1) {
     const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
-    // Only the owner records phases. A migration target continues with those in the status.
+    // Only the node that owns the guest records phases. A migration target later continues from the phases in the status.
     if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
     const result = await actNodeVm(plan, { ...launcher, facts, deps });
     drifts.push(...findRepairedDrifts(plan, facts, result));
-    if (!result.changed || result.connectionError !== undefined || pass === PASSES_MAX) {
+    if (!result.changed || result.connectionError !== undefined || round === ROUNDS_MAX) {
       for (const drift of selectReportableDrifts(drifts, facts, result))
         announceDrift(vmi, drift, deps);
       return { facts, result };
@@ -195,7 +194,7 @@ async function converge(
   }
 }
 
-/** Deletes the retry state of steps that succeeded, so that the next unplug or step starts without backoff. */
+/** Deletes the retry state of successful steps, so that later attempts start without backoff. */
 function pruneRetryState(
   { vmi, ifaces, domain, orphanedWirings: orphans }: NodeVmFacts,
   result: NodePlanResult,
@@ -217,9 +216,9 @@ function notifyHooks(
   { pod, session }: LauncherContext,
   deps: Deps,
 ): void {
-  if (domain?.running === true) deps.guestHooks.started(pod);
+  if (domain?.running === true) deps.guestHooks.onGuestStart(pod);
   else if (domain !== undefined && hasRun(vmi)) {
-    deps.guestHooks.ended({ pod, sidecars: session.launcher.sidecars ?? [] });
+    deps.guestHooks.onGuestEnd({ pod, sidecars: session.launcher.sidecars ?? [] });
   }
 }
 
@@ -234,7 +233,7 @@ async function convergeAndReport(
   notifyHooks(facts, launcher, deps);
   const delayMs = await reportNodeVm(facts, result, deps);
   if (result.connectionError !== undefined) throw result.connectionError;
-  // Nothing is polled without a guest agent, because netlink, libvirt and the API server report every change.
+  // Without a guest agent, no polling is needed, because netlink, libvirt and the API server report every change.
   const dueInMs = [
     result.changed ? 0 : [],
     result.retryInMs ?? [],
@@ -243,7 +242,6 @@ async function convergeAndReport(
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
 
-/** Queries the agent on the guest's owner only, not on a migration target. */
 async function queryOwnedGuest(
   facts: NodeVmFacts,
   launcher: LauncherContext,
@@ -342,12 +340,12 @@ function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
-/** Runs the loop. Resolves when the signal is aborted and all sessions are closed. */
+/** Runs the loop until the signal is aborted, and then closes all sessions. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;
   const deps = buildDeps(parts);
-  const plugs = measurePlugs(vmis, metrics, clock);
-  metrics.addSource(() => Promise.resolve(plugs.families()));
+  const plugMetrics = measurePlugs(vmis, metrics, clock);
+  metrics.addSource(() => Promise.resolve(plugMetrics.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
   metrics.addSource(createMigrationMetrics(deps));
   const readInputs = (key: string): string => serializeInputs(vmis.find(parseKey(key)));
@@ -357,7 +355,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     queue.add(key);
   };
   for (const vmi of vmis.list()) wake(printKey(keyOf(vmi)));
-  const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
+  const unsubscribe = vmis.onChange((change: Change<VirtualMachineInstance>) => {
     if (change.kind === "deleted") releaseVmi(change.previous, deps);
     else wake(printKey(keyOf(change.current)));
   });
@@ -374,8 +372,8 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     find: (_resource, key) => vmis.find(key),
   };
   await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
-  stop();
-  plugs.stop();
+  unsubscribe();
+  plugMetrics.stop();
   deps.migrationRuns.forgetAll();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the node's VMs between passes. A restart harmlessly discards it.
+// State of the node's VMs between passes. The state need not survive a restart.
 import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
 import {
   endHistory,
@@ -21,9 +21,9 @@ import { createRateLimits, type RateLimits } from "./rate-limits.ts";
 import type { Taps } from "./metrics/plugs.ts";
 
 export interface PhaseTimings {
-  /** Records the current phases of the NICs, whether or not they are reported. */
+  /** Records the current phases of the NICs, even if no status write follows. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
-  /** Returns how long the NIC took to reach its phase; undefined if that is unknown. */
+  /** Returns a text about the time that the NIC took to reach its phase, or undefined if the time is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;
@@ -63,9 +63,9 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 }
 
 interface UnplugRequests {
-  /** Records a request before it is sent. `before` is the count of earlier processes. Returns a function that removes the record. */
+  /** Records an unplug request. `before` is the number of requests in the VMI's status. Returns a function that undoes the record. */
   record(uid: string, iface: string, before: number): () => void;
-  /** Records that libvirt reported the last request as failed. Does nothing if there was none. */
+  /** Records that libvirt reported the failure of the last request. Does nothing without a recorded request. */
   recordRefusal(uid: string, iface: string): void;
   find(uid: string, iface: string): UnplugRequest | undefined;
   retain(uid: string, ifaces: readonly string[]): void;
@@ -82,18 +82,18 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
   const find = (uid: string, iface: string): IfaceRequests | undefined =>
     byVmi.get(uid)?.get(iface);
   const put = (uid: string, iface: string, requests: IfaceRequests | undefined): void => {
-    const all = new Map(byVmi.get(uid));
-    if (requests === undefined) all.delete(iface);
-    else all.set(iface, requests);
-    byVmi.set(uid, all);
+    const requestsByIface = new Map(byVmi.get(uid));
+    if (requests === undefined) requestsByIface.delete(iface);
+    else requestsByIface.set(iface, requests);
+    byVmi.set(uid, requestsByIface);
   };
   return {
     record(uid, iface, before): () => void {
-      const last = find(uid, iface);
-      const count = (last?.count ?? before) + 1;
+      const previous = find(uid, iface);
+      const count = (previous?.count ?? before) + 1;
       put(uid, iface, { lastMs: clock.monotonicMs(), count, isRefused: false });
       return () => {
-        put(uid, iface, last);
+        put(uid, iface, previous);
       };
     },
     recordRefusal(uid, iface): void {
@@ -114,11 +114,10 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
   };
 }
 
-/** State by uid of the VMI, which is deleted with the VMI. */
+/** State of VMIs by UID. The state of a VMI is removed when the VMI is deleted. */
 export interface Memory extends RateLimits {
   readonly unplugRequests: UnplugRequests;
   readonly guestAgents: GuestAgents;
-  /** Taps of devices by uid of the VMI. */
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
   readonly phaseTimings: PhaseTimings;

@@ -12,23 +12,23 @@ import {
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/base";
 
-/** Rate limits and backoff. A restart discards them, so the new process retries everything at once. */
+/** Rate limits and backoff. They are not persisted, so a restarted process retries all steps immediately. */
 export interface RateLimits {
-  /** Failed steps, by uid of the VMI. */
+  /** Backoff of failed steps, by UID of the VMI. */
   readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic time since which a possibly short-lived change is not reported, in milliseconds, by uid of the VMI. */
+  /** Monotonic start times of changes that may be short-lived and are not reported, in milliseconds, by UID of the VMI. */
   readonly transientSince: Map<string, number>;
-  /** Number of consecutive failed passes by uid of the VMI. The queue backs off meanwhile. */
+  /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;
 }
 
-/** Serializes the fields of a VMI that other components write. A change resets limits and backoff. */
+/** Serializes the fields of a VMI that other components write. A changed result resets rate limits and backoff. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // A restarted target listens on other ports.
+  // The ports change when virt-handler restarts on the target's node.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,
@@ -43,47 +43,47 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, migrationInputs]);
 }
 
-/** Time after which a VMI may have one more pass, in milliseconds. */
+/** Interval at which a VMI is granted another pass, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** Limit of passes. A start takes about twenty and a plug ten. Later a libvirt that sends events all the time causes one per second. */
-const PASSES = { burst: 50, refillMs: PASS_REFILL_MS };
-/** Time after which the status of a VMI may be written once more, in milliseconds. */
+/** Limit of passes. A start takes about 20 passes and a plug 10. The interval limits a libvirt that sends events continuously. */
+const PASS_LIMIT = { burst: 50, refillMs: PASS_REFILL_MS };
+/** Interval at which a VMI is granted another status write, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** Limit of status writes. A start and a plug take three each. Later a guest whose answers keep changing causes one in 10 s. */
-const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
+/** Limit of status writes. A start and a plug take three writes each. The interval limits a guest whose reports change continuously. */
+const WRITE_LIMIT = { burst: 20, refillMs: WRITE_REFILL_MS };
 
-/** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most of these waits end sooner. */
+/** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most waits end sooner. */
 export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
-/** Budget of operations by uid of the VMI. */
+/** Rate limit of an operation, for each VMI. */
 export interface Budget {
-  /** Uses one operation. Returns false when none is left. A change of the VMI's inputs refills the budget. */
+  /** Takes one operation from the budget. Returns false if the budget is empty. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
 
 function createBudget(clock: Clock, allowance: Allowance): Budget {
   const buckets = createTokenBuckets(clock, allowance);
-  const known = new Map<string, string>();
+  const inputsByUid = new Map<string, string>();
   return {
     take(vmi): boolean {
       const { uid = "" } = vmi.metadata;
       const inputs = serializeInputs(vmi);
-      if (known.get(uid) !== inputs) buckets.forget(uid);
-      known.set(uid, inputs);
+      if (inputsByUid.get(uid) !== inputs) buckets.forget(uid);
+      inputsByUid.set(uid, inputs);
       return buckets.take(uid);
     },
     forget(uid): void {
-      known.delete(uid);
+      inputsByUid.delete(uid);
       buckets.forget(uid);
     },
   };
 }
 
-/** Time after which the links of an iface may be created once more, in milliseconds. */
+/** Interval at which an iface is granted another creation of its links, in milliseconds. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limit of creations. A plug takes one or two. Later a launcher that keeps breaking its links causes one in 10 s. */
-const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
+/** Limit of link creations. A plug takes one or two creations. The interval limits a launcher that keeps breaking its links. */
+const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {
   take(vmi: VirtualMachineInstance, iface: string): boolean;
@@ -91,18 +91,19 @@ interface WiringBudget {
 }
 
 function createWiringBudget(clock: Clock): WiringBudget {
-  const known = new Map<string, { readonly inputs: string; readonly buckets: TokenBuckets }>();
+  const entries = new Map<string, { readonly inputs: string; readonly buckets: TokenBuckets }>();
   return {
     take(vmi, iface): boolean {
       const { uid = "" } = vmi.metadata;
       const inputs = serializeInputs(vmi);
-      const last = known.get(uid);
-      const buckets = last?.inputs === inputs ? last.buckets : createTokenBuckets(clock, WIRINGS);
-      known.set(uid, { inputs, buckets });
+      const previous = entries.get(uid);
+      const buckets =
+        previous?.inputs === inputs ? previous.buckets : createTokenBuckets(clock, WIRING_LIMIT);
+      entries.set(uid, { inputs, buckets });
       return buckets.take(iface);
     },
     forget(uid): void {
-      known.delete(uid);
+      entries.delete(uid);
     },
   };
 }
@@ -110,8 +111,8 @@ function createWiringBudget(clock: Clock): WiringBudget {
 export function createRateLimits(clock: Clock): RateLimits {
   return {
     stepBackoff: createStepBackoff({ clock }),
-    passBudget: createBudget(clock, PASSES),
-    writeBudget: createBudget(clock, WRITES),
+    passBudget: createBudget(clock, PASS_LIMIT),
+    writeBudget: createBudget(clock, WRITE_LIMIT),
     wiringBudget: createWiringBudget(clock),
     transientSince: new Map(),
     failedPasses: new Map(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of virt-handler for tests of other packages.
 export { createAddressStore } from "./addresses/address-store.ts";
-export { WORKERS } from "./config.ts";
+export { DEFAULT_CONCURRENCY } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { startRelay, type Relay } from "./relays/relays.ts";
 export type { RelayIdentity, RelayOptions, RelayMessage } from "./relays/protocol.ts";

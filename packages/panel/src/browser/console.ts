@@ -5,7 +5,7 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 
 const SCROLLBACK = 5000;
 
-/** Adds the response's nonce to style sheets of the terminal, which the page's policy would block without it. */
+/** Adds the nonce of the response to style sheets of the terminal. The page's policy blocks style sheets without the nonce. */
 function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the used part of noVNC, which has none. Source: API documentation of noVNC.
+// Types of the part of noVNC that the panel uses. Source: API documentation of noVNC.
 declare module "@novnc/novnc" {
   class RFB extends EventTarget {
     constructor(target: HTMLElement, socket: WebSocket);

@@ -34,7 +34,7 @@ async function sendRequest(
   };
 }
 
-/** Sends a request, with `isDryRun` as a dry run. Returns an answer even if the server is unreachable. */
+/** Sends a request or, if `isDryRun` is set, a dry run. Returns an answer even if the server is unreachable. */
 export async function send(
   session: Session,
   request: ApiRequest,
@@ -60,7 +60,7 @@ export async function readTraffic(
   try {
     const response = await fetch(path, { headers: { "x-panel-key": session.key } });
     if (!response.ok) return undefined;
-    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    const { status, text } = (await response.json()) as Answer;
     return status === 200 ? parseCounters(text, iface) : undefined;
   } catch {
     return undefined;
@@ -75,7 +75,7 @@ export async function readEvents(
   const path = `/api/v1/namespaces/${namespace}/events?fieldSelector=${selector}&limit=500`;
   try {
     const response = await fetch(path, { headers: { "x-panel-key": session.key } });
-    const { status, text } = (await response.json()) as Answer; // the panel's own server
+    const { status, text } = (await response.json()) as Answer;
     return status === 200 ? parseEventRows(text) : [];
   } catch {
     return [];
@@ -86,7 +86,7 @@ export async function readEvents(
 export async function readImages(session: Session): Promise<readonly string[]> {
   try {
     const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
-    const { names = [] } = (await response.json()) as { readonly names?: readonly string[] }; // the panel's own server
+    const { names = [] } = (await response.json()) as { readonly names?: readonly string[] };
     return names;
   } catch {
     return [];
@@ -103,16 +103,16 @@ export async function readDoctorReport(
   try {
     const { status, text } = await retry(async () => {
       const response = await fetch(path, { headers: { "x-panel-key": session.key } });
-      return (await response.json()) as Answer; // the panel's own server
+      return (await response.json()) as Answer;
     });
-    if (status === 200) return JSON.parse(text) as DoctorReport; // virt-api's response
+    if (status === 200) return JSON.parse(text) as DoctorReport;
     return { refused: (JSON.parse(text) as Refusal).message ?? "" };
   } catch {
     return { refused: "the panel's server does not answer: does `patchbay ui` still run?" };
   }
 }
 
-/** Returns the user's rights in a namespace. If the server does not respond, they permit everything. */
+/** Returns the user's rights in a namespace. Returns rights that permit everything if the server does not respond. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {
@@ -125,7 +125,7 @@ export async function readRules(session: Session, namespace: string): Promise<Ru
     // The review is not sent as a dry run, because it changes nothing.
     const { status, text } = await retry(() => sendRequest(session, request, false));
     if (status >= 300) return { incomplete: true };
-    const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's response
+    const review = JSON.parse(text) as { readonly status?: Rules };
     return review.status ?? { incomplete: true };
   } catch {
     return { incomplete: true };

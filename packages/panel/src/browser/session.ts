@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Login with the token in the page's address, which only one browser may use while the panel's server runs.
+// Login with the token in the page's address. Only one browser can use a token.
 
 import { retry } from "./timing.ts";
 
@@ -10,10 +10,10 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** Link that was last used in this browser. */
+/** Link that this browser used last. */
 interface StoredLink {
   readonly token: string;
-  /** Random name of this browser, which other browsers lack and therefore cannot use the link. */
+  /** Random secret name of this browser. Other browsers cannot use the link, because they lack the name. */
   readonly browser: string;
 }
 
@@ -25,10 +25,10 @@ export type AccessFailure = "used" | "unanswered";
 
 function readStoredLink(): StoredLink | undefined {
   const stored = localStorage.getItem(STORAGE_KEY);
-  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // written below
+  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // openSession wrote the value
 }
 
-/** Opens a session. Removes the token from the address; reloaded pages and other tabs use the stored token. */
+/** Opens a session. Removes the token from the address. Reloaded pages and other tabs use the stored token. */
 export async function openSession(): Promise<Session | AccessFailure> {
   const stored = readStoredLink();
   const token = TOKEN.exec(location.hash)?.[1] ?? stored?.token;
@@ -42,7 +42,7 @@ export async function openSession(): Promise<Session | AccessFailure> {
         headers: { "content-type": "application/json" },
         body: JSON.stringify(link),
       });
-      return response.ok ? ((await response.json()) as Session) : "used"; // the panel's own server
+      return response.ok ? ((await response.json()) as Session) : "used";
     });
     if (session === "used") localStorage.removeItem(STORAGE_KEY);
     else localStorage.setItem(STORAGE_KEY, JSON.stringify(link));

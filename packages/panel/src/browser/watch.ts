@@ -6,7 +6,7 @@ import type { Session } from "./session.ts";
 
 const RETRY_INTERVAL_MS = 1000;
 
-/** Time without a line after which the panel's server counts as stuck: two missed pulses. */
+/** Time without a line after which the connection counts as lost, in milliseconds. It covers two missed pulses. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {
@@ -15,7 +15,7 @@ export interface Listener {
 }
 
 function handleLines(parts: readonly string[], { onLines, onLive }: Listener): void {
-  const lines = parts.map((part) => JSON.parse(part) as Line | Pulse); // lines of the panel's own server
+  const lines = parts.map((part) => JSON.parse(part) as Line | Pulse);
   const pulse = lines.findLast((line) => line.kind === "pulse");
   if (pulse !== undefined) onLive(pulse.isAnswering);
   const others = lines.filter((line) => line.kind !== "pulse");

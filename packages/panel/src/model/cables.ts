@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of cables from a plug to a jack: down into the unit's tray, along the tray, and across to the jack. Pure.
+// Paths of cables from a plug to a jack: down into the unit's tray, along the tray, and across to the jack.
 import type { Point } from "./layout.ts";
 
 /** Radius of corners, in pixels. */
@@ -9,7 +9,7 @@ export interface CableRun {
   readonly from: Point;
   /** Vertical distance from the plug to the cable in the tray. Differs between cables, so that they do not overlap. */
   readonly drop: number;
-  /** X of the gap between the plugs below this one; undefined if there are none. */
+  /** X of the gap between the plugs in the rows below; undefined if there is no row below. */
   readonly pass: number | undefined;
   /** X of the right edge of the rack. */
   readonly edge: number;
@@ -19,7 +19,7 @@ export interface CableRun {
 /** Vertical distance from the plug to the middle of the gap below. */
 const GAP_MIDDLE = 5;
 
-/** Returns the drop of the cable with this index. */
+/** Returns the drop of the cable with the index. */
 export function cableDrop(index: number, heightBelow: number): number {
   return heightBelow + 5 + (index % 4) * 4;
 }

@@ -12,7 +12,7 @@ import {
 } from "./changes.ts";
 import { printCommand, quote, printYaml } from "./commands.ts";
 import { newVmObjects, findProblems, type NewVm } from "./new-vm.ts";
-import { may, type Right, type Rules } from "./rights.ts";
+import { hasRight, type Right, type Rules } from "./rights.ts";
 import { isRefusal, toVerdict, printMessage } from "./verdict.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
@@ -377,6 +377,6 @@ describe("rights", () => {
       want: true,
     },
   ])("$name", ({ rules, want }) => {
-    expect(may(rules, right)).toBe(want);
+    expect(hasRight(rules, right)).toBe(want);
   });
 });

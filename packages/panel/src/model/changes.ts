@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending changes, and their requests to the API server. Pure.
+// Pending changes, and their requests to the API server.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { locateNics } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
@@ -55,10 +55,10 @@ export interface ApiRequest {
 }
 
 const JSON_TYPE = "application/json";
-/** Source: RFC 6902, section 6. */
+/** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an id. Only the last change with the same id counts. Link and network of an interface have separate ids. */
+/** Returns an ID. A new change replaces the pending change with the same ID. Link and network of an interface have separate IDs. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -234,7 +234,7 @@ function buildCreateRequest(object: KubeObject): ApiRequest {
   return { method: "POST", path, body: object, contentType: JSON_TYPE };
 }
 
-/** Returns the requests in order. `objects` is the state when they are sent. */
+/** Returns the requests in order. `objects` is the current state of the VM. */
 export function toRequests(change: Change, objects: VmObjects): readonly ApiRequest[] {
   switch (change.kind) {
     case "plug":

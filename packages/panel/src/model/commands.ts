@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and YAML that are equivalent to changes, and a request that combines all changes of a VM. Pure.
+// Commands and YAML that are equivalent to changes, and a request that combines all changes of a VM.
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
 import {
@@ -12,8 +12,8 @@ import {
 } from "./changes.ts";
 import { newVmObjects } from "./new-vm.ts";
 import type { VmObjects } from "./nic/plug.ts";
-import { NO_PROBATION, type Probation, probationFlags } from "./probation.ts";
-import { long } from "./shown.ts";
+import { NO_PLUG_CHECK, type PlugCheck, plugCheckFlags } from "./probation.ts";
+import { toLongText } from "./shown.ts";
 import { type Answer, isRefusal, type Verdict, printMessage } from "./verdict.ts";
 
 export function quote(word: string): string {
@@ -47,7 +47,7 @@ function patchCommand(
 export function printCommand(
   change: Change,
   objects: VmObjects,
-  probation: Probation = NO_PROBATION,
+  plugCheck: PlugCheck = NO_PLUG_CHECK,
 ): string {
   if (change.kind === "create") return "kubectl apply -f vm.yaml";
   if (change.kind === "move" || change.kind === "link") return patchCommand(change, objects);
@@ -65,7 +65,7 @@ export function printCommand(
         ...network,
         "--name",
         change.iface,
-        ...probationFlags(probation),
+        ...plugCheckFlags(plugCheck),
       );
     }
     case "pull":
@@ -168,7 +168,7 @@ export function listNicChanges(changes: readonly Change[], unit: string): readon
   return changes.filter(isNicChange).filter((change) => change.unit.key === unit);
 }
 
-/** Returns a patch with all changes; undefined if there are fewer than two, or no lists to edit. */
+/** Returns one patch with all changes; undefined for fewer than two changes, or without lists to edit. */
 export function combinedRequest(
   changes: readonly NicChange[],
   objects: VmObjects,
@@ -193,12 +193,12 @@ export function combinedRequest(
   };
 }
 
-/** Returns refusals of the combined dry run only: changes may compete. `singleTexts` are verdicts on single changes. */
+/** Returns the messages of the combined dry run that are not among `singleTexts`, the messages about single changes. */
 export function combinedVerdict(
   answer: Answer,
   singleTexts: readonly string[],
 ): Verdict | undefined {
-  const messages = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(long);
+  const messages = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(toLongText);
   const newMessages = messages.filter((each) => !singleTexts.some((text) => text.includes(each)));
   if (newMessages.length === 0) return undefined;
   return { kind: "refused", text: `together with the other changes: ${newMessages.join("; ")}` };

@@ -26,8 +26,8 @@ test("lists the newest event first, with its count", () => {
     eventOf({ type: "Warning", reason: "CniFailed", lastTimestamp: NEW, count: 3 }),
   );
   expect(rows).toEqual([
-    { at: NEW, isWarning: true, reason: "CniFailed", message: "it runs", count: 3 },
-    { at: OLD, isWarning: false, reason: "Created", message: "it runs", count: 1 },
+    { lastTime: NEW, isWarning: true, reason: "CniFailed", message: "it runs", count: 3 },
+    { lastTime: OLD, isWarning: false, reason: "Created", message: "it runs", count: 1 },
   ]);
 });
 
@@ -39,8 +39,8 @@ test.each([
   },
   { name: "its time", event: { eventTime: NEW, lastTimestamp: null }, want: [NEW, 1] },
   { name: "its object", event: {}, want: [OLD, 1] },
-])("reads the time of an event from $name if other fields are unset", ({ event, want }) => {
-  expect(rowsOf(eventOf(event)).map(({ at, count }) => [at, count])).toEqual([want]);
+])("takes the time of an event from $name if other fields are unset", ({ event, want }) => {
+  expect(rowsOf(eventOf(event)).map(({ lastTime, count }) => [lastTime, count])).toEqual([want]);
 });
 
 test("omits events of pods with the same name, and the oldest events", () => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeEvent } from "@patchbay/api/kubernetes";
-import { long, short } from "./shown.ts";
+import { toLongText, toShortText } from "./shown.ts";
 
 export interface EventRow {
   /** Time of the last occurrence, in Kubernetes' notation; empty if unknown. */
-  readonly at: string;
+  readonly lastTime: string;
   readonly isWarning: boolean;
   readonly reason: string;
   readonly message: string;
@@ -22,22 +22,23 @@ type AnyEvent = KubeEvent & {
 
 function toRow(event: AnyEvent): EventRow {
   const { series, lastTimestamp, eventTime, metadata } = event;
-  const at = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp;
+  const lastTime =
+    series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp;
   return {
-    at: short(at ?? ""),
+    lastTime: toShortText(lastTime ?? ""),
     isWarning: event.type === "Warning",
-    reason: short(event.reason),
-    message: long(event.message),
+    reason: toShortText(event.reason),
+    message: toLongText(event.message),
     count: series?.count ?? event.count ?? 1,
   };
 }
 
-/** Parses a list of events. Returns those of the VM and its VMI, newest first. */
+/** Parses a list of events. Returns the events of the VM and its VMI, newest first. */
 export function parseEventRows(list: string): readonly EventRow[] {
-  const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] }; // the API server's response
+  const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] };
   return items
     .filter(({ involvedObject }) => KINDS.includes(involvedObject.kind ?? ""))
     .map(toRow)
-    .sort((left, right) => right.at.localeCompare(left.at))
+    .sort((left, right) => right.lastTime.localeCompare(left.lastTime))
     .slice(0, ROWS_MAX);
 }

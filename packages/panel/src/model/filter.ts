@@ -39,7 +39,7 @@ function hasReason(unit: Unit, reason: string): boolean {
 }
 
 /** Returns the units that match all fields and contain each word of the text. */
-export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[] {
+export function filterUnits(units: readonly Unit[], filter: Filter): readonly Unit[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return units.filter((unit) => {
     if (filter.namespace !== "" && unit.namespace !== filter.namespace) return false;

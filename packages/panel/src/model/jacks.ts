@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import type { Keyed } from "./objects.ts";
-import { long, short } from "./shown.ts";
+import { toLongText, toShortText } from "./shown.ts";
 import type { Unit } from "./unit.ts";
 
 export interface Jack {
@@ -22,18 +22,18 @@ const POD_KEY = "pod";
 
 function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name] // the field exists
+    ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined;
 }
 
-/** Returns the plugin type of a definition, which a tenant wrote. */
+/** Returns the plugin type of a definition. The text of the definition may be invalid. */
 function readPluginType(definition: NetworkAttachmentDefinition | undefined): string {
   try {
     const config: unknown = JSON.parse(definition?.spec?.config ?? "{}");
     const plugins = fieldOf(config, "plugins");
     const first: unknown = Array.isArray(plugins) ? plugins[0] : undefined;
-    const word = fieldOf(config, "type") ?? fieldOf(first, "type");
-    return typeof word === "string" ? short(word) : "";
+    const type = fieldOf(config, "type") ?? fieldOf(first, "type");
+    return typeof type === "string" ? toShortText(type) : "";
   } catch {
     return "";
   }
@@ -41,7 +41,7 @@ function readPluginType(definition: NetworkAttachmentDefinition | undefined): st
 
 function listProblems(definition: NetworkAttachmentDefinition): readonly string[] {
   return (definition.status?.problems ?? []).map(({ node, message }) =>
-    long(`${node}: ${message}`),
+    toLongText(`${node}: ${message}`),
   );
 }
 

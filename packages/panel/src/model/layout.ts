@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions in the rack, in pixels. They are computed, so that only visible units must be drawn. Pure.
+// Positions in the rack, in pixels. They are computed, so that only visible units must be drawn.
 
 export const SIZE = {
   /** Distance from a unit's top to its first row of sockets. */
@@ -52,7 +52,7 @@ export interface IndexRange {
   readonly to: number;
 }
 
-/** Height of the area that is drawn beyond the visible one, so that scrolling shows no gaps. */
+/** Height of the area beyond the visible area that is also drawn, so that scrolling shows no gaps. */
 const OVERSCAN = 400;
 
 function findFirstBelow(places: readonly Place[], y: number): number {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of a new VM, like those of `patchbay create vm`. Pure.
+// Objects of a new VM, like those of `patchbay create vm`.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { stringify } from "yaml";
 
@@ -17,14 +17,14 @@ export interface NewVm {
   /** User that may log in with the password; empty for the users of the image. */
   readonly user: string;
   readonly password: string;
-  /** SSH key for the login; empty for none. */
+  /** SSH key for the login; empty for a login without a key. */
   readonly sshKey: string;
   readonly isStarted: boolean;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
-/** Source: useradd(8). */
+/** Pattern of the name of a user. Source: useradd(8). */
 const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 const CLOUD_INIT = "cloud-init";
@@ -47,7 +47,7 @@ export function findProblems(order: NewVm): Readonly<Partial<Record<keyof NewVm,
   return Object.fromEntries(failed.map(([field, , hint]) => [field, hint]));
 }
 
-/** Source: "Users and groups" of the cloud-init documentation. */
+/** Builds the user data for cloud-init. Source: "Users and groups" of the cloud-init documentation. */
 function buildUserData({ user, password, sshKey }: NewVm): string {
   const key = sshKey.trim();
   const keys = key === "" ? {} : { ssh_authorized_keys: [key] };
@@ -70,11 +70,11 @@ function buildSecret(order: NewVm): KubeObject {
     kind: "Secret",
     metadata: { name: `${name}-cloud-init`, namespace },
     stringData: { userdata },
-  } as KubeObject; // the type has no stringData, which is write-only
+  } as KubeObject; // the type lacks the write-only field stringData
 }
 
 function buildNetworks({ networks, namespace }: NewVm) {
-  const named = networks.map((network) => ({
+  const namedNetworks = networks.map((network) => ({
     name: network.split("/").at(-1) ?? network,
     multus: {
       networkName: network.startsWith(`${namespace}/`)
@@ -82,7 +82,7 @@ function buildNetworks({ networks, namespace }: NewVm) {
         : network,
     },
   }));
-  return [{ name: "default", pod: {} }, ...named];
+  return [{ name: "default", pod: {} }, ...namedNetworks];
 }
 
 function buildClaim({ namespace, name, disk }: NewVm): KubeObject {
@@ -91,7 +91,7 @@ function buildClaim({ namespace, name, disk }: NewVm): KubeObject {
     kind: "PersistentVolumeClaim",
     metadata: { name: `${name}-disk-1`, namespace },
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: disk } } },
-  } as KubeObject; // the type has no spec
+  } as KubeObject; // the type lacks the field spec
 }
 
 export function newVmObjects(order: NewVm): readonly KubeObject[] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { isListed, NO_OBJECTS, withLine, type Line, type Objects } from "./objects.ts";
-import { lines, long, short } from "./shown.ts";
+import { escapeLines, toLongText, toShortText } from "./shown.ts";
 
 const vm = (name: string, version = "1") => ({
   apiVersion: "kubevirt.io/v1",
@@ -68,16 +68,16 @@ describe("foreign text", () => {
     { name: "is not interpreted as markup", given: "<b>&amp;", want: "<b>&amp;" },
     { name: "may be missing", given: undefined, want: "" },
   ])("$name", ({ given, want }) => {
-    expect(short(given)).toBe(want);
+    expect(toShortText(given)).toBe(want);
   });
 
   test("is truncated", () => {
-    expect(short("x".repeat(10_000))).toHaveLength(80);
-    expect(long("x".repeat(10_000))).toHaveLength(2000);
-    expect(long("x".repeat(10_000)).endsWith("…")).toBe(true);
+    expect(toShortText("x".repeat(10_000))).toHaveLength(80);
+    expect(toLongText("x".repeat(10_000))).toHaveLength(2000);
+    expect(toLongText("x".repeat(10_000)).endsWith("…")).toBe(true);
   });
 
-  test("preserves line ends of Patchbay's own text", () => {
-    expect(lines("a: 1\nb: \u202e2\n")).toBe("a: 1\nb: \\u202e2\n");
+  test("keeps line ends of Patchbay's own text", () => {
+    expect(escapeLines("a: 1\nb: \u202e2\n")).toBe("a: 1\nb: \\u202e2\n");
   });
 });

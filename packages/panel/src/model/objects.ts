@@ -8,7 +8,7 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 
 export type Watched = "vms" | "vmis" | "networks";
 
-/** Line, sent every four seconds, which reports whether the API server responds to the panel's server. */
+/** Line that reports every four seconds whether the API server responds to the panel's server. */
 export interface Pulse {
   readonly kind: "pulse";
   readonly isAnswering: boolean;
@@ -39,7 +39,7 @@ export const NO_OBJECTS: Objects = {
   listed: new Set(),
 };
 
-/** Returns whether all kinds were listed. Before, a VM with an unknown VMI would look stopped. */
+/** Returns whether all kinds were listed. Before that, a running VM would look stopped because its VMI is unknown. */
 export function isListed({ listed }: Objects): boolean {
   return listed.has("vms") && listed.has("vmis") && listed.has("networks");
 }

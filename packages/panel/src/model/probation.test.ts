@@ -4,11 +4,11 @@ import type { DoctorReport } from "@patchbay/core/doctor";
 import { describe, expect, test } from "vitest";
 import type { Change } from "./changes.ts";
 import {
-  checkable,
+  findCheckableChange,
   describeFault,
   isInUse,
-  NO_PROBATION,
-  probationFlags,
+  NO_PLUG_CHECK,
+  plugCheckFlags,
   findReasonToStay,
 } from "./probation.ts";
 import { toUnit } from "./unit.ts";
@@ -27,18 +27,18 @@ const REPORT: DoctorReport = {
   ],
 };
 
-describe("checkable", () => {
+describe("findCheckableChange", () => {
   test.each([
     { change: plug, kind: "live", want: plug },
     { change: plug, kind: "start", want: undefined },
     { change: plug, kind: "refused", want: undefined },
     { change: pull, kind: "live", want: undefined },
   ] as const)("$change.kind, $kind", ({ change, kind, want }) => {
-    expect(checkable(change, { kind, text: "" })).toBe(want);
+    expect(findCheckableChange(change, { kind, text: "" })).toBe(want);
   });
 
   test("ignores a change without a verdict", () => {
-    expect(checkable(plug, undefined)).toBeUndefined();
+    expect(findCheckableChange(plug, undefined)).toBeUndefined();
   });
 
   test.each([
@@ -87,9 +87,9 @@ describe("checkable", () => {
     expect(findReasonToStay({ ...REPORT, isUnplugReason: true }, false)).toBeUndefined();
   });
 
-  test("probationFlags returns the flags of addinterface", () => {
-    expect(probationFlags(NO_PROBATION)).toEqual([]);
-    expect(probationFlags({ isOn: true, keepsFaulty: false })).toEqual(["--check"]);
-    expect(probationFlags({ isOn: true, keepsFaulty: true })).toEqual(["--check", "--keep"]);
+  test("plugCheckFlags returns the flags of addinterface", () => {
+    expect(plugCheckFlags(NO_PLUG_CHECK)).toEqual([]);
+    expect(plugCheckFlags({ isOn: true, keepsFaulty: false })).toEqual(["--check"]);
+    expect(plugCheckFlags({ isOn: true, keepsFaulty: true })).toEqual(["--check", "--keep"]);
   });
 });

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of new plugs: which changes are checked, and how the result is reported. Pure.
+// Checks of new plugs: which changes are checked, and how the result is reported.
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Change } from "./changes.ts";
-import { long } from "./shown.ts";
+import { toLongText } from "./shown.ts";
 import type { Unit } from "./unit.ts";
 import type { Verdict } from "./verdict.ts";
 
-export interface Probation {
+export interface PlugCheck {
   /** Whether to check that frames pass when the plug is in use. */
   readonly isOn: boolean;
   /** Whether the interface stays plugged if frames do not pass. */
   readonly keepsFaulty: boolean;
 }
 
-export const NO_PROBATION: Probation = { isOn: false, keepsFaulty: false };
+export const NO_PLUG_CHECK: PlugCheck = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** Returns the change if the guest gets the plug at once; otherwise undefined, because nothing can be checked. */
-export function checkable(change: Change, verdict: Verdict | undefined): PlugChange | undefined {
+/** Returns the change if the guest gets the plug immediately, so that the plug can be checked; otherwise undefined. */
+export function findCheckableChange(
+  change: Change,
+  verdict: Verdict | undefined,
+): PlugChange | undefined {
   return change.kind === "plug" && verdict?.kind === "live" ? change : undefined;
 }
 
@@ -29,10 +32,10 @@ export function isInUse(unit: Unit | undefined, iface: string): boolean {
 
 export function describeFault({ firstDead, hops }: DoctorReport): string | undefined {
   const dead = hops.find(({ hop }) => hop === firstDead);
-  return dead === undefined ? undefined : long(`frames die at ${dead.hop}: ${dead.why}`);
+  return dead === undefined ? undefined : toLongText(`frames die at ${dead.hop}: ${dead.why}`);
 }
 
-/** Returns why a faulty interface stays plugged; undefined if it is unplugged. */
+/** Returns why a faulty interface stays plugged; undefined if the interface is unplugged. */
 export function findReasonToStay(
   { isUnplugReason }: DoctorReport,
   keepsFaulty: boolean,
@@ -41,7 +44,7 @@ export function findReasonToStay(
   return isUnplugReason ? undefined : "it stays, because the fault is not in the guest or its pod";
 }
 
-export function probationFlags({ isOn, keepsFaulty }: Probation): readonly string[] {
+export function plugCheckFlags({ isOn, keepsFaulty }: PlugCheck): readonly string[] {
   if (!isOn) return [];
   return keepsFaulty ? ["--check", "--keep"] : ["--check"];
 }

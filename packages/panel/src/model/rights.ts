@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rights of the user in a namespace, from the API server's rules review. Pure.
+// Rights of the user in a namespace, from the API server's rules review.
 
-/** Source: ResourceRule of authorization.k8s.io/v1. */
+/** Rule about resources. Source: ResourceRule of authorization.k8s.io/v1. */
 export interface Rule {
   readonly verbs?: readonly string[];
   readonly apiGroups?: readonly string[];
@@ -31,8 +31,8 @@ function includesResource(list: readonly string[] | undefined, resource: string)
   return includesName(list, resource) || (list ?? []).includes(wildcard);
 }
 
-/** Returns whether the user has the right. Assumes so if the rules are incomplete, because the server decides. */
-export function may({ resourceRules = [], incomplete = false }: Rules, right: Right): boolean {
+/** Returns whether the user has the right. Returns true if the rules are incomplete, because the server decides. */
+export function hasRight({ resourceRules = [], incomplete = false }: Rules, right: Right): boolean {
   const isAllowed = resourceRules.some(
     (rule) =>
       includesName(rule.verbs, right.verb) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes and shortens foreign text for display. Pure.
+// Escapes and shortens untrusted text for display.
 
 /** Pattern of characters that browsers interpret: control characters, bidirectional marks, Unicode line ends. */
 const INTERPRETED_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
@@ -15,17 +15,17 @@ function truncate(text: string, lengthMax: number): string {
 }
 
 /** Returns one line, shortened to 80 characters before escaping. */
-export function short(text: string | undefined): string {
+export function toShortText(text: string | undefined): string {
   return truncate(text ?? "", SHORT_MAX).replace(INTERPRETED_CHARACTERS, escapeCharacter);
 }
 
 /** Returns one line, shortened to 2,000 characters before escaping. */
-export function long(text: string | undefined): string {
+export function toLongText(text: string | undefined): string {
   return truncate(text ?? "", LONG_MAX).replace(INTERPRETED_CHARACTERS, escapeCharacter);
 }
 
-/** Escapes each line, but preserves line ends, for Patchbay's own text around foreign text. */
-export function lines(text: string): string {
+/** Escapes each line and preserves line ends, for Patchbay's own text that contains untrusted text. */
+export function escapeLines(text: string): string {
   return text
     .split("\n")
     .map((line) => line.replace(INTERPRETED_CHARACTERS, escapeCharacter))

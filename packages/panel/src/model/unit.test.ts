@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { listChoices, filtered, NO_FILTER, type Filter } from "./filter.ts";
+import { listChoices, filterUnits, NO_FILTER, type Filter } from "./filter.ts";
 import { listJacks } from "./jacks.ts";
 import { withSteps, type Steps } from "./nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "./unit.ts";
@@ -224,7 +224,7 @@ describe("a filter", () => {
     { name: "does not match another reason", filter: { reason: "Other" }, want: [] },
     { name: "matches any failure", filter: { reason: "any" }, want: ["ns/a"] },
   ])("$name", ({ filter, want }) => {
-    expect(filtered(units, { ...NO_FILTER, ...filter }).map(({ key }) => key)).toEqual(want);
+    expect(filterUnits(units, { ...NO_FILTER, ...filter }).map(({ key }) => key)).toEqual(want);
   });
 
   test("offers the existing values", () => {

@@ -2,7 +2,7 @@
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { listOperations, type OperationRow } from "./nic/history.ts";
 import { isLive, listPlugs, type VmObjects, type Plug } from "./nic/plug.ts";
-import { long, short } from "./shown.ts";
+import { toLongText, toShortText } from "./shown.ts";
 
 export type UnitTone = "running" | "changing" | "stopped" | "failing";
 
@@ -89,16 +89,16 @@ function listNotices({ vm, vmi }: VmObjects): readonly Notice[] {
       : [
           {
             tone: "failing",
-            title: short(hindrance.reason),
-            text: long(hindrance.message),
+            title: toShortText(hindrance.reason),
+            text: toLongText(hindrance.message),
           } as const,
         ]),
     ...(failure === undefined
       ? []
-      : [{ tone: "failing", title: "does not start", text: long(failure) } as const]),
+      : [{ tone: "failing", title: "does not start", text: toLongText(failure) } as const]),
     ...(restart === undefined
       ? []
-      : [{ tone: "waiting", title: "restart needed", text: long(restart) } as const]),
+      : [{ tone: "waiting", title: "restart needed", text: toLongText(restart) } as const]),
   ];
 }
 
@@ -108,14 +108,14 @@ function listConditions({ vm, vmi }: VmObjects): Unit["conditions"] {
   const all = new Map([...restart, ...own].map((each) => [each.type, each]));
   return [...all.values()].map(({ type, status, reason = "", message = "" }) => {
     const why = [reason, message].filter((text) => text !== "").join(": ");
-    return [short(type), long(why === "" ? status : `${status} (${why})`)] as const;
+    return [toShortText(type), toLongText(why === "" ? status : `${status} (${why})`)] as const;
   });
 }
 
 function findMemory({ vm, vmi }: VmObjects): string | undefined {
   const spec = vmi?.spec ?? vm?.spec.template.spec;
   const memory = spec?.domain.memory?.guest;
-  return memory === undefined ? undefined : short(String(memory));
+  return memory === undefined ? undefined : toShortText(String(memory));
 }
 
 function liveFacts(vmi: VirtualMachineInstance | undefined): Partial<Unit> {
@@ -123,8 +123,8 @@ function liveFacts(vmi: VirtualMachineInstance | undefined): Partial<Unit> {
   const { nodeName, guestOSInfo, pciePorts } = vmi?.status ?? {};
   const system = guestOSInfo?.prettyName;
   return {
-    ...(nodeName !== undefined && nodeName !== "" && { node: short(nodeName) }),
-    ...(system !== undefined && system !== "" && { system: short(system) }),
+    ...(nodeName !== undefined && nodeName !== "" && { node: toShortText(nodeName) }),
+    ...(system !== undefined && system !== "" && { system: toShortText(system) }),
     ...(pciePorts !== undefined && { sockets: pciePorts }),
   };
 }
@@ -139,7 +139,7 @@ export function toUnit(key: string, objects: VmObjects): Unit {
     name,
     kind: objects.vm === undefined ? "virtualmachineinstances" : "virtualmachines",
     tone: findTone(state, objects.vmi),
-    state: short(state),
+    state: toShortText(state),
     isLive: isLive(objects.vmi),
     plugs: listPlugs(objects),
     done: listOperations(objects),

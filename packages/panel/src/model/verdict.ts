@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts of dry runs: whether a change applies at once, at the next start, or is refused. Pure.
+// Verdicts of dry runs: whether a change applies immediately, applies at the next start, or is refused.
 import type { Change } from "./changes.ts";
-import { long } from "./shown.ts";
+import { toLongText } from "./shown.ts";
 
 export interface Answer {
   readonly status: number;
@@ -35,7 +35,7 @@ export function printMessage({ text }: Answer): string {
   const { kind, message = "", details } = parseStatus(text);
   if (kind !== undefined && kind !== "Status") return "";
   const causes = (details?.causes ?? []).flatMap((cause) => cause.message ?? []);
-  return long([message, ...causes.filter((cause) => !message.includes(cause))].join("; "));
+  return toLongText([message, ...causes.filter((cause) => !message.includes(cause))].join("; "));
 }
 
 export function isRefusal({ status }: Answer): boolean {
@@ -49,7 +49,7 @@ export function toVerdict(change: Change, answers: readonly Answer[], isLive: bo
   const refused = answers.find(isRefusal);
   if (refused !== undefined) return { kind: "refused", text: printMessage(refused) };
   const messages = answers.map(printMessage).filter((message) => message !== "");
-  const dryRunWarnings = answers.flatMap(({ warnings }) => warnings.map(long));
+  const dryRunWarnings = answers.flatMap(({ warnings }) => warnings.map(toLongText));
   const text = [...messages, ...dryRunWarnings].join("; ");
   if (change.kind === "power" || change.kind === "create") return { kind: "live", text };
   const isLater = !isLive || APPLIED_LATER.test(text);

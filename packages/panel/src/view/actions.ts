@@ -17,11 +17,11 @@ import { listNicChanges, combinedRequest, combinedVerdict } from "../model/comma
 import type { Filter } from "../model/filter.ts";
 import type { VmObjects } from "../model/nic/plug.ts";
 import {
-  checkable,
+  findCheckableChange,
   describeFault,
   isInUse,
   type PlugChange,
-  type Probation,
+  type PlugCheck,
   findReasonToStay,
 } from "../model/probation.ts";
 import type { Unit } from "../model/unit.ts";
@@ -37,9 +37,9 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Time limit for a plug to be in use, which usually takes a second. */
+/** Time limit for a plug to be in use, in milliseconds. Most plugs need a second. */
 const IN_USE_TIMEOUT_MS = 60_000;
-/** Time for the guest to start using the plug, during which failures do not count. */
+/** Time for the guest to start using the plug, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;
 const CHECK_INTERVAL_MS = 2_000;
 
@@ -109,7 +109,7 @@ async function examinePlug(
 export class Actions {
   readonly #store: PanelStore;
   readonly #session: Session;
-  /** Settles when all plugs to check were checked. */
+  /** Settles when all requested checks have ended. */
   #examination: Promise<void> = Promise.resolve();
 
   constructor(store: PanelStore, session: Session) {
@@ -161,19 +161,19 @@ export class Actions {
     const unit = findUnit(this.#store.state, key);
     if (unit === undefined || network === "pod") return;
     if (iface === undefined) {
-      const gathered = this.#store.state.gathered.flatMap(({ change }) =>
+      const newIfaceNames = this.#store.state.pendingChanges.flatMap(({ change }) =>
         change.kind === "plug" && change.unit.key === key ? [change.iface] : [],
       );
-      const usedNames = [...unit.plugs.map(({ name }) => name), ...gathered];
-      void this.gather({ kind: "plug", unit, iface: newIfaceName(network, usedNames), network });
+      const usedNames = [...unit.plugs.map(({ name }) => name), ...newIfaceNames];
+      void this.addChange({ kind: "plug", unit, iface: newIfaceName(network, usedNames), network });
       return;
     }
     const plug = unit.plugs.find(({ name }) => name === iface);
     if (plug?.network === network) this.drop({ kind: "move", unit, iface, network });
-    else void this.gather({ kind: "move", unit, iface, network });
+    else void this.addChange({ kind: "move", unit, iface, network });
   }
 
-  async gather(change: Change): Promise<void> {
+  async addChange(change: Change): Promise<void> {
     const changes = addChange(this.#pending(), change);
     this.#setPending(changes);
     const pending = changes.find((each) => changeId(each) === changeId(change));
@@ -190,16 +190,16 @@ export class Actions {
     void this.#updateCombinedVerdict(change);
   }
 
-  /** Drops all changes except those in progress, whose outcome must still be shown. */
+  /** Drops all changes that are not in progress. */
   dropAll(): void {
-    this.#store.set({ gathered: this.#store.state.gathered.filter(isBusy) });
+    this.#store.set({ pendingChanges: this.#store.state.pendingChanges.filter(isBusy) });
   }
 
-  /** Sends the pending changes in order. A failure does not prevent further changes. */
+  /** Sends the pending changes in order. A failure does not prevent later changes. */
   async apply(): Promise<void> {
-    const { gathered, probation } = this.#store.state;
-    const waiting = gathered.filter((each) => !isSent(each));
-    const onProbation: PlugChange[] = [];
+    const { pendingChanges, plugCheck } = this.#store.state;
+    const waiting = pendingChanges.filter((each) => !isSent(each));
+    const plugsToCheck: PlugChange[] = [];
     for (const { change, verdict } of waiting) {
       this.#update(change, { outcome: { kind: "sending", text: "" } });
       const answers = await this.#sendAll(change, false);
@@ -210,22 +210,22 @@ export class Actions {
           ? ({ kind: "done", text } as const)
           : ({ kind: "failed", text: printMessage(refused) } as const);
       this.#setOutcome(change, outcome);
-      const plug = probation.isOn ? checkable(change, verdict) : undefined;
-      if (outcome.kind === "done" && plug !== undefined) onProbation.push(plug);
+      const plug = plugCheck.isOn ? findCheckableChange(change, verdict) : undefined;
+      if (outcome.kind === "done" && plug !== undefined) plugsToCheck.push(plug);
     }
     const text = "checking whether its frames pass";
-    for (const change of onProbation) this.#setOutcome(change, { kind: "checking", text });
+    for (const change of plugsToCheck) this.#setOutcome(change, { kind: "checking", text });
     this.#examination = this.#examination.then(() =>
-      this.#examine(onProbation, probation.keepsFaulty),
+      this.#examine(plugsToCheck, plugCheck.keepsFaulty),
     );
     await this.#examination;
   }
 
-  setProbation(part: Partial<Probation>): void {
-    this.#store.set({ probation: { ...this.#store.state.probation, ...part } });
+  setPlugCheck(part: Partial<PlugCheck>): void {
+    this.#store.set({ plugCheck: { ...this.#store.state.plugCheck, ...part } });
   }
 
-  /** Checks the plugs one at a time, because a node examines only a few NICs at a time. */
+  /** Checks the plugs one after another, because a node examines only a few NICs at the same time. */
   async #examine(plugs: readonly PlugChange[], keepsFaulty: boolean): Promise<void> {
     const options = { store: this.#store, session: this.#session, keepsFaulty };
     for (const change of plugs) this.#setOutcome(change, await examinePlug(change, options));
@@ -242,13 +242,13 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Checks all pending changes of a VM in one dry run, and shows the verdict at the last of them. */
+  /** Checks all pending changes of a VM in one dry run, and shows the verdict at the last change. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);
     const request = combinedRequest(nicChanges, this.findVmObjects(change));
     const answer = request === undefined ? undefined : await send(this.#session, request, true);
-    // Ignores the answer if the pending changes are no longer the same, because another request follows.
+    // Ignores the answer if the pending changes have changed meanwhile, because another request follows.
     const currentChanges = listNicChanges(this.#pending(), change.unit.key);
     if (
       currentChanges.length !== nicChanges.length ||
@@ -256,13 +256,13 @@ export class Actions {
     )
       return;
     const isOwn = (each: PendingChange): boolean => nicChanges.some((own) => own === each.change);
-    const singleTexts = this.#store.state.gathered
+    const singleTexts = this.#store.state.pendingChanges
       .filter(isOwn)
       .map(({ verdict }) => verdict?.text ?? "");
     for (const each of nicChanges) {
       const isLast = each === nicChanges.at(-1);
       this.#update(each, {
-        together: isLast && answer ? combinedVerdict(answer, singleTexts) : undefined,
+        combinedVerdict: isLast && answer ? combinedVerdict(answer, singleTexts) : undefined,
       });
     }
   }
@@ -283,20 +283,22 @@ export class Actions {
   }
 
   #pending(): readonly Change[] {
-    return this.#store.state.gathered.map(({ change }) => change);
+    return this.#store.state.pendingChanges.map(({ change }) => change);
   }
 
   #setPending(changes: readonly Change[]): void {
-    const { gathered } = this.#store.state;
+    const { pendingChanges } = this.#store.state;
     const findPending = (change: Change): PendingChange =>
-      gathered.find((each) => each.change === change) ?? { change };
-    this.#store.set({ gathered: changes.map(findPending) });
+      pendingChanges.find((each) => each.change === change) ?? { change };
+    this.#store.set({ pendingChanges: changes.map(findPending) });
   }
 
   #update(change: Change, more: Partial<PendingChange>): void {
-    const { gathered } = this.#store.state;
+    const { pendingChanges } = this.#store.state;
     this.#store.set({
-      gathered: gathered.map((each) => (each.change === change ? { ...each, ...more } : each)),
+      pendingChanges: pendingChanges.map((each) =>
+        each.change === change ? { ...each, ...more } : each,
+      ),
     });
   }
 }

@@ -8,7 +8,7 @@ import {
   type StreamTarget,
   type StatusListener,
 } from "../browser/streams.ts";
-import { long, short } from "../model/shown.ts";
+import { toLongText, toShortText } from "../model/shown.ts";
 import type { Actions, ViewProps } from "./actions.ts";
 import { Inspector } from "./aside/inspector.tsx";
 import { NewVmForm } from "./aside/new-vm.tsx";
@@ -47,7 +47,7 @@ function useStream(stream: StreamTarget, session: Session) {
     void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
       if (isClosed || element.current === null) return;
       opened = open(element.current, openStream(session, stream), (text) => {
-        setStatus(long(text));
+        setStatus(toLongText(text));
       });
     });
     return () => {
@@ -58,10 +58,10 @@ function useStream(stream: StreamTarget, session: Session) {
   return { dialog, element, status };
 }
 
-/** Window of a console or screen, which it takes over from the current user. */
+/** Window of a console or screen. Opening the window disconnects the current client. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
   const { dialog, element, status } = useStream(stream, session);
-  const title = `${TITLES[stream.what]} of ${short(stream.name)}`;
+  const title = `${TITLES[stream.what]} of ${toShortText(stream.name)}`;
   const onClose = (): void => {
     actions.closeStream();
   };

@@ -3,9 +3,9 @@
 import type { JSX } from "preact";
 import { changeId, describeChange } from "../model/changes.ts";
 import { printCommand, printYaml } from "../model/commands.ts";
-import { checkable, NO_PROBATION, type Probation } from "../model/probation.ts";
+import { findCheckableChange, NO_PLUG_CHECK, type PlugCheck } from "../model/probation.ts";
 import { nicRight } from "../model/rights.ts";
-import { lines, short } from "../model/shown.ts";
+import { escapeLines, toShortText } from "../model/shown.ts";
 import type { Actions, ViewProps } from "./actions.ts";
 import {
   isAllowed,
@@ -26,56 +26,60 @@ const OUTCOMES = {
 } as const;
 
 /** Returns the verdict that takes the VM's other changes into account. */
-function effectiveVerdict({ verdict, together }: PendingChange): PendingChange["verdict"] {
-  return verdict?.kind === "refused" ? verdict : (together ?? verdict);
+function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
+  return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }
 
-function findBadge(gathered: PendingChange): readonly [string, string] {
-  const { outcome } = gathered;
-  const verdict = effectiveVerdict(gathered);
+function findBadge(pendingChange: PendingChange): readonly [string, string] {
+  const { outcome } = pendingChange;
+  const verdict = effectiveVerdict(pendingChange);
   if (outcome !== undefined) return [outcome.kind, OUTCOMES[outcome.kind]];
   if (verdict === undefined) return ["asking", "loading…"];
   return [verdict.kind, VERDICTS[verdict.kind]];
 }
 
 interface RowProps {
-  readonly gathered: PendingChange;
-  readonly probation: Probation;
+  readonly pendingChange: PendingChange;
+  readonly plugCheck: PlugCheck;
   readonly actions: Actions;
 }
 
-function Equivalent({ gathered: { change, verdict }, probation, actions }: RowProps): JSX.Element {
+function Equivalent({
+  pendingChange: { change, verdict },
+  plugCheck,
+  actions,
+}: RowProps): JSX.Element {
   const objects = actions.findVmObjects(change);
-  const own = checkable(change, verdict) === undefined ? NO_PROBATION : probation;
+  const own = findCheckableChange(change, verdict) === undefined ? NO_PLUG_CHECK : plugCheck;
   return (
     <details class="same">
       <summary>Do the same by hand</summary>
       <h3>Command</h3>
-      <pre tabIndex={0}>{lines(printCommand(change, objects, own))}</pre>
+      <pre tabIndex={0}>{escapeLines(printCommand(change, objects, own))}</pre>
       <h3>YAML</h3>
-      <pre tabIndex={0}>{lines(printYaml(change, objects))}</pre>
+      <pre tabIndex={0}>{escapeLines(printYaml(change, objects))}</pre>
     </details>
   );
 }
 
-function ChangeRow({ gathered, probation, actions }: RowProps): JSX.Element {
-  const { change, outcome } = gathered;
-  const [kind, word] = findBadge(gathered);
-  const text = outcome?.text ?? effectiveVerdict(gathered)?.text ?? "";
+function ChangeRow({ pendingChange, plugCheck, actions }: RowProps): JSX.Element {
+  const { change, outcome } = pendingChange;
+  const [kind, word] = findBadge(pendingChange);
+  const text = outcome?.text ?? effectiveVerdict(pendingChange)?.text ?? "";
   const sentence = describeChange(change);
   return (
     <li class={`change change-${kind}`}>
       <span class={`badge badge-${kind}`}>{word}</span>
       <div class="change-words">
-        <bdi class="change-title">{lines(sentence)}</bdi>
+        <bdi class="change-title">{escapeLines(sentence)}</bdi>
         {text === "" ? null : <bdi class="change-text">{text}</bdi>}
-        <Equivalent gathered={gathered} probation={probation} actions={actions} />
+        <Equivalent pendingChange={pendingChange} plugCheck={plugCheck} actions={actions} />
       </div>
       <button
         type="button"
         class="quiet"
-        aria-label={`Drop: ${short(sentence)}`}
-        disabled={isBusy(gathered)}
+        aria-label={`Drop: ${toShortText(sentence)}`}
+        disabled={isBusy(pendingChange)}
         onClick={() => {
           actions.drop(change);
         }}
@@ -92,7 +96,7 @@ function printCount(count: number): string {
 
 /** Returns whether the user has the rights to check the plug and to unplug it again. */
 function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolean {
-  const plug = checkable(change, verdict);
+  const plug = findCheckableChange(change, verdict);
   if (plug === undefined) return false;
   const { namespace, kind } = plug.unit;
   return (
@@ -100,20 +104,20 @@ function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolea
   );
 }
 
-/** Options for the check of plugs into running guests. Shown only if such a plug is pending. */
+/** Options for the check of plugs, shown only if a plug into a running guest is pending. */
 function CheckOptions({ state, actions }: ViewProps): JSX.Element | null {
-  const { isOn, keepsFaulty } = state.probation;
-  const waiting = state.gathered.filter((each) => !isSent(each));
+  const { isOn, keepsFaulty } = state.plugCheck;
+  const waiting = state.pendingChanges.filter((each) => !isSent(each));
   if (!waiting.some((each) => mayCheck(state, each))) return null;
   return (
-    <fieldset class="probation" disabled={state.gathered.some(isSending)}>
+    <fieldset class="probation" disabled={state.pendingChanges.some(isSending)}>
       <legend>After Apply</legend>
       <label>
         <input
           type="checkbox"
           checked={isOn}
           onChange={() => {
-            actions.setProbation({ isOn: !isOn });
+            actions.setPlugCheck({ isOn: !isOn });
           }}
         />
         Check that frames pass once the plug is in use, and unplug it again if a fault in the guest
@@ -125,7 +129,7 @@ function CheckOptions({ state, actions }: ViewProps): JSX.Element | null {
             type="checkbox"
             checked={keepsFaulty}
             onChange={() => {
-              actions.setProbation({ keepsFaulty: !keepsFaulty });
+              actions.setPlugCheck({ keepsFaulty: !keepsFaulty });
             }}
           />
           Keep it plugged even if frames do not pass
@@ -135,27 +139,27 @@ function CheckOptions({ state, actions }: ViewProps): JSX.Element | null {
   );
 }
 
-function findHint(gathered: readonly PendingChange[]): string {
-  if (!gathered.every(isSent)) return "Nothing happens before Apply.";
-  if (!gathered.some(isBusy)) return "The rack shows their progress.";
+function findHint(pendingChanges: readonly PendingChange[]): string {
+  if (!pendingChanges.every(isSent)) return "Nothing happens before Apply.";
+  if (!pendingChanges.some(isBusy)) return "The rack shows their progress.";
   return "New plugs are being checked; keep this page open until the result is shown.";
 }
 
 /** Footer with a fixed position, because a button that moves under the pointer would lose the click. */
-function Footer({ state: { gathered }, actions }: ViewProps): JSX.Element {
-  const waiting = gathered.filter((each) => !isSent(each));
-  const isAtWork = gathered.some(isSending);
+function Footer({ state: { pendingChanges }, actions }: ViewProps): JSX.Element {
+  const waiting = pendingChanges.filter((each) => !isSent(each));
+  const isAtWork = pendingChanges.some(isSending);
   const isLoadingVerdict = waiting.some(({ verdict }) => verdict === undefined);
   const isAllDone = waiting.length === 0;
   return (
     <div class="changes-foot">
       <h2>{isAllDone ? "All changes are sent" : printCount(waiting.length)}</h2>
-      <span class="hint">{findHint(gathered)}</span>
+      <span class="hint">{findHint(pendingChanges)}</span>
       <span class="spring" />
       <button
         type="button"
         class="quiet"
-        disabled={isAtWork || gathered.every(isBusy)}
+        disabled={isAtWork || pendingChanges.every(isBusy)}
         onClick={() => {
           actions.dropAll();
         }}
@@ -179,16 +183,16 @@ function Footer({ state: { gathered }, actions }: ViewProps): JSX.Element {
 }
 
 export function Changes({ state, actions }: ViewProps): JSX.Element | null {
-  const { gathered, probation } = state;
-  if (gathered.length === 0) return null;
+  const { pendingChanges, plugCheck } = state;
+  if (pendingChanges.length === 0) return null;
   return (
     <section class="changes" aria-label="Changes">
       <ul class="change-list">
-        {gathered.map((each) => (
+        {pendingChanges.map((each) => (
           <ChangeRow
             key={changeId(each.change)}
-            gathered={each}
-            probation={probation}
+            pendingChange={each}
+            plugCheck={plugCheck}
             actions={actions}
           />
         ))}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JSX } from "preact";
-import { listChoices, filtered, NO_FILTER } from "../model/filter.ts";
+import { listChoices, filterUnits, NO_FILTER } from "../model/filter.ts";
 import type { ViewProps } from "./actions.ts";
 import { Logo } from "./rack/glyphs.tsx";
 import { isAllowed } from "./state.ts";
@@ -90,7 +90,7 @@ function Filters({ state, actions }: ViewProps): JSX.Element {
 }
 
 function AttentionButton({ state, actions }: ViewProps): JSX.Element | null {
-  const count = filtered(state.units, { ...NO_FILTER, reason: "any" }).length;
+  const count = filterUnits(state.units, { ...NO_FILTER, reason: "any" }).length;
   if (count === 0) return null;
   const isOn = state.filter.reason === "any";
   return (

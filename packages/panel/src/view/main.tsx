@@ -25,7 +25,9 @@ async function start(root: HTMLElement): Promise<void> {
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
   // Closing the page would lose pending changes and running checks.
-  confirmBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
+  confirmBeforeLeaving(() =>
+    store.state.pendingChanges.some((each) => isBusy(each) || !isSent(each)),
+  );
   render(<App store={store} actions={actions} />, root);
   void actions.loadRights(session.namespace);
   await follow(session, {

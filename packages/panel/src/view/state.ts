@@ -6,7 +6,7 @@ import type { Session } from "../browser/session.ts";
 import { readTheme, type Theme } from "../browser/settings.ts";
 import type { StreamTarget } from "../browser/streams.ts";
 import type { Change } from "../model/changes.ts";
-import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
+import { NO_FILTER, filterUnits, type Filter } from "../model/filter.ts";
 import { listJacks, type Jack } from "../model/jacks.ts";
 import {
   isListed,
@@ -16,13 +16,13 @@ import {
   type Line,
   type Objects,
 } from "../model/objects.ts";
-import { NO_PROBATION, type Probation } from "../model/probation.ts";
-import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
+import { NO_PLUG_CHECK, type PlugCheck } from "../model/probation.ts";
+import { RIGHTS, hasRight, type RightName, type Rules } from "../model/rights.ts";
 import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. After it was applied, `checking` means that it is tested, `unfit` that it does not work. */
+/** Progress of a sent change. `checking`: the applied change is being tested. `unfit`: the test has failed. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
@@ -33,7 +33,7 @@ export interface PendingChange {
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
   /** Verdict of a dry run together with the VM's other changes; unset if they cause no refusal. */
-  readonly together?: Verdict | undefined;
+  readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }
 
@@ -55,8 +55,8 @@ export interface PanelState {
   readonly steps: Steps;
   readonly filter: Filter;
   readonly selection?: Selection | undefined;
-  readonly gathered: readonly PendingChange[];
-  readonly probation: Probation;
+  readonly pendingChanges: readonly PendingChange[];
+  readonly plugCheck: PlugCheck;
   readonly rules: ReadonlyMap<string, Rules>;
   readonly isCreating: boolean;
   readonly stream?: StreamTarget | undefined;
@@ -74,8 +74,8 @@ const INITIAL_STATE: PanelState = {
   jacks: [],
   steps: new Map(),
   filter: NO_FILTER,
-  gathered: [],
-  probation: NO_PROBATION,
+  pendingChanges: [],
+  plugCheck: NO_PLUG_CHECK,
   rules: new Map(),
   isCreating: false,
   theme: readTheme(),
@@ -93,7 +93,7 @@ export class PanelStore {
   set(part: Partial<PanelState>): void {
     const next = { ...this.state, ...part };
     const isFiltered = "filter" in part || "units" in part;
-    this.state = isFiltered ? { ...next, shownUnits: filtered(next.units, next.filter) } : next;
+    this.state = isFiltered ? { ...next, shownUnits: filterUnits(next.units, next.filter) } : next;
     for (const notify of this.#listeners) notify();
   }
 
@@ -126,7 +126,7 @@ export class PanelStore {
   }
 
   #show(): void {
-    performance.mark("panel-update"); // measured by `npm run perf panel`
+    performance.mark("panel-update");
     const objects = this.#unread.reduce(withLine, this.state.objects);
     this.#unread = [];
     if (!isListed(objects)) {
@@ -156,7 +156,7 @@ export function usePanel(store: PanelStore): PanelState {
 /** Returns whether the user has the right. Returns false until the rights of the namespace are read. */
 export function isAllowed({ rules }: PanelState, namespace: string, right: RightName): boolean {
   const known = rules.get(namespace);
-  return known !== undefined && may(known, RIGHTS[right]);
+  return known !== undefined && hasRight(known, RIGHTS[right]);
 }
 
 /** Returns whether the change was sent and applied, so that it must not be sent again. */
@@ -168,8 +168,8 @@ export function isSending({ outcome }: PendingChange): boolean {
   return outcome?.kind === "sending";
 }
 
-export function isBusy(gathered: PendingChange): boolean {
-  return isSending(gathered) || gathered.outcome?.kind === "checking";
+export function isBusy(pendingChange: PendingChange): boolean {
+  return isSending(pendingChange) || pendingChange.outcome?.kind === "checking";
 }
 
 export function findUnit({ units }: PanelState, key: string | undefined): Unit | undefined {

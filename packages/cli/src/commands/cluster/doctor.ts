@@ -5,7 +5,7 @@ import type { Input } from "../../input.ts";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Converts a finding for programs, which know the message as `says`. */
+/** Converts a finding to the output format, in which the field of the message is `says`. */
 function toJson({ check, verdict, message, fix }: Finding): object {
   return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
 }
@@ -37,7 +37,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Changes nothing permanently: creates VMs only as dry runs, and deletes the pod that it starts on a standalone machine. */
+/** Checks an installation or a VM without lasting changes. On a standalone machine, starts and deletes a pod. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

@@ -15,14 +15,14 @@ function listIfaceNames({ vm, vmi }: Target): readonly string[] {
   return spec === undefined ? [] : ifacesOf(spec).map(({ name }) => name);
 }
 
-/** Prints where frames are lost. @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND */
+/** Prints where frames of a VM's interfaces are lost. @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND */
 export async function examineVm(context: Context, { args }: Input): Promise<void> {
-  const [name = "", named] = args;
+  const [name = "", ifaceName] = args;
   await withNamedTarget(context, { name, isVmi: false }, async (target, session) => {
-    const ifaces = named === undefined ? listIfaceNames(target) : [named];
+    const ifaces = ifaceName === undefined ? listIfaceNames(target) : [ifaceName];
     const reports: DoctorReport[] = [];
     for (const iface of ifaces) reports.push(await examine(context, session, { target, iface }));
-    const dead = reports.flatMap(({ interface: iface, firstDead }) =>
+    const faults = reports.flatMap(({ interface: iface, firstDead }) =>
       firstDead === undefined ? [] : [`${iface} at ${firstDead}`],
     );
     await printResult(context, {
@@ -32,11 +32,11 @@ export async function examineVm(context: Context, { args }: Input): Promise<void
         report.firstDead === undefined ? [] : [`interface/${report.interface}`],
       ),
     });
-    if (dead.length === 0) return;
+    if (faults.length === 0) return;
     throw new AppError("DOCTOR_FOUND_DEAD", {
-      dead: dead.length,
+      dead: faults.length,
       all: reports.length,
-      hops: dead.join(", "),
+      hops: faults.join(", "),
     });
   });
 }

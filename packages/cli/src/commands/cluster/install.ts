@@ -9,7 +9,7 @@ import { waitForObject } from "./wait-for-object.ts";
 /** Modes of net-agent. Source: its flag `--mode`. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** Returns the settings that flags set; all others stay unchanged. */
+/** Returns the settings that flags set. Other settings stay unchanged. */
 function readSettings(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
@@ -37,27 +37,27 @@ function printObject(result: ObjectResult, dryRun: boolean): string {
 }
 
 async function runInstall(context: Context, input: Input): Promise<void> {
-  const kit = await import("@patchbay/manifests");
+  const manifestsModule = await import("@patchbay/manifests");
   const { createFiles } = await import("@patchbay/os");
   const { withSession } = await import("../../session.ts");
   const dryRun = hasFlag(input, "dryRun");
   const folder = textOption(input, "only") === undefined ? "base" : "net-agent-only";
-  const { parseManifests, readManifests } = kit;
+  const { parseManifests, readManifests } = manifestsModule;
   const manifests = parseManifests(await readManifests(createFiles(), folder));
   const outcomes: ObjectResult[] = [];
   await withSession(context, async (session) => {
     const { store } = session.client;
-    const existing = await kit.findSettings(store, manifests);
+    const existing = await manifestsModule.findSettings(store, manifests);
     const version = await session.client.requestRaw({ method: "GET", path: "/version" });
-    const wanted = kit.withSettings(manifests, { ...existing, ...readSettings(input) });
-    const objects = kit.forServerVersion(wanted, version.text);
-    await kit.install(store, {
+    const wanted = manifestsModule.withSettings(manifests, { ...existing, ...readSettings(input) });
+    const objects = manifestsModule.forServerVersion(wanted, version.text);
+    await manifestsModule.install(store, {
       objects,
       dryRun,
       report: (outcome) => outcomes.push(outcome),
     });
-    const { DEFINITIONS: type, isEstablished: isReached } = kit;
-    const created = await kit.createKubeVirt(store, objects, {
+    const { DEFINITIONS: type, isEstablished: isReached } = manifestsModule;
+    const created = await manifestsModule.createKubeVirt(store, objects, {
       dryRun,
       untilServed: (key) => waitForObject(session, context, { type, key, isReached }),
     });
@@ -145,7 +145,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Succeeds even on a cluster without Patchbay. */
+/** Removes Patchbay from a cluster. Succeeds if Patchbay is not installed. */
 export const uninstall: Command = {
   name: "uninstall",
   args: [],

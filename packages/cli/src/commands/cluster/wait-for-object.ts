@@ -9,22 +9,22 @@ import type { Session } from "../../session.ts";
 export interface ObjectCondition<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly key: ObjectKey;
-  /** Returns whether the object has the state. Called with undefined if it does not exist. */
+  /** Returns whether the object has the state. The object is undefined if it does not exist. */
   readonly isReached: (object: T | undefined) => boolean;
 }
 
-/** Resolves when the object has the state. Rejects at Ctrl-C. */
+/** Waits until the object has the state. Rejects when the user presses Ctrl-C. */
 export async function waitForObject<T extends KubeObject>(
   { client }: Session,
   { signal, err }: Context,
   { type, key, isReached }: ObjectCondition<T>,
 ): Promise<void> {
   const { createCache, waitForCaches } = await import("@patchbay/kube");
-  const { warnTo } = await import("../../session.ts");
+  const { createWarningLogger } = await import("../../session.ts");
   const finished = new AbortController();
   const ended = AbortSignal.any([signal, finished.signal]);
   const selection = { fieldSelector: `metadata.name=${key.name}` };
-  const cache = createCache(client.reflect(type, selection), { logger: warnTo(err) });
+  const cache = createCache(client.reflect(type, selection), { logger: createWarningLogger(err) });
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const check = (): void => {
     if (signal.aborted || isReached(cache.find(key))) resolve(undefined);

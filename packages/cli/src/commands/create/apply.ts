@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the objects of a VM. Sends all as dry runs first, so that the rejection of one leaves none behind.
+// Creates the objects of a VM. Sends dry runs of all objects first, so that a rejected object leaves no other object behind.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,

@@ -6,7 +6,7 @@ import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "./vm-objects.ts";
 
-/** Prints one YAML document per object, or one list in JSON. */
+/** Prints one YAML document for each object, or one list in JSON. */
 async function printManifest(
   { out, global }: Pick<Context, "out" | "global">,
   objects: readonly KubeObject[],
@@ -17,7 +17,7 @@ async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // These options print no aliases and preserve the lines of user data, so that people can edit the output.
+  // YAML without aliases and with unchanged lines of user data is easy to edit.
   const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
@@ -88,7 +88,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Sends no requests with `-o yaml` and `-o json`. */
+/** Creates a VM. With `-o yaml` or `-o json`, only prints the manifest. */
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],

@@ -31,7 +31,7 @@ interface NamedMac {
   readonly mac: string;
 }
 
-/** Parses `NAME=MAC`, or a MAC alone for the next network. */
+/** Parses `NAME=MAC`, or a MAC without a name, which applies to the next network. */
 function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
@@ -52,7 +52,7 @@ function findMacProblems(
   });
 }
 
-/** Returns MACs by interface name. A MAC alone belongs to the next network, or to the pod network if there is no other. */
+/** Returns MACs by interface name. A MAC without a name applies to the next network, or to the pod network if there is no network. */
 export function readMacs(
   values: readonly string[],
   names: readonly string[],
@@ -72,10 +72,10 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** Metric of the default routes of secondary NICs, above that of the pod network. Source: systemd.network(5), 1024. */
+/** Metric of the default routes of secondary NICs. The pod network has 1024. Source: systemd.network(5). */
 const ROUTE_METRIC = 2048;
 
-/** Makes network data with DHCP on every NIC, matched by MAC because names differ between guests. The first NIC is on the pod network. */
+/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because guests use different names. */
 export function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -149,7 +149,7 @@ function readMachine(input: Input): VmParts {
 
 type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
-/** Returns a MAC for every interface: the assigned one, or a generated one. */
+/** Returns a MAC for every interface. Generates the MACs that are not assigned. */
 function withNewMacs(
   names: readonly string[],
   assigned: ReadonlyMap<string, string>,
@@ -162,7 +162,7 @@ function withNewMacs(
   return macs;
 }
 
-/** Reads the network settings. Adds network data for several NICs, because otherwise cloud-init configures only the first. */
+/** Reads the network settings. Creates network data for several NICs, because cloud-init configures only the first by default. */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
   const networks = listOption(input, "network");
   const names = ifaceNames({ networks });
@@ -177,7 +177,7 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
   return { networks, macs, networkData: makeNetworkData(nics) };
 }
 
-/** Reads all settings. Without user data, the VM gets a user with a generated password. @throws AppError with FLAG_INVALID */
+/** Reads all settings. Without user data, creates a user with a generated password. @throws AppError with FLAG_INVALID */
 export async function readNewVm(
   files: Files,
   input: Input,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of `create vm` with virtctl's syntax: `src:…,name:…,bootorder:…` and `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+// Parses virtctl's flags of `create vm`: `src:…,name:…,bootorder:…` and `KIND/NAME`. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 
-/** Disk from an image, which is created again at each start, or from an existing claim. */
+/** Disk from an image, which is created again at each start, or from an existing PersistentVolumeClaim. */
 export interface NewVolume {
   readonly name: string;
   readonly source: { readonly image: string } | { readonly claim: string };
@@ -45,7 +45,7 @@ function readBootOrder(flag: string, text: string): number {
   throw flagError(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
-/** Flag for disks, with the default name and the source of each. */
+/** Flag for disks, with functions that return the default name and the source of a disk. */
 interface VolumeFlag {
   readonly flag: string;
   readonly toName: (source: string, index: number) => string;
@@ -111,7 +111,7 @@ export interface MatcherFlag {
   readonly part: "instancetype" | "preference";
   /** Instancetype or preference as `[KIND/]NAME`. */
   readonly text: string | undefined;
-  /** Whether to infer it from labels of the boot disk. */
+  /** Whether the instancetype or preference is inferred from labels of the boot disk. */
   readonly isInferred: boolean;
   readonly boot: NewVolume | undefined;
 }
@@ -126,7 +126,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   throw flagError(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
 }
 
-/** Returns the VM's field; undefined if no flag sets it. @throws AppError with FLAG_INVALID */
+/** Returns the field of the VM, or undefined if no flag sets it. @throws AppError with FLAG_INVALID */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
   if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
   if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the objects of a new VM: claims, secret and the VM itself. Pure.
+// Builds the objects of a new VM: claims, secret and the VM itself.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -15,11 +15,11 @@ import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
 /** Settings of a new VM, with amounts in Kubernetes' notation. */
 export interface NewVm {
   readonly name: string;
-  /** Namespace; undefined to use that of the client which creates the VM. */
+  /** Namespace; undefined for the default namespace of the client. */
   readonly namespace: string | undefined;
-  /** Volumes, at least one. They precede all other disks. */
+  /** Volumes, at least one. The guest gets their disks before all other disks. */
   readonly volumes: readonly NewVolume[];
-  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset to create that disk again at each start. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset to create the disk again at each start. */
   readonly rootSize?: string;
   /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
@@ -31,7 +31,7 @@ export interface NewVm {
   readonly disks: readonly string[];
   /** NetworkAttachmentDefinitions, as NAME or NAMESPACE/NAME. */
   readonly networks: readonly string[];
-  /** MACs by name of the interface. Admission or CNI chooses the MACs of other interfaces. */
+  /** MACs by name of the interface. Admission or CNI assigns MACs to interfaces that are missing here. */
   readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }
@@ -68,7 +68,7 @@ function objectHead<T extends KubeObject>(
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** Returns the names of the additional disks, numbered from 1, which are also their serial numbers in the guest. */
+/** Returns the names of the additional disks. In the guest, the names are the serial numbers of the disks. */
 function diskNames({ disks }: NewVm): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }
@@ -147,7 +147,7 @@ function checkDiskNames(newVm: NewVm): void {
   throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
 }
 
-/** Returns names of the pod network's and of each network's interface. @throws AppError with FLAG_INVALID if two are the same */
+/** Returns the names of the interfaces, the pod network's first. @throws AppError with FLAG_INVALID if two names are equal */
 export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const duplicate = names.find((name, index) => names.indexOf(name) !== index);

@@ -8,7 +8,7 @@ import { printResult } from "../../print/output.ts";
 import { withSession, subresourcePath } from "../../session.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
-/** Time limit of a request, for which virt-api waits for the node, in milliseconds. */
+/** Time limit of a request, in milliseconds. virt-api waits for the node during the request. */
 const TIMEOUT_MS = 30_000;
 
 export interface GuestRequest {
@@ -16,7 +16,7 @@ export interface GuestRequest {
   readonly method: "GET" | "PUT";
 }
 
-/** Sends the request to the guest that `args` name, as in `vm web` and `vmi/web`. @throws AppError with FLAG_INVALID */
+/** Sends the request to the guest in `args`, for example `vm web` or `vmi/web`. @throws AppError with FLAG_INVALID */
 export async function requestGuest(
   context: Context,
   { args }: Input,
@@ -41,7 +41,7 @@ export async function requestGuest(
     });
     const result: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
-      // JSON escapes the control characters in text of the guest.
+      // JSON escapes control characters in texts of the guest.
       table: () =>
         method === "GET"
           ? `${JSON.stringify(result, undefined, 2)}\n`

@@ -52,7 +52,7 @@ async function runImageList(context: Context): Promise<void> {
   });
 }
 
-/** Lists images, even while the machine is stopped. */
+/** Lists the images of a standalone machine, even if the machine is stopped. */
 export const imageList: Command = {
   name: "image list",
   args: [],

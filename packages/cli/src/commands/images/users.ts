@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the users of an image on this machine, by the machine's own API server.
+// Finds the pods and VMs that use an image of a standalone machine.
 import { join } from "node:path";
 import {
   DATA_VOLUMES,
@@ -18,9 +18,9 @@ import { readDataVolume } from "@patchbay/core/vm";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
-import { warnTo } from "../../session.ts";
+import { createWarningLogger } from "../../session.ts";
 
-/** Time limit of one list, in milliseconds. A stopped machine refuses the connection at once. */
+/** Time limit of one list request, in milliseconds. */
 const TIMEOUT_MS = 5_000;
 
 function titleOf(kind: string, { metadata }: KubeObject): string {
@@ -42,7 +42,7 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Returns the images of claims that the VM fills before its first start, unless they are filled already. */
+/** Returns the images of the VM's claims that are not filled yet. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether both name the same image. An invalid name matches nothing. */
+/** Returns whether both image names refer to the same image. An invalid name matches no image. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -102,12 +102,15 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image; none if there is no machine or it is stopped, because nothing runs then. */
+/** Finds the users of an image. Returns an empty list if no machine runs, because nothing can use the image. */
 export async function findImageUsers(context: Context, image: string): Promise<readonly string[]> {
   const kubeconfig = join(context.global.dataDir, "kubeconfig");
   if (!(await createFiles().exists(kubeconfig))) return [];
   const config = await loadKubeConfig({ kubeconfig });
-  const client = createKubeClient(config, { logger: warnTo(context.err), clock: createClock() });
+  const client = createKubeClient(config, {
+    logger: createWarningLogger(context.err),
+    clock: createClock(),
+  });
   const options = { timeoutMs: TIMEOUT_MS, signal: context.signal };
   try {
     const [pods, vms, vmis, dataVolumes] = await Promise.all([

@@ -4,7 +4,7 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
-/** Builds the body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; other fields are Patchbay's. */
+/** Builds the body of the subresource. Source: KubeVirt v1.0, AddInterfaceOptions. Other fields are Patchbay's. */
 function buildBody(input: Input): Readonly<Record<string, unknown>> {
   const macAddress = textOption(input, "macAddress");
   const model = textOption(input, "model");
@@ -35,7 +35,7 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   await requestIface(context, input, request);
 }
 
-/** Plugs an interface. With --wait, waits until the guest can use it; a stopped VM gets it at its next start. */
+/** Plugs an interface. With --wait, waits until the guest can use the interface. A stopped VM gets the interface at its next start. */
 export const addInterface: Command = {
   name: "addinterface",
   args: ["<vm>"],
@@ -87,7 +87,7 @@ export const setInterface: Command = {
   },
 };
 
-/** Unplugs an interface. With --wait, waits until it has left the guest, the pod and the specification. */
+/** Unplugs an interface. With --wait, waits until the interface is removed from the guest, the pod and the specification. */
 export const removeInterface: Command = {
   name: "removeinterface",
   args: ["<vm>"],

@@ -10,14 +10,14 @@ import { requestChange, type Change } from "../../change/request.ts";
 import {
   findIfaceStage,
   type VmiState,
-  settingsVerdict,
+  judgeSettings,
   type RequestedSettings,
 } from "../../change/progress.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 import { isLive } from "../../print/iface-rows.ts";
 
-/** New settings of an interface, of which at least one is set. */
+/** New settings of an interface. At least one setting must be set. */
 interface IfaceSettings {
   /** NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME. */
   readonly network?: string;
@@ -28,7 +28,7 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Builds operations that set a field of an entry, and that fail if another entry has moved to its position. */
+/** Builds patch operations that set a field of a list entry. The operations fail if another entry has the position of the entry. */
 function setField(
   entry: string,
   name: string,
@@ -113,7 +113,7 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
     inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface, ...settings },
     findStage: ({ vmi }: VmiState) => findIfaceStage(vmi, iface),
-    findVerdict: (now) => settingsVerdict({ iface, ...wanted }, now),
+    findVerdict: (now) => judgeSettings({ iface, ...wanted }, now),
     ...(!isLive(target.vmi) && {
       noWaitReason: "the VM is not running: the change takes effect at its next start",
     }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs an interface, checks that frames pass, and unplugs it again if they do not.
+// Plugs an interface, checks whether frames pass, and unplugs the interface if frames are lost.
 import { AppError, messageOf } from "@patchbay/base";
 import { ifacesOf } from "@patchbay/core/nics";
 import type { DoctorReport } from "@patchbay/core/doctor";
@@ -12,7 +12,7 @@ import { printDoctorReports } from "../../print/doctor-report.ts";
 import { type Session, withTarget, type Target } from "../../session.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** Time in which a guest may start to use a plugged NIC before lost frames count as a fault, in milliseconds. */
+/** Time for which a guest may ignore a plugged NIC before lost frames count as a fault, in milliseconds. */
 const FIRST_FRAMES_TIMEOUT_MS = 15_000;
 /** Time between two checks, in milliseconds. */
 const CHECK_INTERVAL_MS = 2_000;
@@ -39,7 +39,7 @@ async function waitForFrames({
   session,
   context,
   input,
-  ...examined
+  ...examinedIface
 }: CheckContext): Promise<DoctorReport> {
   const { clock } = session;
   const graceMs = Math.min(
@@ -48,14 +48,14 @@ async function waitForFrames({
   );
   const untilMs = clock.monotonicMs() + graceMs;
   for (;;) {
-    const report = await examine(context, session, examined);
+    const report = await examine(context, session, examinedIface);
     const remainingMs = untilMs - clock.monotonicMs();
     if (report.firstDead === undefined || remainingMs <= 0) return report;
     await clock.sleep(Math.min(CHECK_INTERVAL_MS, remainingMs), context.signal);
   }
 }
 
-/** Checks the interface, which stays plugged if that fails. @throws AppError with INTERFACE_NOT_CHECKED */
+/** Checks whether frames pass. The interface stays plugged if the check fails. @throws AppError with INTERFACE_NOT_CHECKED */
 async function checkFrames(checkContext: CheckContext): Promise<DoctorReport> {
   try {
     return await waitForFrames(checkContext);
@@ -101,13 +101,13 @@ async function judge(checkContext: CheckContext): Promise<CheckResult> {
 }
 
 function toError({ report, result }: CheckResult, { target }: CheckContext): AppError | undefined {
-  const dead = report.hops.find(({ hop }) => hop === report.firstDead);
-  if (dead === undefined || result === "works") return undefined;
+  const faultyHop = report.hops.find(({ hop }) => hop === report.firstDead);
+  if (faultyHop === undefined || result === "works") return undefined;
   return new AppError("INTERFACE_DOES_NOT_WORK", {
     iface: report.interface,
     vm: target.name,
-    hop: dead.hop,
-    why: dead.why,
+    hop: faultyHop.hop,
+    why: faultyHop.why,
     stands: RESULT_TEXTS[result],
   });
 }
@@ -118,12 +118,12 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
   const plugged = await performChange(session, context, { change, input, shouldWait: true });
   const isDone = plugged.result === "done";
   const note = [plugged.note, "not checked"];
-  const reported: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
-  print(context, describeChange(change, reported));
+  const reportedChange: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
+  print(context, describeChange(change, reportedChange));
   const outcome = isDone ? await judge(checkContext) : undefined;
   if (context.global.output !== "table") {
     const { kind, namespace, name } = target;
-    const found = outcome && { check: outcome.report, stands: outcome.result };
+    const checkFields = outcome && { check: outcome.report, stands: outcome.result };
     await printResult(context, {
       table: () => "",
       data: {
@@ -132,8 +132,8 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
         name,
         action: "addinterface",
         ...change.fields,
-        ...reported,
-        ...found,
+        ...reportedChange,
+        ...checkFields,
       },
       names: [`${kind}/${name}`],
     });
@@ -143,8 +143,8 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 }
 
 /**
- * Plugs the interface, waits until it is in use, and checks whether its frames pass. Unplugs it again if the fault is in the guest or its pod, unless
- * `--keep` is set or the interface existed before.
+ * Plugs the interface, and checks whether frames pass. If the guest or its pod loses frames, unplugs an interface that did not exist
+ * before, unless `--keep` is set.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and the errors of the change
  */
 export async function plugAndCheck(

@@ -4,8 +4,8 @@ import {
   type Observation,
   findIfaceStage,
   type VmiState,
-  plugVerdict,
-  unplugVerdict,
+  judgePlug,
+  judgeUnplug,
 } from "../../change/progress.ts";
 import { requestChange, type Change } from "../../change/request.ts";
 import type { Context } from "../../command.ts";
@@ -18,7 +18,7 @@ export interface IfaceRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Returns why a plug of a stopped VM is not awaited. An unplug of a stopped VM takes effect at once. */
+/** Returns why the command does not wait for a plug of a stopped VM. An unplug of a stopped VM takes effect immediately. */
 function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,
@@ -40,7 +40,7 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
     fields: { interface: iface },
     findStage: ({ vmi }: VmiState) => findIfaceStage(vmi, iface),
     findVerdict: (now: Observation, first: Observation) =>
-      isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
+      isPlug ? judgePlug(iface, now, first) : judgeUnplug(iface, now),
     ...noWaitReason(request, target),
   };
 }

@@ -39,7 +39,7 @@ async function runGetInterfaces(context: Context, input: Input): Promise<void> {
   await (argumentAt(input, 0) === "" ? listAll(context) : listOne(context, input));
 }
 
-/** Lists interfaces, including declared ones that are not plugged yet, and those that are being unplugged. */
+/** Lists interfaces, including interfaces that are not plugged yet or are being unplugged. */
 export const getInterfaces: Command = {
   name: "get interfaces",
   aliases: ["interface", "ifaces"],
@@ -51,7 +51,7 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Returns the node of the VM, and why virt-handler cannot manage the VM there. */
+/** Returns the VM's node, and why virt-handler cannot manage the VM. */
 function readNodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;
@@ -104,7 +104,7 @@ export const explain: Command = {
   run: runExplain,
 };
 
-/** Returns the history of one interface, or of all if no interface is named. */
+/** Returns the history of one interface, or of all interfaces if `iface` is empty. */
 async function filterHistory(
   history: IfaceHistory,
   target: Target,
@@ -112,9 +112,9 @@ async function filterHistory(
 ): Promise<IfaceHistory> {
   if (iface === "") return history;
   const { toIfaceRows } = await import("../../print/iface-rows.ts");
-  const own = history.filter(({ name }) => name === iface);
+  const filtered = history.filter(({ name }) => name === iface);
   const isKnown = toIfaceRows(target).some(({ name }) => name === iface);
-  if (own.length > 0 || isKnown) return own;
+  if (filtered.length > 0 || isKnown) return filtered;
   const { AppError } = await import("@patchbay/base");
   const { kind, namespace, name } = target;
   const object = `${iface} of ${kind} ${namespace}/${name}`;

@@ -16,7 +16,7 @@ export const start: Command = {
   },
 };
 
-/** Stops a VM. With --wait, waits until no guest is left. */
+/** Stops a VM. With --wait, waits until no guest runs. */
 export const stop: Command = {
   name: "stop",
   args: ["<vm>"],
@@ -61,7 +61,7 @@ export const migrate: Command = {
   },
 };
 
-/** Requests the deletion of the migration. The guest continues on its current node. */
+/** Cancels a migration by deleting its object. The guest stays on its current node. */
 export const migrateCancel: Command = {
   name: "migrate-cancel",
   args: ["<vm>"],

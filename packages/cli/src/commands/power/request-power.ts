@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to start, stop, restart and migrate VMs.
+// Requests the start, stop, restart or migration of a VM.
 import { AppError } from "@patchbay/base";
 import { requestChange } from "../../change/request.ts";
-import { findVmiStage, type VmiState, startVerdict, stopVerdict } from "../../change/progress.ts";
+import { findVmiStage, type VmiState, judgeStart, judgeStop } from "../../change/progress.ts";
 import type { Context } from "../../command.ts";
 import { type Input, argumentAt, textOption } from "../../input.ts";
 import { withTarget, withSession } from "../../session.ts";
@@ -14,7 +14,7 @@ import {
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
 
-const VERDICTS = { start: startVerdict, stop: stopVerdict, restart: startVerdict } as const;
+const VERDICTS = { start: judgeStart, stop: judgeStop, restart: judgeStart } as const;
 
 export async function requestPower(
   context: Context,
@@ -43,7 +43,7 @@ export async function requestPower(
 /** Label with a node's host name. Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
-/** Requests a migration. @throws AppError with KUBE_REFUSED and the reasons why the VM cannot migrate */
+/** Requests a migration. @throws AppError with KUBE_REFUSED if the VM cannot migrate */
 export async function requestMigration(context: Context, input: Input): Promise<void> {
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
@@ -65,7 +65,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
   });
 }
 
-/** Cancels the migration. @throws AppError with KUBE_NOT_FOUND if the VM is not being migrated */
+/** Cancels the migration. @throws AppError with KUBE_NOT_FOUND if the VM has no running migration */
 export async function cancelMigration(context: Context, input: Input): Promise<void> {
   const vm = argumentAt(input, 0);
   await withSession(context, async ({ client, namespace }) => {

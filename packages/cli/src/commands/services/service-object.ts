@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the Service that virtctl's `expose` creates. Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
+// Builds the Service that virtctl's `expose` creates. Source: KubeVirt v1.9 pkg/virtctl/expose.
 import { names, type Iface, type VirtualMachineInstance } from "@patchbay/api";
 import type { Service, ServicePort } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { toLabelValue } from "@patchbay/core/vm";
 
-/** Settings of the Service, with texts as the user typed them. */
+/** Settings of the Service, as the user typed them. */
 export interface ExposeSettings {
   /** Name of the VM or VMI. */
   readonly target: string;
@@ -55,7 +55,7 @@ function buildPorts(settings: ExposeSettings): readonly ServicePort[] {
   return [{ ...nameField, protocol, port, ...parseTargetPort(targetPort), ...nodePortField }];
 }
 
-/** Builds a Service that selects pods by a label of all launchers. @throws AppError with FLAG_INVALID */
+/** Builds a Service that selects launcher pods by label. @throws AppError with FLAG_INVALID */
 export function buildService(settings: ExposeSettings): Service {
   const { name, namespace, target, type, clusterIP } = settings;
   const ports = buildPorts(settings);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates completion scripts for shells from the table of commands.
-import type { CommandLine, CommandSpec, FlagSpec, Values } from "../../command.ts";
+import type { CommandLine, CommandSpec, FlagSpec, ValueSource } from "../../command.ts";
 
 const LOCAL_FLAGS = ["--output", "--help"];
 
@@ -19,8 +19,8 @@ function takesValue({ flags }: FlagSpec): boolean {
   return flags.includes("<");
 }
 
-/** Shell commands that print the possible values for the word in `$current`. */
-const SOURCES: Readonly<Record<Values, string>> = {
+/** Shell commands that print the possible values of a flag or argument. */
+const SOURCES: Readonly<Record<ValueSource, string>> = {
   vms: "_patchbay_ask vms",
   networks: "_patchbay_ask networks",
   interfaces: '_patchbay_ask interfaces "$vm"',
@@ -32,17 +32,17 @@ const SOURCES: Readonly<Record<Values, string>> = {
   directories: 'compgen -d -- "$current"',
 };
 
-function branch(patterns: readonly string[], action: string): string {
+function printBranch(patterns: readonly string[], action: string): string {
   return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
 }
 
-/** Returns the command's name, and its name with each alias as the last word. */
+/** Returns the full name of the command, and its full name with each alias. */
 function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** Returns shell code that sets `values` for a flag; completion offers nothing for values that only the user knows. */
+/** Returns shell code that assigns the possible values of a flag to `values`, or that ends the completion. */
 function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
@@ -54,21 +54,23 @@ function flagBranches(commands: Specs): readonly string[] {
       const patterns = commandNames(spec).flatMap((words) =>
         listFlagNames(flag).map((name) => `${words} ${name}`),
       );
-      return branch(patterns, printValues(flag));
+      return printBranch(patterns, printValues(flag));
     }),
   );
 }
 
 function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
-  return flags.filter(takesValue).map((flag) => branch(listFlagNames(flag), printValues(flag)));
+  return flags
+    .filter(takesValue)
+    .map((flag) => printBranch(listFlagNames(flag), printValues(flag)));
 }
 
-/** Returns branches for the arguments of commands, with patterns of the form `WORDS INDEX`. */
-function placeBranches(commands: Specs): readonly string[] {
+/** Returns `case` branches for the arguments of commands. The patterns contain the command and the index of the argument. */
+function argumentBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
-    (spec.values ?? []).map((values, place) =>
-      branch(
-        commandNames(spec).map((words) => `${words} ${String(place)}`),
+    (spec.values ?? []).map((values, index) =>
+      printBranch(
+        commandNames(spec).map((words) => `${words} ${String(index)}`),
         `values="$(${SOURCES[values]})"`,
       ),
     ),
@@ -76,32 +78,39 @@ function placeBranches(commands: Specs): readonly string[] {
 }
 
 function wordBranches({ commands, groups }: CommandLine): readonly string[] {
-  const first = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
+  const firstWords = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
   const groupBranches = Object.keys(groups).map((group) => {
-    const inner = commands.filter(({ name }) => name.startsWith(`${group} `));
-    return branch([group], `values="${inner.map(({ name }) => name.split(" ")[1]).join(" ")}"`);
+    const groupCommands = commands.filter(({ name }) => name.startsWith(`${group} `));
+    return printBranch(
+      [group],
+      `values="${groupCommands.map(({ name }) => name.split(" ")[1]).join(" ")}"`,
+    );
   });
-  return [branch([""], `values="${first.join(" ")}"`), ...groupBranches];
+  return [printBranch([""], `values="${firstWords.join(" ")}"`), ...groupBranches];
 }
 
 function flagListBranches(commands: Specs): readonly string[] {
   return commands.map((spec) =>
-    branch(commandNames(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
+    printBranch(commandNames(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
   );
 }
 
-/** Returns a pattern that matches all flags with a value, so that the script skips the value. */
-function valueFlags({ flags: globals, commands }: CommandLine): string {
-  const all = [...globals, ...commands.flatMap(({ flags }) => flags)].filter(takesValue);
-  return [...new Set([...all.flatMap(listFlagNames), "-o", "--output"])].sort().join("|");
+/** Returns a `case` pattern that matches all flags with a value, so that the script skips the value. */
+function valueFlags({ flags: globalFlags, commands }: CommandLine): string {
+  const valueTakingFlags = [...globalFlags, ...commands.flatMap(({ flags }) => flags)].filter(
+    takesValue,
+  );
+  return [...new Set([...valueTakingFlags.flatMap(listFlagNames), "-o", "--output"])]
+    .sort()
+    .join("|");
 }
 
-/** Prints shell functions that find the position of the cursor. The program itself prints the names of objects. */
-export function printBashCompletion(all: CommandLine): string {
-  const commands = all.commands.filter(({ isHidden }) => isHidden !== true);
-  const line = { ...all, commands };
-  const globals = line.flags.flatMap(listFlagNames);
-  const commonFlags = [...line.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
+/** Prints the completion functions for bash. The functions call `patchbay complete` for the names of objects. */
+export function printBashCompletion(commandLine: CommandLine): string {
+  const commands = commandLine.commands.filter(({ isHidden }) => isHidden !== true);
+  const visible = { ...commandLine, commands };
+  const globals = visible.flags.flatMap(listFlagNames);
+  const commonFlags = [...visible.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
 _patchbay_ask() {
   "\${COMP_WORDS[0]}" "\${globals[@]}" complete "$@" 2>/dev/null
@@ -114,12 +123,12 @@ _patchbay() {
     word="\${COMP_WORDS[i]}"
     case "$word" in
       ${globals.join("|")}) ((i + 1 == COMP_CWORD)) || globals+=("$word" "\${COMP_WORDS[i+1]}"); i=$((i + 1)) ;;
-      ${valueFlags(line)}) i=$((i + 1)) ;;
+      ${valueFlags(visible)}) i=$((i + 1)) ;;
       -*) ;;
       *)
         case "$words" in
           "") words="$word" ;;
-          ${Object.keys(line.groups).join("|")}) words="$words $word" ;;
+          ${Object.keys(visible.groups).join("|")}) words="$words $word" ;;
           *) [ -n "$vm" ] || vm="$word"; place=$((place + 1)) ;;
         esac ;;
     esac
@@ -129,16 +138,16 @@ ${flagBranches(commands).join("\n")}
   esac
   case "$previous" in
     -o|--output) values="$(${SOURCES.formats})" ;;
-${globalBranches(line.flags).join("\n")}
+${globalBranches(visible.flags).join("\n")}
   esac
   if [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$current")); return; fi
   case "$words" in
-${wordBranches(line).join("\n")}
+${wordBranches(visible).join("\n")}
 ${flagListBranches(commands).join("\n")}
   esac
   if [[ "$current" != -* ]]; then
     case "$words $place" in
-${placeBranches(commands).join("\n")}
+${argumentBranches(commands).join("\n")}
     esac
   fi
   if [ -z "$values" ]; then values="$flags ${commonFlags}"; fi

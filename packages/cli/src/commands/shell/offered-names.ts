@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists names of objects for completion. Errors yield no names.
+// Lists names of objects for shell completion. Errors result in no names.
 import { resolve } from "node:path";
 import {
   NAMESPACES,
@@ -23,8 +23,8 @@ async function listObjectNames<T extends KubeObject>(
   { client, namespace }: Session,
   type: ResourceType<T>,
 ): Names {
-  const where = type.namespaced ? { namespace } : {};
-  const { items } = await client.store.list(type, { ...where, timeoutMs: TIMEOUT_MS });
+  const scope = type.namespaced ? { namespace } : {};
+  const { items } = await client.store.list(type, { ...scope, timeoutMs: TIMEOUT_MS });
   return items.map(({ metadata }) => metadata.name);
 }
 
@@ -56,7 +56,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Lists names of the kind in the first argument: vms, networks, namespaces, images, or interfaces of the VM in the second argument. */
+/** Lists names of the kind in the first argument. For interfaces, the second argument is the VM. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/supervisor");

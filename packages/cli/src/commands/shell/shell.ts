@@ -4,7 +4,7 @@ import { InvalidArgumentError } from "commander";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printBashCompletion, printZshCompletion } from "./completion-script.ts";
-import { oneLine } from "../../print/safe.ts";
+import { escapeLine } from "../../print/safe.ts";
 import { printResult } from "../../print/output.ts";
 
 function runCompletion({ out, err, commandLine }: Context, input: Input): Promise<void> {
@@ -18,7 +18,7 @@ function runCompletion({ out, err, commandLine }: Context, input: Input): Promis
   return Promise.resolve();
 }
 
-/** Prints a script, which the user's shell sources in its startup file. */
+/** Prints a completion script for a shell. */
 export const completion: Command = {
   name: "completion",
   args: ["<shell>"],
@@ -28,7 +28,7 @@ export const completion: Command = {
   run: runCompletion,
 };
 
-/** Prints names for the scripts of `patchbay completion`. */
+/** Prints names for the completion script. */
 export const complete: Command = {
   name: "complete",
   args: ["<what>", "[vm]"],
@@ -37,7 +37,7 @@ export const complete: Command = {
   flags: [],
   run: async (context, input) => {
     const { listNames } = await import("./offered-names.ts");
-    for (const name of await listNames(context, input)) context.out.write(`${oneLine(name)}\n`);
+    for (const name of await listNames(context, input)) context.out.write(`${escapeLine(name)}\n`);
   },
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches for the end of a running guest.
+// Detects the end of a running guest.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { Reflection } from "@patchbay/kube";
 import type { Session, Target } from "../../session.ts";
 
-/** Signal that is aborted when the guest has ended, with an AppError with LAUNCHER_UNREACHABLE as its reason. */
+/** Signal that is aborted when the guest ends. Its reason is an AppError with LAUNCHER_UNREACHABLE. */
 export interface GuestEnd {
   readonly signal: AbortSignal;
   close(): void;
@@ -20,7 +20,7 @@ export function hasEnded(
   return vmi === undefined || vmi.metadata.uid !== uid || isVmiFinal(vmi);
 }
 
-/** Watches the target's current guest. A later guest of the same VM does not count. */
+/** Watches the current guest of the target. A later guest of the same VM is another guest. */
 export function followGuestEnd({ client }: Session, target: Target): GuestEnd {
   const { kind, namespace, name, vmi } = target;
   const ended = new AbortController();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses a guest and user in an argument. Source: virtctl ssh, [user@]type/name[/namespace]; before KubeVirt v1.2 type/name.namespace.
+// Parses the guest and the user in an argument. Source: virtctl ssh. Before KubeVirt v1.2, the form was type/name.namespace.
 import { AppError } from "@patchbay/base";
 import type { TargetQuery } from "../../session.ts";
 
@@ -10,32 +10,37 @@ export interface GuestName extends TargetQuery {
 
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** Pattern of a name. It cannot match a flag and excludes characters that are special to a shell. Source: RFC 1123. */
+/** Pattern of a name. No name can be mistaken for a flag or contains special characters of a shell. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Pattern of a user name. Source: useradd(8), and names that directory services add. */
+/** Pattern of a user name. Source: useradd(8), extended by characters in names of directory services. */
 const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
 
 const SYNTAX_HINT = "use [user@]vm/NAME[/NAMESPACE], or vmi/NAME for a VMI without a VM";
 
-function refuse(text: string, what: string): never {
-  throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
+function reject(text: string, problem: string): never {
+  throw new AppError("FLAG_INVALID", {
+    flag: "<vm>",
+    reason: `${JSON.stringify(text)}: ${problem}`,
+  });
 }
 
 function splitUser(text: string): readonly [user: string | undefined, rest: string] {
-  const at = text.lastIndexOf("@");
-  return at === -1 ? [undefined, text] : [text.slice(0, at), text.slice(at + 1)];
+  const separator = text.lastIndexOf("@");
+  return separator === -1
+    ? [undefined, text]
+    : [text.slice(0, separator), text.slice(separator + 1)];
 }
 
 function splitKind(text: string, rest: string): readonly [kind: string, place: readonly string[]] {
   const parts = rest.split("/");
   const [first = ""] = parts;
   if (parts.length === 1) return ["vm", parts];
-  if (parts.length > 3 || ![...VM_KINDS, ...VMI_KINDS].includes(first)) refuse(text, SYNTAX_HINT);
+  if (parts.length > 3 || ![...VM_KINDS, ...VMI_KINDS].includes(first)) reject(text, SYNTAX_HINT);
   return [first, parts.slice(1)];
 }
 
-/** Splits `name.namespace`, unless a namespace follows `/`. A name with a dot therefore needs `/NAMESPACE`. */
+/** Splits `name.namespace`, unless a namespace follows `/`. A name that contains a dot requires `/NAMESPACE`. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,
@@ -50,9 +55,9 @@ export function parseGuestName(text: string): GuestName {
   const [user, rest] = splitUser(text);
   const [kind, parts] = splitKind(text, rest);
   const [name, namespace] = splitNamespace(parts);
-  if (!NAME.test(name)) refuse(text, `the name is invalid; ${SYNTAX_HINT}`);
+  if (!NAME.test(name)) reject(text, `the name is invalid; ${SYNTAX_HINT}`);
   if (namespace !== undefined && !NAMESPACE.test(namespace))
-    refuse(text, `the namespace is invalid; ${SYNTAX_HINT}`);
+    reject(text, `the namespace is invalid; ${SYNTAX_HINT}`);
   return {
     name,
     isVmi: VMI_KINDS.includes(kind),
@@ -63,5 +68,5 @@ export function parseGuestName(text: string): GuestName {
 
 /** Validates a user name, which becomes an argument of other programs. @throws AppError with FLAG_INVALID */
 export function checkUser(user: string): string {
-  return USER.test(user) ? user : refuse(user, "the user name is invalid");
+  return USER.test(user) ? user : reject(user, "the user name is invalid");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes how to log in to a guest, from its user data, or where the user data are if the user may not read them.
+// Describes how to log in to a guest, or which object contains its logins.
 import { withCurrentFieldNames, SECRETS, type VirtualMachineInstance } from "@patchbay/api";
 import type { Secret } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
@@ -12,7 +12,7 @@ type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 /** Time limit of one request, in milliseconds. */
 const TIMEOUT_MS = 3_000;
 /** Keys of user data in a secret. Source: KubeVirt cloud-init. */
-const KEYS = ["userdata", "userData"];
+const USER_DATA_KEYS = ["userdata", "userData"];
 
 function fromBase64(text: string): string {
   return Buffer.from(text, "base64").toString();
@@ -25,15 +25,17 @@ function findCloudInit({ spec }: VirtualMachineInstance): CloudInit | undefined 
 }
 
 function readUserData({ data = {} }: Secret): string {
-  return fromBase64(KEYS.map((key) => data[key]).find((text) => text !== undefined) ?? "");
+  return fromBase64(
+    USER_DATA_KEYS.map((key) => data[key]).find((text) => text !== undefined) ?? "",
+  );
 }
 
-function describeLogin(userData: string, where: string): string {
+function describeLogin(userData: string, location: string): string {
   const login = findLogin(userData);
-  if (login === undefined) return `see its user data for logins: ${where}`;
-  // The guest's owner wrote this text, and a terminal shows it, so JSON escapes its control characters.
-  const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
-  return `log in as ${who} with password ${JSON.stringify(login.password)}`;
+  if (login === undefined) return `see its user data for logins: ${location}`;
+  // JSON escapes control characters, because the guest's owner wrote the text and a terminal prints it.
+  const loginName = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
+  return `log in as ${loginName} with password ${JSON.stringify(login.password)}`;
 }
 
 async function readSecret(
@@ -42,25 +44,25 @@ async function readSecret(
   name: string,
 ): Promise<string> {
   const { namespace = "default" } = metadata;
-  const where = `secret ${name} in namespace ${namespace}`;
+  const location = `secret ${name} in namespace ${namespace}`;
   try {
     const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
     return secret === undefined
       ? `the secret with its logins does not exist: ${name}`
-      : describeLogin(readUserData(secret), where);
+      : describeLogin(readUserData(secret), location);
   } catch (error) {
-    if (isAppError(error, "KUBE_FORBIDDEN")) return `see ${where} for its logins`;
+    if (isAppError(error, "KUBE_FORBIDDEN")) return `see ${location} for its logins`;
     throw error;
   }
 }
 
-/** Returns one line with the user and password, or with the object that defines them. */
+/** Returns one line with the user and the password, or with the object that contains the logins. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
   if (cloudInit === undefined) return "it has no cloud-init data; its image defines the logins";
   const { userData, userDataBase64, secretRef } = cloudInit;
   const secret = secretRef?.name ?? "";
   if (secret !== "") return readSecret(store, vmi, secret);
-  const inline = userData ?? fromBase64(userDataBase64 ?? "");
-  return describeLogin(inline, "its cloud-init volume");
+  const inlineUserData = userData ?? fromBase64(userDataBase64 ?? "");
+  return describeLogin(inlineUserData, "its cloud-init volume");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens streams of a VM's guest by the API server: console, screen, port or captured packets.
+// Opens streams of a VM's guest through the API server: console, screen, port or captured packets.
 import type { Duplex } from "node:stream";
 import { isVmiFinal } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
@@ -7,9 +7,9 @@ import { PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core/guest";
 import { type Session, subresourcePath, type Target } from "../../session.ts";
 
 interface StreamOptions {
-  readonly what: readonly string[];
+  readonly subresource: readonly string[];
   readonly takesOver?: boolean;
-  /** Additional query of the URL. */
+  /** Additional query parameters of the URL. */
   readonly query?: string;
 }
 
@@ -26,10 +26,10 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
 export async function openStream(
   { client }: Session,
   target: Target,
-  { what, takesOver = true, query = "" }: StreamOptions,
+  { subresource, takesOver = true, query = "" }: StreamOptions,
 ): Promise<Duplex> {
   assertRunning(target);
-  const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...what);
+  const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...subresource);
   const fullQuery = takesOver ? query : `${PRESERVE_SESSION}=true`;
   return client.openStream({
     path: fullQuery === "" ? path : `${path}?${fullQuery}`,

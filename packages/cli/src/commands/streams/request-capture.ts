@@ -73,7 +73,7 @@ export async function requestCapture(context: Context, input: Input): Promise<vo
   const order = readOrder(input);
   await withTarget(context, input, async (target, session) => {
     const query = printCaptureQuery(order);
-    const stream = await openStream(session, target, { what: [CAPTURE], query });
+    const stream = await openStream(session, target, { subresource: [CAPTURE], query });
     context.err.write(`capturing packets of interface ${order.interface}; end with Ctrl-C\n`);
     await copyPackets(stream, path, context.signal);
   });

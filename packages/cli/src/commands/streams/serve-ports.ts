@@ -6,10 +6,10 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import type { Duplex } from "node:stream";
 
 import type { Context } from "../../command.ts";
-import { oneLine } from "../../print/safe.ts";
+import { escapeLine } from "../../print/safe.ts";
 
 interface PortPair {
-  /** Local port; 0 for a free one. */
+  /** Local port; 0 selects a free port. */
   readonly local: number;
   readonly remote: number;
 }
@@ -24,7 +24,7 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/** Parses pairs of ports, exactly one if `isOne` is set. @throws AppError with FLAG_INVALID that names each invalid pair */
+/** Parses pairs of ports. Requires exactly one pair if `isOne` is set. @throws AppError with FLAG_INVALID */
 export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {
@@ -38,7 +38,7 @@ export function parsePorts(texts: readonly string[], isOne: boolean): readonly P
 }
 
 interface LocalPort {
-  /** Local port; 0 for a free one. */
+  /** Local port; 0 selects a free port. */
   readonly port: number;
   readonly address: string;
   readonly open: () => Promise<Duplex>;
@@ -57,7 +57,7 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
         socket.on("close", () => stream.destroy());
       },
       (error: unknown) => {
-        context.err.write(`error: ${oneLine(messageOf(error))}\n`);
+        context.err.write(`error: ${escapeLine(messageOf(error))}\n`);
         socket.destroy();
       },
     );
@@ -67,7 +67,7 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
   return server;
 }
 
-/** Serves until the signal is aborted. Passes all port numbers to `onListening`. @throws Error of the system if a port is in use */
+/** Forwards ports until the signal is aborted. Passes the local ports to `onListening`. @throws Error of the system if a port is in use */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,

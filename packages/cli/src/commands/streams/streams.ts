@@ -11,7 +11,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   const { openStream } = await import("./open-stream.ts");
   const { joinTerminal } = await import("./terminal.ts");
   await withTarget(context, input, async (target, session) => {
-    const options = { what: ["console"], takesOver: hasFlag(input, "takeOver") };
+    const options = { subresource: ["console"], takesOver: hasFlag(input, "takeOver") };
     const stream = await openStream(session, target, options);
     if (stdin.isTTY && target.vmi !== undefined) {
       const hint = await loginHint(session.client.store, target.vmi);
@@ -21,7 +21,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Connects to the console, which has one client at a time and never blocks the guest. */
+/** Connects to the console, which one client can use at a time. */
 export const guestConsole: Command = {
   name: "console",
   args: ["<vm>"],
@@ -49,12 +49,12 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   await withNamedTarget(context, guest, async (target, session) => {
     assertRunning(target);
     const open = (remote: number) =>
-      openStream(session, target, { what: ["portforward", String(remote), "tcp"] });
+      openStream(session, target, { subresource: ["portforward", String(remote), "tcp"] });
     const [only] = ports;
     if (hasFlag(input, "stdio") && only !== undefined) {
       const stream = await open(only.remote);
       stdin.pipe(stream).pipe(stdout);
-      await finished(stream, { writable: false }).catch(() => undefined); // an error ends the stream as well
+      await finished(stream, { writable: false }).catch(() => undefined);
       stdin.destroy();
       stream.destroy();
       return;
@@ -73,7 +73,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Forwards ports. The end of the command closes their connections. */
+/** Forwards ports until the command ends. */
 export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],
@@ -95,7 +95,7 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   const address = textOption(input, "address") ?? LOOPBACK;
   await withTarget(context, input, async (target, session) => {
     assertRunning(target);
-    const options = { what: ["vnc"], takesOver: hasFlag(input, "takeOver") };
+    const options = { subresource: ["vnc"], takesOver: hasFlag(input, "takeOver") };
     const open = () => openStream(session, target, options);
     const local = { port: numberOption(input, "port", 0), address, open };
     const guestEnd = followGuestEnd(session, target);
@@ -126,7 +126,7 @@ export const vnc: Command = {
   run: runVnc,
 };
 
-/** Captures packets until the time is over or the number of bytes is reached. */
+/** Captures packets until the time limit or the size limit is reached. */
 export const capture: Command = {
   name: "capture",
   args: ["<vm>", "<interface>", "[filter...]"],

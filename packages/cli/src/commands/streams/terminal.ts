@@ -3,9 +3,9 @@
 import type { Duplex, Readable, Writable } from "node:stream";
 import { createClock } from "@patchbay/os";
 
-/** Code of Ctrl-]. Source: the escape character of telnet and virsh. */
-const LEAVE_KEY = 0x1d;
-/** Time without output after the end of an input that is no terminal, after which the console ends, in milliseconds. */
+/** Code of Ctrl-], the escape character of telnet and virsh. */
+const ESCAPE_KEY = 0x1d;
+/** Time without output after which the console ends if its input has ended and is not a terminal, in milliseconds. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {
@@ -20,7 +20,7 @@ function setRaw(input: TerminalStreams["input"], on: boolean): void {
 
 async function waitForSilence(stream: Duplex): Promise<void> {
   const clock = createClock();
-  const never = new AbortController().signal;
+  const neverAborted = new AbortController().signal;
   let lastMs = clock.monotonicMs();
   stream.on("data", () => {
     lastMs = clock.monotonicMs();
@@ -30,11 +30,11 @@ async function waitForSilence(stream: Duplex): Promise<void> {
     remainingMs > 0;
     remainingMs = lastMs + SILENCE_MS - clock.monotonicMs()
   ) {
-    await clock.sleep(remainingMs, never);
+    await clock.sleep(remainingMs, neverAborted);
   }
 }
 
-/** Connects both until the user leaves, the guest's side ends or `signal` is aborted. Then restores the terminal. */
+/** Connects the terminal to the guest until the user leaves, the guest's stream ends or `signal` is aborted. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();
@@ -42,7 +42,7 @@ export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal
     ended.resolve(undefined);
   };
   const onInput = (chunk: Buffer): void => {
-    const end = input.isTTY === true ? chunk.indexOf(LEAVE_KEY) : -1;
+    const end = input.isTTY === true ? chunk.indexOf(ESCAPE_KEY) : -1;
     stream.write(end === -1 ? chunk : chunk.subarray(0, end));
     if (end !== -1) finish();
   };
@@ -64,6 +64,6 @@ export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal
     input.off("end", onInputEnd);
     input.pause();
     signal.removeEventListener("abort", finish);
-    stream.end(); // flushes what the user typed before the end
+    stream.end(); // sends the remaining input
   }
 }

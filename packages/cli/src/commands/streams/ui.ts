@@ -8,17 +8,17 @@ import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link, and a new one when the user presses Enter, because each link works in one browser. */
+/** Prints a link. Prints another link each time the user presses Enter, because a link works in one browser only. */
 function printLinks(context: Context, panel: Panel): void {
-  context.out.write(`${panel.link()}\n`);
+  context.out.write(`${panel.createLink()}\n`);
   if (!stdin.isTTY) return;
   context.err.write("open it in a browser on this machine; Enter makes a new link, Ctrl-C ends\n");
   stdin.on("data", () => {
-    context.out.write(`${panel.link()}\n`);
+    context.out.write(`${panel.createLink()}\n`);
   });
 }
 
-/** Lists images of this machine if its API server is used; none if the user may not connect to containerd. */
+/** Lists images of this machine if the client uses the machine's API server. Returns none if containerd is not accessible. */
 async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
@@ -26,8 +26,8 @@ async function listImages(
   const { loadKubeConfig } = await import("@patchbay/kube");
   const { listRunningImages } = await import("@patchbay/supervisor");
   try {
-    const own = await loadKubeConfig({ kubeconfig: join(dataDir, "kubeconfig") });
-    return own.server === server ? await listRunningImages(resolve(dataDir)) : [];
+    const machineConfig = await loadKubeConfig({ kubeconfig: join(dataDir, "kubeconfig") });
+    return machineConfig.server === server ? await listRunningImages(resolve(dataDir)) : [];
   } catch {
     return [];
   }
@@ -56,7 +56,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Does not start a browser, because every user of the machine could read the link among its arguments. */
+/** Serves the panel without starting a browser, because other users could read the link in the browser's arguments. */
 export const ui: Command = {
   name: "ui",
   args: [],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the API server: its version, clock and kinds, the admission of virt-api, and certificates.
+// Checks of the API server: version, clock, kinds, admission by virt-api, and certificates.
 import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 import type { ApiService } from "@patchbay/api/kubernetes";
@@ -8,7 +8,7 @@ import { printTime } from "@patchbay/kube";
 /** Oldest supported version. Source: docs/install.md */
 const MIN_VERSION = { major: 1, minor: 26 };
 export const SERVER_CLOCK = "clock of the API server";
-/** Maximum accepted difference between two clocks, in milliseconds. The server reports whole seconds. */
+/** Maximum accepted difference between the clocks of the server and this computer, in milliseconds. */
 const SKEW_MAX_MS = 5_000;
 
 function judgeVersion(version: string): readonly Finding[] {
@@ -72,10 +72,11 @@ const WEBHOOKS = "webhooks of virt-api";
 const INSPECT_WEBHOOKS =
   "see virt-api's log, and: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations patchbay";
 
-function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
-  if (isFilledIn && isRefused) return [ok(WEBHOOKS, "set defaults of VMs and reject invalid ones")];
+function judgeTrial({ hasDefaults, isRefused }: Trial): readonly Finding[] {
+  if (hasDefaults && isRefused)
+    return [ok(WEBHOOKS, "set defaults of VMs and reject invalid ones")];
   const message = [
-    ...(isFilledIn ? [] : ["defaults of a VM are not set"]),
+    ...(hasDefaults ? [] : ["defaults of a VM are not set"]),
     ...(isRefused ? [] : ["an invalid VM is not rejected"]),
   ].join(", and ");
   return [
@@ -106,15 +107,15 @@ export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[
 }
 
 const DAY_MS = 86_400_000;
-/** Remaining lifetime in days below which a certificate is reported, because it should have been renewed. */
+/** Remaining lifetime below which a certificate is reported, in days. Certificates are renewed earlier. */
 const REMAINING_MIN_DAYS = 14;
 
 function printDay(ms: number): string {
   return printTime(ms).slice(0, "2026-01-01".length);
 }
 
-function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
-  const check = `certificate: ${of}`;
+function judgeEnd({ subject, endsMs }: CertificateEnd, nowMs: number): Finding {
+  const check = `certificate: ${subject}`;
   const remainingDays = (endsMs - nowMs) / DAY_MS;
   if (remainingDays >= REMAINING_MIN_DAYS) return ok(check, `is valid until ${printDay(endsMs)}`);
   return wrong(check, {

@@ -52,14 +52,15 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
       fix: `see why: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide -l app.kubernetes.io/name=${name}, and their logs`,
     });
   }
-  const old = wanted - updated;
-  const also = old > 0 ? `; ${String(old)} of an older version are being replaced` : "";
-  return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${also}`);
+  const outdated = wanted - updated;
+  const outdatedNote =
+    outdated > 0 ? `; ${String(outdated)} of an older version are being replaced` : "";
+  return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${outdatedNote}`);
 }
 
-/** Checks each workload. Reports an empty list as a fault. */
-function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Finding[] {
-  if (all.length > 0) return all.map(judgeWorkload);
+/** Checks each workload. An empty list is a fault. */
+function judgeWorkloads(kind: string, workloads: readonly Workload[]): readonly Finding[] {
+  if (workloads.length > 0) return workloads.map(judgeWorkload);
   return [
     wrong(`${kind}s of Patchbay`, {
       message: `there is none in the namespace ${names.SERVICES_NAMESPACE}`,
@@ -98,7 +99,7 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   const fix = `nothing is plugged without a leader; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
   if (holderIdentity === "") return [wrong(LEADER, { message: "there is no leader", fix })];
   const silentMs = nowMs - parseTime(renewTime ?? "");
-  // The limit is twice the time after which another candidate takes over. The leader renews more often.
+  // The limit is twice the lease duration, after which another candidate takes over.
   if (!(silentMs <= leaseDurationSeconds * 2_000)) {
     const message = `${holderIdentity} has not renewed its lease for ${String(Math.round(silentMs / 1000))} s`;
     return [wrong(LEADER, { message, fix })];
@@ -106,7 +107,7 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   return [ok(LEADER, `is ${holderIdentity}`)];
 }
 
-/** Checks pods and the leader in a cluster, or the processes of a standalone machine, which has no leader. */
+/** Checks the pods and the leader in a cluster, or the processes of a standalone machine. */
 export function judgeComponents(facts: Facts): readonly Finding[] {
   const { deployments, daemonSets, processes, leader } = facts;
   if (processes !== undefined) return ifObserved(PROCESSES, processes, judgeProcesses);

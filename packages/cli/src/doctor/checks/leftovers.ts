@@ -6,9 +6,9 @@ import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
-/** Age after which an object counts as a leftover, in milliseconds. Younger ones may still be in deletion. */
+/** Age after which an object counts as a leftover, in milliseconds. Deletion of younger objects may be in progress. */
 const DELETION_MAX_MS = 120_000;
-/** Grace period of a guest whose VM sets none, in seconds. Source: KubeVirt's default. */
+/** Default grace period of a guest, in seconds. Source: KubeVirt. */
 const GRACE_SECONDS = 30;
 
 function findOwnerless(
@@ -47,7 +47,7 @@ function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): read
   });
 }
 
-/** Finds launchers without a VMI, and VMIs whose deletion does not end. */
+/** Finds launchers without a VMI, and VMIs whose deletion takes too long. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
   return ifObserved("leftovers", facts.vmis, (vmis) =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the networks, by the problems that net-agents report.
+// Checks of the networks, based on the problems that net-agents report.
 import {
   apiVersionOf,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -10,7 +10,7 @@ import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 
-/** Reason of a definition that net-agent attaches with a warning. */
+/** Reason for a definition that violates the policy, but is attached with a warning. */
 const TOLERATED = "DefinitionTolerated";
 
 function printCheck({ metadata }: NetworkAttachmentDefinition): string {
@@ -26,7 +26,7 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   });
 }
 
-/** Returns whether networks have a status. The kind of Multus has none, so net-agent only records events there. */
+/** Returns whether networks have a status. Without a status, as in the kind of Multus, net-agent only records events. */
 function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
@@ -37,7 +37,7 @@ function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   );
 }
 
-/** Returns a warning for the newest event of each node. The problem may have been repaired since. */
+/** Returns a warning for the newest event of each node. The problem may already be solved. */
 function judgeByEvents(
   network: NetworkAttachmentDefinition,
   events: readonly KubeEvent[],
@@ -57,16 +57,16 @@ function judgeByEvents(
   );
 }
 
-/** Returns one finding for all networks without problems, and one for each problem on a node. */
+/** Returns one finding for all networks without problems, and one finding for each problem on a node. */
 export function judgeNetworks(facts: Facts): readonly Finding[] {
   return ifObserved("networks", facts.networks, (value) => {
     const { networkEvents } = facts;
     const events = hasStatus(facts) || "failure" in networkEvents ? [] : networkEvents.value;
     const findings = value.map((each) => [...judgeNetwork(each), ...judgeByEvents(each, events)]);
-    const sound = findings.filter((each) => each.length === 0).length;
-    const message = `no node reports problems with ${String(sound)} of ${String(value.length)}`;
+    const healthyCount = findings.filter((each) => each.length === 0).length;
+    const message = `no node reports problems with ${String(healthyCount)} of ${String(value.length)}`;
     return [
-      ...(sound > 0 || value.length === 0 ? [ok("networks", message)] : []),
+      ...(healthyCount > 0 || value.length === 0 ? [ok("networks", message)] : []),
       ...findings.flat(),
     ];
   });

@@ -26,14 +26,14 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
   return [ok(SELINUX, `is ${mode} and has the type container_file_t${avcHint}`)];
 }
 
-/** Returns nothing on a machine without SELinux. */
+/** Checks SELinux. Returns no findings on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
   return selinux === undefined ? [] : ifObserved(SELINUX, selinux, judge);
 }
 
 const POD_START = "start of a pod";
 
-/** Returns nothing on a cluster, whose kubelets are not Patchbay's. */
+/** Checks whether a pod starts. Returns no findings on a cluster, which has other kubelets. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifObserved(POD_START, podTrial, ({ problem }) => [
@@ -48,9 +48,9 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
 
 /** Oldest supported kernel. Source: docs/install.md */
 const MIN_KERNEL = { major: 5, minor: 6 };
-/** Time until a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
+/** Time after which a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Maximum time by which a node's clock may be ahead, in milliseconds. */
+/** Maximum accepted time by which a node's clock is ahead, in milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
 interface NodeProblem {
@@ -82,7 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether a missing resource is a fault. Before virt-handler is installed, no node offers devices. */
+/** Returns whether nodes should offer devices, as they do after virt-handler is installed. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -119,7 +119,7 @@ function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
   return problems;
 }
 
-/** Finds missing resources for a dataplane in a pod. A standalone machine offers none, because its dataplane runs in no pod. */
+/** Finds missing resources for a dataplane in a pod. The dataplane of a standalone machine runs outside of pods. */
 function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
@@ -128,13 +128,13 @@ function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
     .map((resource) => ({ message: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** Compares the kubelet's renewal time with the server's clock. A ready node with an old renewal time has a slow clock. */
+/** Compares the renewal time in the node's lease with the server's clock. A ready node with an old renewal time has a slow clock. */
 function findClockProblems(lease: Lease | undefined, nowMs: number): readonly NodeProblem[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // The tolerance is one second longer, because the server reports whole seconds.
+  // The tolerance includes one second, because the server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
     return [{ message: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }
@@ -153,8 +153,8 @@ function printKvm(node: KubeNode, facts: Facts): string {
 
 function describe(node: KubeNode, facts: Facts): string {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
-  const cordoned = node.spec?.unschedulable === true ? ", takes no new pods (cordoned)" : "";
-  return `is ready: Linux ${kernelVersion}, ${containerRuntimeVersion}, ${printKvm(node, facts)}${cordoned}`;
+  const cordonedNote = node.spec?.unschedulable === true ? ", takes no new pods (cordoned)" : "";
+  return `is ready: Linux ${kernelVersion}, ${containerRuntimeVersion}, ${printKvm(node, facts)}${cordonedNote}`;
 }
 
 function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
@@ -168,7 +168,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // A node that is not ready has an old lease, whatever its clock shows.
+    // The lease of a node that is not ready is old, so the clock is not checked.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error class of the product. The catalogue, not the call site, determines how each error is handled.
+// The error class of the product. The catalogue determines how an error with a code is handled.
 import { CATALOGUE, type ErrorCode } from "./catalogue.ts";
 import type { RetryRule } from "./entry.ts";
 
-/** Facts about one error, which are logged. Must not contain secrets. */
+/** Facts about an error, which are logged and must not contain secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export function fillTemplate(text: string, details: Details): string {
   return text.replace(/\{(\w+)\}/g, (_match, name: string) => String(details[name] ?? "unknown"));
 }
 
-/** An error with a stable code. Match on `code`, not on the message. */
+/** Error with a stable code. Callers compare the code instead of the message. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: ErrorCode;
@@ -35,10 +35,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Minimum delay before a retry after an error that only a change can resolve. Watched changes trigger a retry at once;
- * the delay is for other changes. It equals the maximum backoff.
- */
+/** Minimum delay before a retry after an error that only a change can resolve, in milliseconds. Watched changes trigger earlier retries. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
 /** Returns the minimum delay before a failed step or pass is retried. */

@@ -18,7 +18,7 @@ import {
 import { DEVICE_ERRORS, HOOK_ERRORS, LIBVIRT_ERRORS, DOMAIN_ERRORS } from "./catalogue/guest.ts";
 import { PATCHBAY_ERRORS, STANDALONE_ERRORS } from "./catalogue/standalone.ts";
 
-/** Errors by code. A test compares `docs/reference/errors.md` with them. */
+/** Errors by code. They are documented in `docs/reference/errors.md`. */
 export const CATALOGUE = {
   ...API_ERRORS,
   ...APISERVER_ERRORS,

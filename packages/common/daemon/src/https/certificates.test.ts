@@ -63,7 +63,7 @@ describe("a client", () => {
     { name: "with a different name", names: ["a"], want: false },
   ])("$name is accepted: $want", async ({ names, want }) => {
     const { authority } = await reading(ours.certPem, names);
-    expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(want);
+    expect(authority.isTrustedClient(shown([await certificate(ours)]))).toBe(want);
   });
 
   test.each([{}, { CN: ["proxy", "other"] }])(
@@ -73,27 +73,27 @@ describe("a client", () => {
       const known = await certificate(ours);
       const legacy = { ...known.toLegacyObject(), subject };
       const unnamed = Object.assign(known, { toLegacyObject: () => legacy });
-      expect(authority.vouchesFor(shown([unnamed]))).toBe(false);
+      expect(authority.isTrustedClient(shown([unnamed]))).toBe(false);
     },
   );
 
   test("of another authority is rejected", async () => {
     const { authority } = await reading(ours.certPem);
-    expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("of another authority with the same name is rejected", async () => {
     const { authority } = await reading(ours.certPem);
     const forged = await createAuthority("front-proxy-ca", createClock());
-    expect(authority.vouchesFor(shown([await certificate(forged)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([await certificate(forged)]))).toBe(false);
   });
 
   test("is accepted if intermediate certificates lead to the authority", async () => {
     const { authority } = await reading(ours.certPem, ["leaf"]);
     const between = await certificate(ours, "between");
     const leaf = await certificate(otherAuthority, "leaf");
-    expect(authority.vouchesFor(shown([leaf, between]))).toBe(true);
-    expect(authority.vouchesFor(shown([leaf, await certificate(otherAuthority)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([leaf, between]))).toBe(true);
+    expect(authority.isTrustedClient(shown([leaf, await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("with a self-issued authority is verified without an endless loop", async () => {
@@ -102,15 +102,15 @@ describe("a client", () => {
     const root = new X509Certificate(ours.certPem);
     const connection = shown([leaf, root]);
     Object.defineProperty(root, "issuerCertificate", { value: root });
-    expect(authority.vouchesFor(connection)).toBe(false);
+    expect(authority.isTrustedClient(connection)).toBe(false);
   });
 
   test("is rejected without TLS, without TLS authorization, and without a certificate", async () => {
     const { authority } = await reading(ours.certPem);
     const known = await certificate(ours);
-    expect(authority.vouchesFor({ socket: new Socket() })).toBe(false);
-    expect(authority.vouchesFor(shown([known], false))).toBe(false);
-    expect(authority.vouchesFor(shown([]))).toBe(false);
+    expect(authority.isTrustedClient({ socket: new Socket() })).toBe(false);
+    expect(authority.isTrustedClient(shown([known], false))).toBe(false);
+    expect(authority.isTrustedClient(shown([]))).toBe(false);
   });
 
   test("is verified once for each connection, and again after the file is read again", async () => {
@@ -122,14 +122,14 @@ describe("a client", () => {
       reads += 1;
       return shownOne;
     };
-    expect([authority.vouchesFor(connection), authority.vouchesFor(connection)]).toEqual([
+    expect([authority.isTrustedClient(connection), authority.isTrustedClient(connection)]).toEqual([
       true,
       true,
     ]);
     expect(reads).toBe(1);
     await files.writeAtomic(FILE, renewed.certPem);
     await authority.read();
-    expect(authority.vouchesFor(connection)).toBe(false);
+    expect(authority.isTrustedClient(connection)).toBe(false);
     expect(reads).toBe(2);
   });
 });
@@ -138,25 +138,25 @@ describe("the authority file", () => {
   test("may contain several authorities", async () => {
     const { authority, text } = await reading(`${ours.certPem}\n# the next\n${renewed.certPem}`);
     expect(text).toContain("# the next");
-    expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(true);
-    expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
-    expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([await certificate(ours)]))).toBe(true);
+    expect(authority.isTrustedClient(shown([await certificate(renewed)]))).toBe(true);
+    expect(authority.isTrustedClient(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("takes effect when it is read, and rejects all clients before", async () => {
     const unread = new ClientAuthority(trustInFile(createFakeFiles(), { caFile: FILE, names: [] }));
-    expect(unread.vouchesFor(shown([await certificate(ours)]))).toBe(false);
+    expect(unread.isTrustedClient(shown([await certificate(ours)]))).toBe(false);
     const { authority, files } = await reading(ours.certPem);
     await files.writeAtomic(FILE, renewed.certPem);
     await authority.read();
-    expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(false);
-    expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
+    expect(authority.isTrustedClient(shown([await certificate(ours)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([await certificate(renewed)]))).toBe(true);
   });
 
   test("rejects all clients if it is empty", async () => {
     const { authority, text } = await reading("");
     expect(text).toBe("");
-    expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(false);
+    expect(authority.isTrustedClient(shown([await certificate(ours)]))).toBe(false);
   });
 
   test("is named in the error if it is missing", async () => {

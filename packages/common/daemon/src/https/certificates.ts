@@ -12,7 +12,7 @@ export interface Source<T> {
   /** @throws AppError if there is no valid value */
   read(): Promise<T>;
   /** Calls `listener` after each change until the signal is aborted. */
-  follow(listener: () => void, signal: AbortSignal): void;
+  onChange(listener: () => void, signal: AbortSignal): void;
 }
 
 /** PEM certificate and its secret PEM key. */
@@ -21,7 +21,7 @@ export interface KeyPair {
   readonly keyPem: string;
 }
 
-/** Authority and the clients to trust, which may be some of its clients only. */
+/** Certificate authority, and the names of its trusted clients. */
 export interface Trust {
   readonly caPem: string;
   /** Common names of trusted clients; empty for every client of the authority. */
@@ -34,13 +34,13 @@ async function readRequired(files: Files, path: string): Promise<string> {
   throw new AppError("OS_FILE_FAILED", { call: "open", path, reason: "no such file" });
 }
 
-function followFile(files: Files, path: string): Source<unknown>["follow"] {
+function followFile(files: Files, path: string): Source<unknown>["onChange"] {
   return (listener, signal) => {
     files.watchDirectory(dirname(path), listener, signal);
   };
 }
 
-/** Creates a source of two files, which are replaced together, the certificate last. */
+/** Creates a source that reads a key pair from two files. The certificate must be replaced after the key. */
 export function certificateInFiles(
   files: Files,
   paths: { readonly certFile: string; readonly keyFile: string },
@@ -50,18 +50,18 @@ export function certificateInFiles(
       certPem: await readRequired(files, paths.certFile),
       keyPem: await readRequired(files, paths.keyFile),
     }),
-    follow: followFile(files, paths.certFile),
+    onChange: followFile(files, paths.certFile),
   };
 }
 
-/** Creates a source of a CA file. Changes of the file do not change the names. */
+/** Creates a source that reads the authority from a CA file. The trusted names do not change. */
 export function trustInFile(
   files: Files,
   { caFile, names }: { readonly caFile: string; readonly names: readonly string[] },
 ): Source<Trust> {
   return {
     read: async () => ({ caPem: await readRequired(files, caFile), names }),
-    follow: followFile(files, caFile),
+    onChange: followFile(files, caFile),
   };
 }
 
@@ -75,7 +75,7 @@ function listChain(socket: TLSSocket): readonly X509Certificate[] {
   return chain;
 }
 
-/** Returns the common name; undefined if there is none or more than one. */
+/** Returns the common name; undefined unless the certificate has exactly one common name. */
 function findCommonName(certificate: X509Certificate): string | undefined {
   // Node.js returns an attribute as string, or as list of strings if it occurs more than once.
   const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };
@@ -94,7 +94,7 @@ export class ClientAuthority {
     this.#source = source;
   }
 
-  /** Returns the PEM text for TLS. @throws AppError of its source; Error if the text is not a certificate */
+  /** Reads the authority. Returns its PEM text for TLS. @throws AppError of its source; Error if the text is not a certificate */
   async read(): Promise<string> {
     const { caPem, names } = await this.#source.read();
     this.#certificates = splitBundle(caPem).map((pem) => new X509Certificate(pem));
@@ -104,15 +104,15 @@ export class ClientAuthority {
   }
 
   /** Calls `listener` when the authority must be read again, until the signal is aborted. */
-  follow(listener: () => void, signal: AbortSignal): void {
-    this.#source.follow(listener, signal);
+  onChange(listener: () => void, signal: AbortSignal): void {
+    this.#source.onChange(listener, signal);
   }
 
   /**
-   * Returns whether the client of the connection is trusted. Node.js' `authorized` is insufficient: Node.js 20 sets it
-   * for a resumed TLS 1.3 session without a certificate, and all versions set it for clients of all authorities.
+   * Returns whether the client is trusted. Node.js' `authorized` is insufficient: it is set for clients of all authorities, and in Node.js
+   * 20 for resumed TLS 1.3 sessions without a certificate.
    */
-  vouchesFor({ socket }: Pick<IncomingMessage, "socket">): boolean {
+  isTrustedClient({ socket }: Pick<IncomingMessage, "socket">): boolean {
     if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
     const isTrusted = this.#results.get(socket) ?? this.#verify(socket);
     this.#results.set(socket, isTrusted);

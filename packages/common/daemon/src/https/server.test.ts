@@ -79,7 +79,7 @@ function serve(
       certificate: certificateInFiles(files, FILES),
       clientAuthorities,
     },
-    { log: logger, leaving: drain.signal, signal: stop.signal },
+    { log: logger, drainSignal: drain.signal, signal: stop.signal },
   );
 }
 

@@ -9,11 +9,11 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Longer than clients keep idle connections (90 s in kube-apiserver), so that clients close connections first. */
+/** Time after which idle connections are closed, in milliseconds. kube-apiserver closes idle connections earlier, after 90 s. */
 const KEEP_ALIVE_MS = 120_000;
-/** Time without traffic before TCP probes the peer, because a stream may be silent for days. */
+/** Time without traffic after which TCP probes the client, in milliseconds. A stream may be silent for days. */
 const PROBE_AFTER_MS = 30_000;
-/** Time for running responses when the server stops. */
+/** Time for which running responses may continue when the server stops, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 export interface ServerSettings {
@@ -34,8 +34,8 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** After an abort, each response closes its connection, so that clients move to another server. */
-  readonly leaving?: AbortSignal;
+  /** Signal after which each response closes its connection, so that clients connect to another server. */
+  readonly drainSignal?: AbortSignal;
   /** Handler of upgrade requests; unset to treat them like other requests. */
   readonly onUpgrade?: UpgradeListener;
 }
@@ -78,7 +78,7 @@ function followCertificates(server: Server, settings: ServerSettings, deps: Serv
     }
   };
   for (const source of [settings.certificate, ...settings.clientAuthorities]) {
-    source.follow(() => void reload(), signal);
+    source.onChange(() => void reload(), signal);
   }
 }
 
@@ -129,7 +129,7 @@ export async function startServer(
       keepAliveInitialDelay: PROBE_AFTER_MS,
     },
     (request, response) => {
-      if (deps.leaving?.aborted === true) response.setHeader("connection", "close");
+      if (deps.drainSignal?.aborted === true) response.setHeader("connection", "close");
       app(request, response);
     },
   );

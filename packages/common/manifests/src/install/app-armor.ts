@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which do not have the field. Later ones
-// warn about the annotations. Source: "Restrict a Container's Access to Resources with AppArmor" of Kubernetes.
+// AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which lack the field.
+// Source: "Restrict a Container's Access to Resources with AppArmor" of Kubernetes.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isWorkload } from "./settings.ts";
@@ -8,7 +8,7 @@ import { isWorkload } from "./settings.ts";
 const FIELD_SINCE = { major: 1, minor: 30 };
 const ANNOTATION = "container.apparmor.security.beta.kubernetes.io/";
 
-/** Returns whether the API server has the field. Assumes so if its version cannot be parsed. */
+/** Returns whether the API server has the field. Assumes the field if the version cannot be parsed. */
 function hasField(answer: string): boolean {
   const version = parseJson(answer);
   const gitVersion = isJsonObject(version) ? String(version["gitVersion"]) : "";

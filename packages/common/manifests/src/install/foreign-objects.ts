@@ -13,11 +13,11 @@ import { DEFINITIONS, findType } from "../types.ts";
 
 const GROUPS: readonly string[] = [names.KUBEVIRT_GROUP, names.SUBRESOURCES_GROUP];
 
-export function isOurs({ metadata }: KubeObject): boolean {
+export function isPatchbayObject({ metadata }: KubeObject): boolean {
   return metadata.labels?.[names.PART_OF_LABEL] === names.PRODUCT;
 }
 
-/** Returns for example `Deployment patchbay/virt-api`. */
+/** Returns the kind and name of the object, for example `Deployment patchbay/virt-api`. */
 export function describeObject({ kind, metadata }: KubeObject): string {
   const { namespace, name } = metadata;
   return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
@@ -29,18 +29,18 @@ export function isShared(object: KubeObject): boolean {
 }
 
 /** Returns whether the definition is for a kind that only one installation per cluster can serve. */
-export function definesOurs(object: KubeObject): boolean {
+export function definesExclusiveKind(object: KubeObject): boolean {
   const group = object.metadata.name.split(".").slice(1).join(".");
   return GROUPS.includes(group);
 }
 
-function hasOurRules({ webhooks = [] }: WebhookConfiguration): boolean {
+function hasPatchbayRules({ webhooks = [] }: WebhookConfiguration): boolean {
   return webhooks.some(({ rules = [] }) =>
     rules.some(({ apiGroups = [] }) => apiGroups.some((group) => GROUPS.includes(group))),
   );
 }
 
-/** Lists objects of other installations for the same kinds. */
+/** Lists objects of other installations that serve the same kinds. */
 async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   const definitions = await store.list(DEFINITIONS);
   const services = await store.list(API_SERVICES);
@@ -49,13 +49,13 @@ async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
     ...(await store.list(VALIDATING_WEBHOOKS)).items,
   ];
   return [
-    ...definitions.items.filter(definesOurs),
+    ...definitions.items.filter(definesExclusiveKind),
     // Ignores APIServices without a service, which the API server creates for each definition.
     ...services.items.filter(
       ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
     ),
-    ...webhooks.filter(hasOurRules),
-  ].filter((object) => !isOurs(object));
+    ...webhooks.filter(hasPatchbayRules),
+  ].filter((object) => !isPatchbayObject(object));
 }
 
 async function listNamesakes(
@@ -70,7 +70,8 @@ async function listNamesakes(
     const { namespace } = object.metadata;
     if (isShared(object) || (namespace !== undefined && !namespaces.has(namespace))) continue;
     const found = await store.find(findType(object), object.metadata);
-    if (found !== undefined && !isOurs(found)) namesakes.push({ ...found, kind: object.kind });
+    if (found !== undefined && !isPatchbayObject(found))
+      namesakes.push({ ...found, kind: object.kind });
   }
   return namesakes;
 }
@@ -82,7 +83,7 @@ export async function findConflicts(
 ): Promise<readonly string[]> {
   // An installation that serves only networks can coexist with another installation that serves VMs.
   const isServingVms = objects.some(
-    (object) => object.kind === DEFINITIONS.kind && definesOurs(object),
+    (object) => object.kind === DEFINITIONS.kind && definesExclusiveKind(object),
   );
   const competing = isServingVms ? await listCompeting(store) : [];
   const all = [...competing, ...(await listNamesakes(store, objects))];

@@ -7,10 +7,10 @@ import { AppError, isAppError, isEqual } from "@patchbay/base";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 import { buildConditions } from "../conditions.ts";
 import { findType, TYPES } from "../types.ts";
-import { carryOver, withoutBookkeeping, withNote } from "./merge-objects.ts";
+import { buildReplacement, withoutVolatileMetadata, withLastInstalled } from "./merge-objects.ts";
 import { requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
 import { isWorkload } from "./settings.ts";
-import { findConflicts, isOurs, isShared, describeObject } from "./foreign-objects.ts";
+import { findConflicts, isPatchbayObject, isShared, describeObject } from "./foreign-objects.ts";
 
 /** Fields that identify a list entry, in order of preference. */
 const ENTRY_KEYS = ["mountPath", "name"];
@@ -25,7 +25,7 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Shortens a path: `template.spec.containers[virt-api].`, with which most lines begin, becomes `virt-api: `. */
+/** Replaces the prefix `template.spec.containers[virt-api].` of a path by `virt-api: `. */
 function shortenPath(path: string): string {
   return path
     .replace(/^template\.spec\.containers\[([^\]]+)\]\.?/, "$1: ")
@@ -63,9 +63,9 @@ export interface ObjectResult {
   /** Kind and name, for example `Deployment patchbay/virt-api`. */
   readonly name: string;
   readonly change: "created" | "changed" | "unchanged" | "left alone";
-  /** Whether the API server validated the object. A dry run cannot if its namespace or kind does not exist yet. */
+  /** Whether the API server validated the object. Validation is impossible while the namespace or kind does not exist. */
   readonly isChecked: boolean;
-  /** Values removed from (`-`) and added to (`+`) the specification of a workload; unset if there are none. */
+  /** Values removed from (`-`) and added to (`+`) the specification of a workload; unset for an unchanged specification. */
   readonly differences?: readonly string[];
 }
 
@@ -90,10 +90,10 @@ async function applyOnce(
     await store.create(type, object, options);
     return { change: "created" };
   }
-  // The definition is never overwritten, because other components write it too. Its label tells who wrote it last.
-  if (isShared(object)) return { change: isOurs(found) ? "unchanged" : "left alone" };
-  const written = await store.update(type, carryOver(found, object), options);
-  if (isEqual(withoutBookkeeping(written), withoutBookkeeping(found)))
+  // The definition of networks is never overwritten, because other components also write it.
+  if (isShared(object)) return { change: isPatchbayObject(found) ? "unchanged" : "left alone" };
+  const written = await store.update(type, buildReplacement(found, object), options);
+  if (isEqual(withoutVolatileMetadata(written), withoutVolatileMetadata(found)))
     return { change: "unchanged" };
   const differences = isWorkload(object) ? workloadDifferences(found, written) : [];
   return { change: "changed", ...(differences.length > 0 && { differences }) };
@@ -149,7 +149,7 @@ function sortByType(objects: readonly KubeObject[]): readonly KubeObject[] {
   return TYPES.flatMap((type) => objects.filter((object) => findType(object) === type));
 }
 
-/** Returns whether a dry run can validate the object, whose namespace must exist. */
+/** Returns whether a dry run can validate the object. Its namespace must exist. */
 async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
   const [namespaces] = TYPES;
   const { namespace: name } = object.metadata;
@@ -164,7 +164,7 @@ interface Installation {
   readonly report: (outcome: ObjectResult) => void;
 }
 
-/** Installs the objects. Idempotent. @throws AppError with INSTALL_NOT_OURS, before any change; errors of the store */
+/** Installs the objects. @throws AppError with INSTALL_NOT_OURS before any change, and the errors of the store */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun, report } = installation;
   const conflicts = await findConflicts(store, installation.objects);
@@ -175,7 +175,7 @@ export async function install(store: Store, installation: Installation): Promise
   const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const listed of sortByType(objects)) {
-    const object = isWorkload(listed) ? withNote(listed) : listed;
+    const object = isWorkload(listed) ? withLastInstalled(listed) : listed;
     const isChecked = !dryRun || (await canValidate(store, object));
     const applied: ApplyResult = isChecked
       ? await apply(store, object, { dryRun, isStrict: true })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KubeVirt object with the cluster's settings. `install` creates it, so that users can patch settings.
+// Creates the KubeVirt object, in which users can patch the cluster's settings.
 import { apiVersionOf, KUBEVIRTS, names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
@@ -30,9 +30,7 @@ export interface SettingsOptions {
 }
 
 /**
- * Creates an empty KubeVirt object if none exists and the installation includes its kind. An existing object belongs
- * to users and is not changed. Idempotent.
- * @returns undefined if net-agent is installed alone
+ * Creates an empty KubeVirt object unless a KubeVirt object exists. Returns undefined if net-agent is installed alone.
  * @throws AppError of the store
  */
 export async function createKubeVirt(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three-way merge of a DaemonSet or Deployment by a repeated `install`. Pure.
+// Three-way merge of a DaemonSet or Deployment by a repeated `install`.
 import { names } from "@patchbay/api";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
@@ -25,7 +25,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators set and API servers do not default. */
+/** Fields that operators may set, and for which API servers set no defaults. */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -42,7 +42,7 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields that are replaced as a whole, because a mixture of two values is invalid. */
-const WHOLE_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
+const ATOMIC_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
 /** Keys of list entries, by field of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
@@ -53,7 +53,7 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Lists in which entries of the manifest always replace those of the cluster. */
+/** Lists in which entries of the manifest always replace entries of the cluster. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
@@ -88,7 +88,7 @@ function groupByMember(value: unknown): Groups {
   return new Map(isJsonObject(value) ? Object.entries(value) : []);
 }
 
-/** Returns whether `found` contains `base`. API servers may have added defaults. */
+/** Returns whether `found` contains `base`, because API servers may have added defaults. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
     return base.length === found.length && base.every((one, index) => isCovered(one, found[index]));
@@ -109,7 +109,7 @@ function mergeGroups(
   });
 }
 
-function mergeWhole(
+function mergeAtomic(
   { base, found, wanted }: Versions,
   isOperatorField: boolean,
   isSame: (base: unknown, found: unknown) => boolean = isCovered,
@@ -123,7 +123,7 @@ function mergeWhole(
 function mergeArguments({ base, found, wanted }: Versions): unknown {
   const groups = [groupByFlag(base), groupByFlag(found), groupByFlag(wanted)] as const;
   const merged = mergeGroups(groups, (flag, versions) =>
-    OWN_FLAGS.has(flag) ? versions.wanted : mergeWhole(versions, true),
+    OWN_FLAGS.has(flag) ? versions.wanted : mergeAtomic(versions, true),
   );
   const args = merged.flatMap(([, group]) => group);
   return args.length === 0 ? undefined : args;
@@ -134,7 +134,7 @@ function mergeList(name: string, key: string, { base, found, wanted }: Versions)
   const merged = mergeGroups(groups, (_, versions) => {
     if (OWN_ENTRIES.has(name) && versions.wanted !== undefined) return versions.wanted;
     const isMerged = MERGED_ENTRIES.has(name) && isJsonObject(versions.wanted);
-    return isMerged ? mergeMember("", versions, false) : mergeWhole(versions, true);
+    return isMerged ? mergeMember("", versions, false) : mergeAtomic(versions, true);
   });
   return merged.length === 0 ? undefined : merged.map(([, entry]) => entry);
 }
@@ -147,7 +147,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether to merge field by field: two objects, or an unwanted object of strings, which has no defaults. */
+/** Returns whether the values are merged field by field: two objects, or an object of strings that the manifest lacks. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -160,10 +160,10 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (OWN_MEMBERS.has(name)) return versions.wanted;
   if (name === "args") return mergeArguments(versions);
   if (key !== undefined) return mergeList(name, key, versions);
-  if (WHOLE_MEMBERS.has(name)) return mergeWhole(versions, true);
+  if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // Operators' fields have no defaults and are compared exactly, because one more field makes another toleration.
-  return mergeWhole(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
+  // Operators' fields are compared exactly, because an additional field changes the meaning, for example of a toleration.
+  return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
 /** Returns the part of `wanted` that exists in `found`. */
@@ -177,26 +177,29 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
     const present = groupByKey(found, key);
     return wanted.filter((entry) => isJsonObject(entry) && present.has(String(entry[key])));
   }
-  if (WHOLE_MEMBERS.has(name) || !isJsonObject(found) || !isJsonObject(wanted)) return wanted;
+  if (ATOMIC_MEMBERS.has(name) || !isJsonObject(found) || !isJsonObject(wanted)) return wanted;
   const common = Object.entries(wanted).filter(([member]) => member in found);
   return Object.fromEntries(
     common.map(([member, one]) => [member, limitToFound(member, found[member], one)]),
   );
 }
 
-/** Assumes what the last `install` wrote if there is no note: operators made all differences in operators' fields. */
-function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
+/** Estimates what the last `install` wrote without a record. Differences in operators' fields count as changes by operators. */
+function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;
   if (key !== undefined && Array.isArray(found)) {
     const entries = groupByKey(wanted, key);
     return found
       .filter(isJsonObject)
-      .map((entry) => assumeBase("", entry, entries.get(String(entry[key]))));
+      .map((entry) => estimateBase("", entry, entries.get(String(entry[key]))));
   }
   if (!isJsonObject(found) || !isJsonObject(wanted)) return found;
   return Object.fromEntries(
-    Object.entries(found).map(([member, one]) => [member, assumeBase(member, one, wanted[member])]),
+    Object.entries(found).map(([member, one]) => [
+      member,
+      estimateBase(member, one, wanted[member]),
+    ]),
   );
 }
 
@@ -206,12 +209,12 @@ export function mergeSpec(
   found: JsonObject,
   wanted: JsonObject,
 ): JsonObject {
-  const assumed = base ?? assumeBase("", found, wanted);
-  const merged = mergeObjects({ base: assumed, found, wanted }, false);
+  const baseSpec = base ?? estimateBase("", found, wanted);
+  const merged = mergeObjects({ base: baseSpec, found, wanted }, false);
   return isJsonObject(merged) ? merged : wanted;
 }
 
-/** Returns the specification that `install` or else `kubectl apply` wrote last; undefined if neither noted it. */
+/** Returns the specification that the last `install` or `kubectl apply` recorded; undefined without a record. */
 export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined {
   const { annotations = {} } = metadata;
   const own = parseJson(annotations[names.LAST_INSTALLED_ANNOTATION]);
@@ -222,7 +225,7 @@ export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined 
 }
 
 /** Adds an annotation with the object's specification. */
-export function withNote(object: KubeObject): KubeObject {
+export function withLastInstalled(object: KubeObject): KubeObject {
   const { spec } = object as KubeObject & { readonly spec?: unknown };
   const note = { [names.LAST_INSTALLED_ANNOTATION]: JSON.stringify(spec) };
   const { metadata } = object;
@@ -276,7 +279,7 @@ function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
  * Returns the object that replaces `found`. Preserves fields, labels and annotations that the manifest lacks, CA
  * bundles of webhooks and APIServices, and changes of operators to a workload.
  */
-export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
+export function buildReplacement(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
   const metadata = {
     ...found.metadata,
@@ -288,11 +291,11 @@ export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
 }
 
 /** Fields of metadata that every write changes. */
-const BOOKKEEPING: readonly string[] = ["managedFields", "resourceVersion", "generation"];
+const VOLATILE_METADATA: readonly string[] = ["managedFields", "resourceVersion", "generation"];
 
 /** Returns the object without bookkeeping fields, to detect real changes. */
-export function withoutBookkeeping(object: KubeObject): unknown {
+export function withoutVolatileMetadata(object: KubeObject): unknown {
   const { labels = {}, annotations = {}, ...rest } = object.metadata;
-  const retained = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));
+  const retained = Object.entries(rest).filter(([name]) => !VOLATILE_METADATA.includes(name));
   return { ...object, metadata: { ...Object.fromEntries(retained), labels, annotations } };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes net-agent's DaemonSet, so that net-agent becomes the CNI plugin of the container runtimes. Pure.
+// Changes net-agent's DaemonSet, so that net-agent becomes the CNI plugin of the container runtimes.
 import { names } from "@patchbay/api";
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
@@ -7,10 +7,10 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 const DAEMON_SET = "net-agent";
 /** Directory of net-agent's socket, on the host and in the pod. */
 const SOCKET_DIR = "/run/net-agent";
-/** Source: default CNI directories of containerd and CRI-O. */
+/** Directory of CNI configurations on the host. Source: defaults of containerd and CRI-O. */
 const CONFIG_DIR = "/etc/cni/net.d";
 const BIN_DIR = "/opt/cni/bin";
-/** Path in the pod, in which the image has its own /opt/cni/bin. */
+/** Path of the host's plugin directory in the pod. The image contains its own /opt/cni/bin. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
 /** Flags to set. The ports differ from the defaults, which may be in use on the host's network. */

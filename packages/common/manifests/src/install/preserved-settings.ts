@@ -6,9 +6,9 @@ import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload, type InstallSettings } from "./settings.ts";
-import { isOurs } from "./foreign-objects.ts";
+import { isPatchbayObject } from "./foreign-objects.ts";
 
-/** Directory below the kubelet's root directory, which pods of both agents mount. */
+/** Directory below the kubelet's root directory that the pods of net-agent and virt-handler mount. */
 const KUBELET_VOLUME = "pod-resources";
 
 function findMembers(value: unknown, member: string): readonly unknown[] {
@@ -51,7 +51,7 @@ function findRootDir(workloads: readonly KubeObject[]): string | undefined {
   return typeof path === "string" ? path.slice(0, -end.length) : undefined;
 }
 
-/** Parses the settings of workloads; empty if there are none. */
+/** Parses the settings of workloads. */
 export function parseSettings(workloads: readonly KubeObject[]): InstallSettings {
   const [image] = findTexts(workloads, "image");
   const args = findTexts(workloads, "args");
@@ -71,7 +71,7 @@ export function parseSettings(workloads: readonly KubeObject[]): InstallSettings
   };
 }
 
-/** Finds the settings of the installation; empty if there is none. @throws AppError of the store */
+/** Finds the settings of the installation; empty if Patchbay is not installed. @throws AppError of the store */
 export async function findSettings(
   store: Pick<Store, "find">,
   objects: readonly KubeObject[],
@@ -79,7 +79,7 @@ export async function findSettings(
   const found: KubeObject[] = [];
   for (const object of objects.filter(isWorkload)) {
     const existing = await store.find(findType(object), object.metadata);
-    if (existing !== undefined && isOurs(existing)) {
+    if (existing !== undefined && isPatchbayObject(existing)) {
       found.push(removeAddedContainers({ ...existing, kind: object.kind }, object));
     }
   }

@@ -4,7 +4,7 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
-import { carryOver, withoutBookkeeping } from "./merge-objects.ts";
+import { buildReplacement, withoutVolatileMetadata } from "./merge-objects.ts";
 import { parseSettings } from "./preserved-settings.ts";
 import { isEstablished } from "./kubevirt-object.ts";
 import { isPodCreation } from "./pod-creation.ts";
@@ -142,7 +142,7 @@ describe("an existing object", () => {
       kind: "Secret",
       metadata: { name: "a", labels: { b: "2" } },
     };
-    expect(carryOver(found, expected)).toEqual({
+    expect(buildReplacement(found, expected)).toEqual({
       ...found,
       metadata: { ...metadata, labels: { mine: "1", b: "2" }, annotations: { a: "1" } },
     });
@@ -152,7 +152,7 @@ describe("an existing object", () => {
     const service = { apiVersion: "x/v1", kind: "APIService", metadata };
     const old = { ...service, spec: { caBundle: "c", group: "old" } };
     const next = { ...service, spec: { group: "new" } };
-    expect(carryOver(old, next)).toMatchObject({ spec: { caBundle: "c", group: "new" } });
+    expect(buildReplacement(old, next)).toMatchObject({ spec: { caBundle: "c", group: "new" } });
     const webhooks = { apiVersion: "x/v1", kind: "MutatingWebhookConfiguration", metadata };
     const found = { webhooks: [{ name: "b", clientConfig: { url: "u", caBundle: "c" } }] };
     const expected = {
@@ -161,19 +161,21 @@ describe("an existing object", () => {
         { name: "b", clientConfig: { service: {} } },
       ],
     };
-    expect(carryOver({ ...webhooks, ...found }, { ...webhooks, ...expected })).toMatchObject({
-      webhooks: [
-        { name: "a", clientConfig: { service: {} } },
-        { name: "b", clientConfig: { service: {}, caBundle: "c" } },
-      ],
-    });
+    expect(buildReplacement({ ...webhooks, ...found }, { ...webhooks, ...expected })).toMatchObject(
+      {
+        webhooks: [
+          { name: "a", clientConfig: { service: {} } },
+          { name: "b", clientConfig: { service: {}, caBundle: "c" } },
+        ],
+      },
+    );
   });
 
   test("is unchanged if only its bookkeeping differs", () => {
     const object = { apiVersion: "v1", kind: "Secret", metadata };
     const later = { ...object, metadata: { ...metadata, resourceVersion: "8", managedFields: [] } };
-    expect(withoutBookkeeping(later)).toEqual(withoutBookkeeping(object));
+    expect(withoutVolatileMetadata(later)).toEqual(withoutVolatileMetadata(object));
     const labelled = { ...object, metadata: { ...metadata, labels: {} } };
-    expect(withoutBookkeeping(labelled)).not.toEqual(withoutBookkeeping(object));
+    expect(withoutVolatileMetadata(labelled)).not.toEqual(withoutVolatileMetadata(object));
   });
 });

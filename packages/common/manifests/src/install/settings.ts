@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that differ by cluster: images, the kubelet's directory, and components that attach networks. Pure.
+// Settings that differ by cluster: images, the kubelet's directory, and components that attach networks.
 import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { withPodCreation } from "./pod-creation.ts";
 
-/** Settings of an installation. The manifests determine unset ones. */
+/** Settings of an installation. An unset setting has the value in the manifests. */
 export interface InstallSettings {
   readonly image?: string;
   readonly launcherImage?: string;

@@ -20,13 +20,13 @@ export async function requestPluginRemoval(store: Store): Promise<void> {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });
     } catch (error) {
-      // The pod was deleted. A repeated run marks its replacement.
+      // The pod was deleted. A repeated uninstallation marks the replacement of the pod.
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     }
   }
 }
 
-/** Requests the removal if only the existing installation, not the new one, uses net-agent as the runtimes' plugin. */
+/** Requests the removal if the existing installation uses net-agent as the runtimes' plugin, and the new installation does not. */
 export async function requestPluginRemovalIfUnused(
   store: Store,
   objects: readonly KubeObject[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the objects that an installation created, and nothing else.
+// Removes only the objects that an installation created.
 import {
   NAMESPACES,
   names,
@@ -13,22 +13,22 @@ import type { ListOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";
 import { requestPluginRemoval } from "./uninstall-plugins.ts";
 import { KUBECTL_APPLIED } from "./merge-objects.ts";
-import { definesOurs, isShared, describeObject } from "./foreign-objects.ts";
+import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
-const OURS_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
+const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
 /** Maximum number of objects that a message names. Further objects are counted. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
   readonly name: string;
-  /** Reason why the object was not deleted; unset if it was. */
+  /** Reason why the object was not deleted; unset if the object was deleted. */
   readonly blockedReason?: string;
-  /** Whether `withObjects` would delete the object; unset if it was deleted. */
+  /** Whether `withObjects` would delete the object; unset if the object was deleted. */
   readonly isRemovable?: boolean;
 }
 
 export interface Uninstallation {
-  /** Whether definitions are deleted with their objects. The definition of networks is only deleted without objects. */
+  /** Whether definitions are deleted together with their objects. The definition of networks is only deleted without objects. */
   readonly withObjects: boolean;
   readonly report: (removal: Removal) => void;
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
@@ -57,10 +57,10 @@ function describeObjects(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** Rejects an uninstallation while there are VMs. Without our definition of VMs, they belong to KubeVirt and do not count. */
+/** Rejects the uninstallation while VMs exist, unless the definition of VMs belongs to KubeVirt. */
 async function requireUnused(store: Store): Promise<void> {
-  const ours = await store.list(DEFINITIONS, { labelSelector: OURS_SELECTOR });
-  if (!ours.items.some(definesOurs)) return;
+  const ours = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
+  if (!ours.items.some(definesExclusiveKind)) return;
   const machines = [
     ...(await listAll(store, VIRTUAL_MACHINES)),
     ...(await listAll(store, VIRTUAL_MACHINE_INSTANCES)),
@@ -84,7 +84,7 @@ function toDefinedType({ spec }: Definition): ResourceType<KubeObject> {
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** Returns why a definition must not be deleted: it has objects outside our own namespace. */
+/** Returns why a definition must not be deleted: objects exist outside of Patchbay's namespace. */
 async function findObjectsReason(
   store: Store,
   definition: Definition,
@@ -97,7 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared definition may belong to another component despite our label, which old versions gave Multus'. */
+/** Returns why a shared definition may belong to another component. Old versions of Patchbay labeled the definition of Multus. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -129,18 +129,18 @@ function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
 }
 
-/** Removes the installation. Idempotent. @throws AppError with INSTALL_IN_USE before any change; errors of the store */
+/** Removes the installation. @throws AppError with INSTALL_IN_USE before any change, and the errors of the store */
 export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
   await requireUnused(store);
   await requestPluginRemoval(store);
   for (const type of listTypesInOrder()) {
-    for (const object of await listAll(store, type, { labelSelector: OURS_SELECTOR })) {
+    for (const object of await listAll(store, type, { labelSelector: PATCHBAY_SELECTOR })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
       if (type === NAMESPACES) await options.waitUntilDeleted(type, object.metadata);
       options.report({ name: describeObject(object) });
     }
   }
-  const definitions = await store.list(DEFINITIONS, { labelSelector: OURS_SELECTOR });
+  const definitions = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
   for (const item of definitions.items) {
     // The cast is safe, because the list contains definitions.
     const definition = { ...item, kind: DEFINITIONS.kind } as Definition;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments that Multus left behind: all of its dynamic networks controller, others if its daemon was down.
+// Releases attachments of ended pods that Multus has not released, for example because its daemon was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
@@ -12,7 +12,7 @@ interface Owner extends ObjectKey {
   readonly uid: string;
 }
 
-/** Returns the pod that a kubelet's runtime names in plugin arguments; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
+/** Returns the pod that the plugin arguments name, or undefined if they name no pod. Source: Kubernetes, CNI_ARGS. */
 function parseOwner({ attachment: { args } }: RememberedAttachment): Owner | undefined {
   const argsByName: ReadonlyMap<string, string> = new Map(args);
   const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
@@ -26,7 +26,7 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/** Returns whether the pod is deleted or finished, and has no ready sandbox. A finished pod's object may exist for days. */
+/** Returns whether the pod is deleted or finished, and has no ready sandbox. */
 async function hasPodEnded({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
   if (isAlive(deps.pods.find(key), uid)) return false;
   if (isAlive(await deps.store.find(PODS, key), uid)) return false;
@@ -39,7 +39,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   const request = { containerId, interfaceName, config, args, capabilityArgs };
   const fields = { pod: printKey(owner), network: config.name };
   try {
-    // Names no namespace: the pod's was deleted, and another pod may use its path.
+    // The request contains no network namespace, because another pod may have a namespace at the same path.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
     deps.log.info("released an attachment that Multus left behind", {
@@ -52,7 +52,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/** Releases leftovers of ended pods, only those of one pod if `uid` is set. Failed releases are retried by the next sweep. */
+/** Releases leftover attachments of ended pods, or only of pod `uid`. The next sweep retries failed releases. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
@@ -62,16 +62,16 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 }
 
 /** Queue key for all pods; other keys are uids of pods. */
-const ALL = "*";
+const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay after a pod's end, in milliseconds, because Multus may still be removing its attachments. */
 const SETTLE_MS = 10_000;
 
 export function findEndedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
-  const before = change.kind === "updated" ? change.previous : undefined;
+  const previous = change.kind === "updated" ? change.previous : undefined;
   const hasEnded =
-    isPodFinished(change.current) && (before === undefined || !isPodFinished(before));
+    isPodFinished(change.current) && (previous === undefined || !isPodFinished(previous));
   return hasEnded ? change.current.metadata.uid : undefined;
 }
 
@@ -82,10 +82,10 @@ export async function runLeftoverLoop(deps: Deps, signal: AbortSignal): Promise<
     const uid = findEndedPod(change);
     if (uid !== undefined) queue.addAfter(uid, SETTLE_MS);
   });
-  queue.add(ALL);
+  queue.add(ALL_PODS);
   const reconcile = async (key: string): Promise<Next> => {
-    await sweepLeftovers(deps, key === ALL ? undefined : key);
-    return key === ALL ? after(SWEEP_INTERVAL_MS) : done();
+    await sweepLeftovers(deps, key === ALL_PODS ? undefined : key);
+    return key === ALL_PODS ? after(SWEEP_INTERVAL_MS) : done();
   };
   await runReconciler({ name: "leftovers", queue, reconcile, log, clock }, signal);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the networks of a new sandbox. If one fails, all are detached, and the kubelet creates another sandbox.
+// Attaches the networks of a new sandbox. If a network fails, all are detached, and the kubelet creates another sandbox.
 import { AppError, messageOf } from "@patchbay/base";
 import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
@@ -48,8 +48,8 @@ async function attachDefault(
     ...requestWithDevice,
     isDefault: true,
   } as const;
-  const begun = await beginAttachment({ network }, options, deps);
-  const { row, result } = await addOrUndo(begun, { facts, ...(check && { check }) }, deps);
+  const begunRow = await beginAttachment({ network }, options, deps);
+  const { row, result } = await addOrUndo(begunRow, { facts, ...(check && { check }) }, deps);
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   deps.log.info("attached default network", {
@@ -61,7 +61,7 @@ async function attachDefault(
   return result;
 }
 
-/** Namespace of definitions that the annotation names without one. Only administrators can write there. Source: Multus multusNamespace. */
+/** Namespace of default networks that the annotation names without a namespace. Source: Multus, multusNamespace. */
 const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
@@ -106,7 +106,7 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Checks the element. The runtime deletes the sandbox if the NIC has another name than requested. */
+/** Checks and converts the element. The NIC must have the name that the container runtime requested. */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -126,7 +126,7 @@ function toWanted(
   return { network, interfaceName, selection: element };
 }
 
-/** Returns the network that the annotation names. The element's arguments override the runtime's. */
+/** Returns the default network that the annotation names. The annotation's arguments override the runtime's arguments. */
 async function readNamedNetwork(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
@@ -137,12 +137,12 @@ async function readNamedNetwork(
   const sandbox = requireSandbox(facts);
   if (!network.startsWith(`${DEFAULT_DEFINITION_NAMESPACE}/`))
     await assertMayUse(network, facts, deps);
-  const requested = await buildRequest(wanted, { facts, sandbox }, deps);
-  await assertAllowed(network, requested.config, deps);
-  const capabilityArgs = { ...call.runtimeConfig, ...requested.capabilityArgs };
-  const own = new Set(requested.args.map(([key]) => key));
-  const args = [...requested.args, ...call.args.filter(([key]) => !own.has(key))];
-  const request = { ...requested, args, capabilityArgs };
+  const annotationRequest = await buildRequest(wanted, { facts, sandbox }, deps);
+  await assertAllowed(network, annotationRequest.config, deps);
+  const capabilityArgs = { ...call.runtimeConfig, ...annotationRequest.capabilityArgs };
+  const overridden = new Set(annotationRequest.args.map(([key]) => key));
+  const args = [...annotationRequest.args, ...call.args.filter(([key]) => !overridden.has(key))];
+  const request = { ...annotationRequest, args, capabilityArgs };
   const requestWithDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
   return {
     network,
@@ -167,22 +167,22 @@ function resolveDefaultNetwork(
     : readNamedNetwork(text, { call, facts }, deps);
 }
 
-/** Releases the pod's former sandboxes, whose DEL is missing because the runtime crashed before it recorded them. */
+/** Releases former sandboxes of the pod. The runtime sends no DEL for a sandbox that it lost in a crash. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
   try {
     await releaseRows(former, deps);
   } catch (error) {
-    // The release is retried later, and must not prevent the new sandbox.
+    // A later pass retries the release, which must not block the new sandbox.
     const reason = messageOf(error);
     deps.log.warn("failed to detach the networks of a former sandbox", { pod: key, reason });
   }
 }
 
-/** Attaches the annotation's networks like a pass, but ignores the backoff of failures in earlier sandboxes. */
+/** Attaches the annotation's networks. Ignores the backoff of failures in earlier sandboxes. */
 async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
-  const plan = planAttachmentActions(facts.attachments); // pure
+  const plan = planAttachmentActions(facts.attachments);
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
 }
 
@@ -194,7 +194,7 @@ function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Releases the sandbox, and writes the reason to the pod's status. The caller rethrows the error. */
+/** Releases the sandbox, and writes errors to the pod's status. Only logs a failure. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,
@@ -211,7 +211,7 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network. A failed ADD is undone already, so only its row is removed: another attachment may have its name. */
+/** Attaches the default network. Deletes the journal row of a failed attachment, which is already undone. */
 async function addDefault(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -227,7 +227,7 @@ async function addDefault(
 }
 
 async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
-  // The default network is resolved first, so that nothing is attached without one.
+  // Resolves the default network first, so that nothing is attached if that fails.
   const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addDefault(network, facts, deps);
@@ -243,7 +243,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Replaces the agent's path of the sandbox in the result by the runtime's own path. */
+/** Replaces the agent's path of the network namespace in the result by the runtime's path. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;

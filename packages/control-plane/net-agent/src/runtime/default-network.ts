@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the pods' default network. Its file is read for each pod, because it may appear and change at any time.
+// Reads the pods' default network. The file is read for each pod, because it may change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Files, NetworkConfigList } from "@patchbay/core/interfaces";
@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
-/** Finds the first wanted configuration in the order of file names, except Patchbay's own. Skips broken files. */
+/** Finds the first wanted configuration by file name. Skips Patchbay's own configuration and invalid files. */
 async function findInDirectory(
   files: Files,
   directory: string,
@@ -46,7 +46,7 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/** Reads the network: a file, a directory, or a name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
+/** Reads the network. `source` is a file, a directory, or a name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
 export function readDefaultNetwork(
   files: Files,
   { source, confDir }: { readonly source: string; readonly confDir: string },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves Multus' dynamic networks controller. The journal stores the attachments. Source: Multus pkg/server, "delegate".
+// Serves calls of Multus' dynamic networks controller. Source: Multus pkg/server, "delegate".
 import {
   CNI_CODES,
   parseNetworkConfig,
@@ -25,7 +25,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Rejects calls unless the controller handles annotations. If both handled them, each network would be attached twice. */
+/** Rejects calls unless the mode leaves annotations to the controller. Otherwise each network would be attached twice. */
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(
@@ -47,7 +47,7 @@ async function findRow(
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");
-  const plan = planAttachmentActions(facts.attachments); // pure
+  const plan = planAttachmentActions(facts.attachments);
   const steps = plan.filter((step) => interfaceNameOf(step) === interfaceName);
   const isRequested = steps.some(({ kind }) => kind === "add");
   if (!isRequested) {
@@ -78,7 +78,7 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/** Detaches a network without a row. Checks a configuration from the pod's status against the policy, because pod authors can forge it. */
+/** Detaches a network without a journal row. Checks a configuration from the call against the policy, because it may be forged. */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

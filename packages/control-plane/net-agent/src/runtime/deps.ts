@@ -3,12 +3,12 @@
 import type { Deps } from "../deps.ts";
 
 export interface RuntimeOptions {
-  /** Absolute path of the socket. Its directory is created, accessible to root only. */
+  /** Absolute path of the socket. The agent creates its directory with access for root only. */
   readonly socketPath: string;
   readonly nodeName: string;
-  /** ID of a process in the runtime's mount namespace, where its paths are; unset if it is the agent's own. */
+  /** PID of a process in the runtime's mount namespace; unset if the agent runs in the same mount namespace. */
   readonly hostProcess?: number;
-  /** Called once the server answers calls. */
+  /** Called when the server answers calls. */
   readonly onServing: () => Promise<void>;
   readonly onEnd: () => Promise<void>;
 }

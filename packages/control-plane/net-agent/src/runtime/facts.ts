@@ -14,7 +14,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** Returns the path and, because it may be in a mount that this process does not have, the same path on the host. */
+/** Returns the path, and the same path below the host's root, because this process may lack the mount. */
 function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
@@ -31,7 +31,7 @@ function findNamespace(
   return undefined;
 }
 
-/** Finds the pod of the call, in the API server instead of the cache if `isLive` is set. */
+/** Finds the pod of the call. Bypasses the cache if `isLive` is set. */
 async function findPod(
   { namespace, name, uid }: CalledPod,
   { deps, isLive }: { readonly deps: RuntimeDeps; readonly isLive: boolean },
@@ -53,7 +53,7 @@ export async function listRows(
   return rows.filter(({ request }) => request.containerId === containerId);
 }
 
-/** Reads the facts, with `live` from the API server. @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN (the runtime retries) */
+/** Reads the facts about the pod of the call; `source` live bypasses the cache. @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN */
 export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,

@@ -20,7 +20,7 @@ export interface InstallDeps {
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** Plugins that also attach the annotation's networks, so every pod would get them twice. Source: Multus, cmd. */
+/** Plugins that also attach the annotation's networks, which would be attached twice. Source: Multus, cmd. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
 /** Capabilities whose values runtimes pass for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {
@@ -32,7 +32,7 @@ const CAPABILITIES = {
   "io.kubernetes.cri.pod-annotations": true,
 };
 
-/** Prints the configuration. A runtime that supports CNI 1.1 uses it, including STATUS and GC; others ignore `cniVersions`. */
+/** Formats the configuration. `cniVersions` lets a runtime that supports CNI 1.1 use STATUS and GC. */
 function formatConfig({ socketPath }: PluginPaths): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
@@ -44,7 +44,7 @@ function formatConfig({ socketPath }: PluginPaths): string {
   return `${JSON.stringify(list, undefined, 2)}\n`;
 }
 
-/** Returns the plugin types in a configuration; none if it is invalid. */
+/** Returns the plugin types in a configuration; an empty list if the configuration is invalid. */
 function readTypes(text: string | undefined): readonly unknown[] {
   const config = parseJson(text);
   if (!isJsonObject(config)) return [];
@@ -69,7 +69,7 @@ async function assertNoMetaPlugin(
 }
 
 /**
- * Installs the program and then the configuration, because the runtime uses the configuration at once.
+ * Installs the program before the configuration, which the runtime uses immediately.
  * @throws AppError with CNI_RUNTIME_TAKEN if another plugin attaches annotations' networks, OS_FILE_FAILED
  */
 export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
@@ -83,7 +83,7 @@ export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Prom
   deps.log.info("installed patchbay-cni for the container runtime", { path });
 }
 
-/** Removes the configuration before the program, so that new pods use the next configuration. Safe to repeat. */
+/** Removes the configuration before the program, so that new pods use the next configuration. */
 export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases a sandbox by its journal rows, whatever the current state of its pod, definitions and namespace.
+// Releases a sandbox by its journal rows, independently of the pod, the definitions and the namespace.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
@@ -28,13 +28,13 @@ function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: Journa
   };
 }
 
-/** Detaches the rows, the last first. A failure does not stop the others. @throws the first error */
+/** Detaches the rows in reverse order, despite failures. @throws the first error */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
     if (row.state === "removed") continue;
     try {
-      // Without the pod in the facts, its end causes no event for each network.
+      // The facts omit the pod, so that no events about its networks are recorded.
       await detach(row, toFacts(row), deps);
     } catch (error) {
       failures.push(error);
@@ -43,14 +43,14 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** Returns the pod unless it is finished or being deleted, when its status no longer matters. */
+/** Returns the pod, or undefined if it is finished or being deleted. */
 function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Deletes removed rows. If no others are left, first updates the pod's status; a pass retries that, so that the runtime need not wait. */
+/** Deletes removed rows. If no other rows are left, first updates the pod's status; a later pass retries a failed update. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
@@ -72,7 +72,7 @@ export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise
   }
 }
 
-/** Releases one sandbox of a pod. Succeeds if it has no rows. */
+/** Releases one sandbox of a pod. Does nothing if the sandbox has no rows. */
 export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
@@ -88,16 +88,16 @@ export async function releaseSandbox(
 }
 
 /** Returns the uids of the pods that may have the sandbox. Calls of old runtimes may name no pod. */
-function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
-  const known = tracked.keys().flatMap((key) => tracked.listUids(key));
-  return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
+function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly string[] {
+  const trackedUids = trackedPods.keys().flatMap((key) => trackedPods.listUids(key));
+  return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...trackedUids])];
 }
 
 /** Answers DEL. @throws the errors of the networks' plugins */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of listUids(call, deps)) {
-    // The named pod may have an ADD in progress that has no row yet.
+    // The pod of the call is included even without rows, because its ADD may be in progress.
     const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
     if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
@@ -125,7 +125,7 @@ async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<rea
   return failures;
 }
 
-/** Runs GC, or postpones it if it is not certain to be safe. */
+/** Runs GC, unless the valid attachments are uncertain. */
 async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);
@@ -138,7 +138,7 @@ async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<vo
   }
 }
 
-/** Answers GC: releases unlisted sandboxes, except ready ones, and runs GC for all networks despite failures. @throws the first error */
+/** Answers GC: releases unlisted sandboxes that are not ready, and runs GC for all networks despite failures. @throws the first error */
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const failures = [...(await releaseUnlisted(call, deps))];
   for (const network of await listNetworks(deps)) {

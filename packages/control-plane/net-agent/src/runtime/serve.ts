@@ -49,13 +49,13 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** Converts an error of STATUS. A plugin may report limited connectivity; any other error means that no pod can be attached. */
+/** Converts an error of STATUS to a CNI code. All errors except limited connectivity mean that no pod can be attached. */
 function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
 
-/** Answers STATUS for the default network only: a tenant's network must not block the node. @throws AppError with CNI_CALL_INVALID */
+/** Answers STATUS for the default network. Tenants' networks must not block the node. @throws AppError with CNI_CALL_INVALID */
 async function checkReady(deps: RuntimeDeps): Promise<void> {
   try {
     await deps.cni.status(await deps.readDefaultNetwork());
@@ -67,7 +67,7 @@ async function checkReady(deps: RuntimeDeps): Promise<void> {
 
 interface RuntimeRequest {
   readonly method: string;
-  /** Path and query. */
+  /** Path and query of the request. */
   readonly url: string;
   readonly body: string;
 }
@@ -139,7 +139,7 @@ async function handleCall(
   }
 }
 
-/** Handles a request. Never throws. */
+/** Handles a request. Returns errors as responses. */
 export async function handleRequest(
   request: RuntimeRequest,
   deps: RuntimeDeps,
@@ -155,16 +155,16 @@ export async function handleRequest(
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
 /** Time limit for receiving a request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum number of concurrent calls. After a reboot the runtime makes one for each pod. */
+/** Maximum number of concurrent calls. After a reboot, the runtime calls the agent for every pod. */
 const CONNECTIONS_MAX = 1024;
-/** Interval for updating the socket's time, in milliseconds. patchbay-cni considers the agent removed after ten minutes. */
+/** Interval for touching the socket, in milliseconds. patchbay-cni assumes after 10 minutes that the agent was removed. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
-/** Reads the body; undefined if it is too long. */
+/** Reads the body. Returns undefined if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
-  // The request has no encoding, so it yields buffers.
+  // The cast is safe, because a request without an encoding yields buffers.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
     if (length > BODY_MAX_BYTES) return undefined;
@@ -203,7 +203,7 @@ async function listen(server: Server, socketPath: string): Promise<void> {
   await publishSocket(temporaryPath, socketPath);
 }
 
-async function prepare(files: Files, socketPath: string): Promise<void> {
+async function prepareSocket(files: Files, socketPath: string): Promise<void> {
   await files.ensureDirectory(dirname(socketPath), 0o700);
   if (await isSocketServed(socketPath)) {
     const reason = "another process listens there: one net-agent serves a node's container runtime";
@@ -215,18 +215,18 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
 async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await touchFile(socketPath, clock.now());
-    await clock.sleep(SOCKET_TOUCH_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+    await clock.sleep(SOCKET_TOUCH_INTERVAL_MS, signal).catch(() => undefined);
   }
 }
 
-/** Serves until the signal is aborted, and completes running calls. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
+/** Serves calls until the signal is aborted, and completes running calls. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export async function serveRuntime(
   deps: RuntimeDeps,
   files: Files,
   signal: AbortSignal,
 ): Promise<void> {
   const { socketPath, log } = deps;
-  await prepare(files, socketPath);
+  await prepareSocket(files, socketPath);
   const server = createHttpServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     respond(request, response, deps).catch((error: unknown) => {
       // The client disconnected before it sent its whole request.

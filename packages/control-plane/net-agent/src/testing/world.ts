@@ -351,7 +351,7 @@ export class World {
       openHostNetns: () => this.#openHost(),
       cni: this.#crashingCni(life),
       journal: crashingJournal(journal, life),
-      tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
+      trackedPods: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
         record: (_object, note) => this.notes.push(note),
         flush: () => Promise.resolve(),
@@ -373,7 +373,7 @@ export class World {
       findProblems: () => Promise.resolve(this.problems),
       policy: {
         isEnforced: this.enforcesPolicy,
-        setting: () => "",
+        describeSetting: () => "",
         current: () => this.policy,
         onChange: () => undefined,
       },

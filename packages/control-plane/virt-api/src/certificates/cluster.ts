@@ -38,7 +38,7 @@ export const AUTHENTICATION_KEY = {
   name: "extension-apiserver-authentication",
 } as const;
 
-function followCache<T extends KubeObject>(cache: Cache<T>): Source<unknown>["follow"] {
+function followCache<T extends KubeObject>(cache: Cache<T>): Source<unknown>["onChange"] {
   return (changed, signal) => {
     signal.addEventListener("abort", cache.onChange(changed), { once: true });
   };
@@ -52,7 +52,7 @@ export function createCertificateSource(secrets: Cache<Secret>): Source<KeyPair>
     const resource = "the certificate in secret";
     return Promise.reject(new AppError("KUBE_NOT_FOUND", { resource, object }));
   };
-  return { read, follow: followCache(secrets) };
+  return { read, onChange: followCache(secrets) };
 }
 
 /** Parses the allowed names; undefined if malformed. An empty list allows every client of the CA. */
@@ -70,7 +70,7 @@ export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
     const caPem = names === undefined ? "" : (data["requestheader-client-ca-file"] ?? "");
     return Promise.resolve({ caPem, names: names ?? [] });
   };
-  return { read, follow: followCache(configMaps) };
+  return { read, onChange: followCache(configMaps) };
 }
 
 /** Watches a single object, because the role permits no others. */
@@ -119,7 +119,7 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
     },
     { once: true },
   );
-  source.follow(check, settled.signal);
+  source.onChange(check, settled.signal);
   check();
   await promise;
   settled.abort();

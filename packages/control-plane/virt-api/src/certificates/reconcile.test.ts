@@ -222,7 +222,7 @@ describe("sources for TLS", () => {
     await expect(source.read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
     const stop = new AbortController();
     let changes = 0;
-    source.follow(() => (changes += 1), stop.signal);
+    source.onChange(() => (changes += 1), stop.signal);
     await one.settle();
     await one.look();
     expect((await source.read()).certPem).toBe((await kept()).contents.certPem);

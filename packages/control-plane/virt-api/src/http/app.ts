@@ -218,7 +218,7 @@ function handleErrors(deps: Deps): ErrorRequestHandler {
 }
 
 function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
-  const isAuthenticated = (request: Request): boolean => webhooks?.vouchesFor(request) ?? true;
+  const isAuthenticated = (request: Request): boolean => webhooks?.isTrustedClient(request) ?? true;
   for (const webhook of ["mutate", "validate"] as const) {
     app.post(`/${webhook}`, rejectUnless(isAuthenticated), TEXT_BODY, serveReview(deps, webhook));
   }

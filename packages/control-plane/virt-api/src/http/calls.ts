@@ -44,7 +44,7 @@ export function findRemoteUser(
   frontProxy: ClientAuthority | undefined,
   request: Pick<IncomingMessage, "socket" | "headersDistinct">,
 ): User | undefined {
-  if (frontProxy?.vouchesFor(request) !== true) return undefined;
+  if (frontProxy?.isTrustedClient(request) !== true) return undefined;
   const { headersDistinct } = request;
   const [name = ""] = headersDistinct[USER_HEADER] ?? [];
   if (name === "") return undefined;

@@ -147,7 +147,7 @@ export async function startController(
     log: server.log,
     metrics,
     health,
-    leaving: stop.signal,
+    drainSignal: stop.signal,
     signal: stop.signal,
     ready: () => {
       ready.resolve(undefined);

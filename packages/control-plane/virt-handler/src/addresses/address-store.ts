@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses moved from pod NICs to guests, on disk, because the kernel no longer has them. One file per NIC, one directory per pod.
+// Store for the addresses that virt-handler has moved from pod NICs to guests. Each pod has a directory with one file per NIC.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { RememberedAddresses } from "@patchbay/core/nics";
@@ -7,14 +7,14 @@ import type { Files } from "@patchbay/core/interfaces";
 
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
-  /** Writes the row. Resolves when it is on the disk. */
+  /** Resolves when the row is on disk. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
   retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
-/** Pattern of safe file names, because other components write the uids of pods and names of NICs. */
+/** Pattern of safe file names. Other components choose the UIDs of pods and the names of NICs. */
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY_MODE = 0o700;
@@ -37,7 +37,7 @@ function isRow(value: unknown): value is RememberedAddresses {
 class FileAddressStore implements AddressStore {
   readonly #files: Files;
   readonly #directory: string;
-  /** Rows by pod, only of pods that were read. */
+  /** Cached rows by pod UID, then by name of the pod NIC. */
   readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
 
   constructor(files: Files, directory: string) {
@@ -84,12 +84,12 @@ class FileAddressStore implements AddressStore {
   }
 
   #loadRows(podUid: string): Promise<Map<string, RememberedAddresses>> {
-    const known = this.#pods.get(podUid);
-    if (known !== undefined) return known;
-    const reading = this.#read(podUid);
-    this.#pods.set(podUid, reading);
-    reading.catch(() => this.#pods.delete(podUid));
-    return reading;
+    const cached = this.#pods.get(podUid);
+    if (cached !== undefined) return cached;
+    const rows = this.#read(podUid);
+    this.#pods.set(podUid, rows);
+    rows.catch(() => this.#pods.delete(podUid));
+    return rows;
   }
 
   async #read(podUid: string): Promise<Map<string, RememberedAddresses>> {
@@ -102,7 +102,7 @@ class FileAddressStore implements AddressStore {
     return rows;
   }
 
-  /** Reads a row. @throws AppError with PODNET_ADDRESSES_UNREADABLE, because ignoring the file could lose the guest's address */
+  /** Rejects an invalid file instead of losing addresses. @throws AppError with PODNET_ADDRESSES_UNREADABLE */
   async #readRow(path: string): Promise<RememberedAddresses | undefined> {
     const text = await this.#files.readText(path);
     if (text === undefined) return undefined;

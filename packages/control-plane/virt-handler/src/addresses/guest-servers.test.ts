@@ -24,7 +24,7 @@ test("runs at most one server for a NIC, and replaces it", async () => {
   await node.serve("uid-1", { ...serving, nic: { ...SERVED_NIC, mtu: 1300 } });
   expect(addressServers.count).toBe(1);
   expect(node.listServed("uid-1").map(({ mtu }) => mtu)).toEqual([1300]);
-  await node.stopAt("uid-1", SERVED_NIC.bridgeName);
+  await node.stopOnBridge("uid-1", SERVED_NIC.bridgeName);
   expect([addressServers.count, node.listServed("uid-1"), ends]).toEqual([0, [], []]);
 });
 
@@ -35,7 +35,7 @@ test("serves a pod's NICs independently", async () => {
   await expect(node.serve("uid-1", { ...serving, nic: OTHER })).rejects.toThrow("bad options");
   expect(node.listServed("uid-1")).toEqual([SERVED_NIC]);
   await node.serve("uid-1", { ...serving, nic: OTHER });
-  await node.stopAt("uid-1", SERVED_NIC.bridgeName);
+  await node.stopOnBridge("uid-1", SERVED_NIC.bridgeName);
   expect([node.listServed("uid-1"), ends]).toEqual([[OTHER], []]);
 });
 

@@ -12,15 +12,15 @@ export interface ServerRequest {
 
 export interface GuestServers {
   listServed(podUid: string): readonly ServedNic[];
-  /** Replaces the server on the NIC's bridge. @throws AppError with PODNET_ADDRESS_SERVER_FAILED */
+  /** Starts a DHCP server on the NIC's bridge, and stops the previous server. @throws AppError with PODNET_ADDRESS_SERVER_FAILED */
   serve(podUid: string, request: ServerRequest): Promise<void>;
-  stopAt(podUid: string, bridgeName: string): Promise<void>;
+  stopOnBridge(podUid: string, bridgeName: string): Promise<void>;
   stop(podUid: string): Promise<void>;
   stopAll(): Promise<void>;
 }
 
-/** Minimum life of a server that is restarted at once, in milliseconds. */
-const SHORT_LIFE_MS = 10_000;
+/** Run time below which the end of a server counts as a failed start, in milliseconds. */
+const EARLY_END_MS = 10_000;
 
 interface RunningServer {
   readonly server: AddressServer;
@@ -56,10 +56,10 @@ class NodeGuestServers implements GuestServers {
     const reason = endReasons.get(bridgeName);
     endReasons.delete(bridgeName);
     if (reason !== undefined) throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
-    await this.stopAt(podUid, bridgeName);
+    await this.stopOnBridge(podUid, bridgeName);
     const server = await this.#servers.start(netns, nic);
     if (this.#pods.get(podUid) !== pod) {
-      // The pod was stopped while its server started.
+      // `stop` was called for the pod while the server started.
       await server.stop();
       return;
     }
@@ -68,7 +68,7 @@ class NodeGuestServers implements GuestServers {
     void server.ended.then((endReason) => {
       if (entries.get(bridgeName) !== entry) return;
       entries.delete(bridgeName);
-      if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS)
+      if (this.#clock.monotonicMs() - entry.sinceMs < EARLY_END_MS)
         endReasons.set(bridgeName, endReason);
       this.#log.warn("the DHCP server of a NIC ended", {
         uid: podUid,
@@ -79,7 +79,7 @@ class NodeGuestServers implements GuestServers {
     });
   }
 
-  async stopAt(podUid: string, bridgeName: string): Promise<void> {
+  async stopOnBridge(podUid: string, bridgeName: string): Promise<void> {
     const pod = this.#pods.get(podUid);
     const entry = pod?.entries.get(bridgeName);
     pod?.endReasons.delete(bridgeName);
@@ -89,7 +89,7 @@ class NodeGuestServers implements GuestServers {
 
   async stop(podUid: string): Promise<void> {
     const bridges = [...(this.#pods.get(podUid)?.entries.keys() ?? [])];
-    await Promise.all(bridges.map((bridgeName) => this.stopAt(podUid, bridgeName)));
+    await Promise.all(bridges.map((bridgeName) => this.stopOnBridge(podUid, bridgeName)));
     this.#pods.delete(podUid);
   }
 
@@ -98,8 +98,8 @@ class NodeGuestServers implements GuestServers {
   }
 
   #ensurePod(podUid: string): PodServers {
-    const known = this.#pods.get(podUid);
-    if (known !== undefined) return known;
+    const existing = this.#pods.get(podUid);
+    if (existing !== undefined) return existing;
     const pod: PodServers = { entries: new Map(), endReasons: new Map() };
     this.#pods.set(podUid, pod);
     return pod;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hook sidecars. Cloud-init disks exist before the sidecars run, so disks of guests with such hooks are created again.
+// Calls hook sidecars for the domain, for cloud-init data and for the guest's shutdown.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -20,7 +20,7 @@ const CLOUD_INIT_CALL = "PreCloudInitIso";
 const UNSTABLE_ANSWER =
   "it returned different answers for the same data; make its answer depend only on its input";
 
-interface Request {
+interface CloudInitRequest {
   readonly vmi: string;
   readonly subscriptions: readonly Subscription[];
   readonly sidecars: ReadonlyMap<string, HookSidecar>;
@@ -33,7 +33,7 @@ function decode(base64: string): string {
 async function callCloudInitHook(
   input: HookedCloudInit,
   { hook, version, container }: Subscription,
-  { vmi, sidecars }: Request,
+  { vmi, sidecars }: CloudInitRequest,
 ): Promise<HookedCloudInit> {
   const { UserData: userData, NetworkData: networkData } = input;
   const answer = await sidecars.get(container)?.preCloudInitIso({
@@ -50,7 +50,7 @@ async function callCloudInitHook(
 
 async function mutateCloudInitOnce(
   input: HookedCloudInit,
-  request: Request,
+  request: CloudInitRequest,
 ): Promise<readonly HookedCloudInit[]> {
   const answers: HookedCloudInit[] = [];
   let last = input;
@@ -61,18 +61,24 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Calls each hook twice and rejects different answers, because the data of a guest whose start is retried would change each time. */
-async function mutateCloudInit(input: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
+/** Calls each hook twice and rejects different answers. Otherwise each retried start of the guest could get different data. */
+async function mutateCloudInit(
+  input: HookedCloudInit,
+  request: CloudInitRequest,
+): Promise<HookedCloudInit> {
   const first = await mutateCloudInitOnce(input, request);
   const second = await mutateCloudInitOnce(input, request);
-  const other = first.findIndex((answer, index) => !isEqual(answer, second[index]));
-  const unstable = request.subscriptions[other];
-  if (unstable === undefined) return first.at(-1) ?? input;
-  const details = { hook: unstable.hook, call: CLOUD_INIT_CALL, reason: UNSTABLE_ANSWER };
+  const differingIndex = first.findIndex((answer, index) => !isEqual(answer, second[index]));
+  const unstableSubscription = request.subscriptions[differingIndex];
+  if (unstableSubscription === undefined) return first.at(-1) ?? input;
+  const details = {
+    hook: unstableSubscription.hook,
+    call: CLOUD_INIT_CALL,
+    reason: UNSTABLE_ANSWER,
+  };
   throw new AppError("HOOK_ANSWER_REFUSED", details);
 }
 
-/** @throws AppError with HOOK_ANSWER_REFUSED, or HOOK_FAILED when the data is in a Secret */
 async function callCloudInitHooks(
   vmi: VirtualMachineInstance,
   subscriptions: readonly Subscription[],
@@ -99,16 +105,16 @@ export interface HookedPod {
 }
 
 export interface HookRequest extends HookedPod {
-  /** Names of ifaces whose NICs hooks create. */
+  /** Names of the ifaces whose NICs are created by hooks. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  /** Domain before the hooks; undefined for an incoming migration, because the source called the hooks for the domain. */
+  /** Domain XML to pass to the hooks. Undefined for an incoming migration, because the source node has already called the hooks. */
   readonly domainXml: string | undefined;
 }
 
 export interface HookAnswers {
   readonly domainXml: string;
-  /** Data of the cloud-init disks that must be created again. */
+  /** Data for the cloud-init disks, which must be created again. */
   readonly cloudInit: readonly HookedCloudInit[];
 }
 
@@ -127,8 +133,8 @@ async function connectAll({ pod, sidecars }: HookedPod, hooks: HookSidecars): Pr
     return [container, await hooks.connect(pod, container)] as const;
   });
   const settled = await Promise.allSettled(connections);
-  const sidecarsByContainer = settled.flatMap((one) =>
-    one.status === "fulfilled" ? [one.value] : [],
+  const sidecarsByContainer = settled.flatMap((result) =>
+    result.status === "fulfilled" ? [result.value] : [],
   );
   if (sidecarsByContainer.length === sidecars.length) return new Map(sidecarsByContainer);
   await Promise.all(sidecarsByContainer.map(([, sidecar]) => sidecar.close()));
@@ -148,13 +154,13 @@ async function readSubscribers(sidecarsByContainer: Sidecars): Promise<readonly 
 }
 
 function parseRoot(hook: string, xml: string): XmlElement {
-  const read = readXml(xml);
-  if (!read.ok) throw toRejection(hook, "OnDefineDomain", read.reason);
-  if (read.root.name === "domain") return read.root;
+  const parsed = readXml(xml);
+  if (!parsed.ok) throw toRejection(hook, "OnDefineDomain", parsed.reason);
+  if (parsed.root.name === "domain") return parsed.root;
   throw toRejection(
     hook,
     "OnDefineDomain",
-    `its root element is ${read.root.name.slice(0, 63)} instead of domain`,
+    `its root element is ${parsed.root.name.slice(0, 63)} instead of domain`,
   );
 }
 
@@ -164,12 +170,12 @@ function applyAnswer(
   { vmi, hookNics }: HookRequest,
 ): XmlElement {
   const { root, changes } = mergeDomain(input, parseRoot(hook, answer));
-  const all = refusedChanges(changes, vmi.spec, new Set(hookNics));
-  if (all.length === 0) return root;
-  const listed = all
+  const refused = refusedChanges(changes, vmi.spec, new Set(hookNics));
+  if (refused.length === 0) return root;
+  const listed = refused
     .slice(0, LISTED_CHANGES_MAX)
     .map(({ where, message }) => `${where}: ${message}`);
-  const more = all.length - listed.length;
+  const more = refused.length - listed.length;
   const reason = [...listed, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
   throw toRejection(hook, "OnDefineDomain", reason);
 }
@@ -192,7 +198,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects hooks whose two answers differ, because the domain of a guest whose start is retried would change each time. */
+/** Rejects a hook whose two answers differ. Otherwise each retried start of the guest could get a different domain. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],
@@ -225,7 +231,10 @@ async function mutateDomain(
   return last === undefined ? request.domainXml : writeXml(last);
 }
 
-/** Returns the domain and cloud-init data that the hooks return. Calls each hook twice. @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED */
+/**
+ * Returns the domain and the cloud-init data as changed by the hooks. Calls each hook twice.
+ * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
+ */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {
   const sidecarsByContainer = await connectAll(request, hooks);
   try {
@@ -244,9 +253,9 @@ export async function callHooks(request: HookRequest, hooks: HookSidecars): Prom
   }
 }
 
-/** Calls the Shutdown hooks. @throws AppError as {@link callHooks} */
-export async function notifyEnd(place: HookedPod, hooks: HookSidecars): Promise<void> {
-  const sidecarsByContainer = await connectAll(place, hooks);
+/** Calls the hooks that subscribe to Shutdown. @throws the same errors as {@link callHooks} */
+export async function notifyEnd(hookedPod: HookedPod, hooks: HookSidecars): Promise<void> {
+  const sidecarsByContainer = await connectAll(hookedPod, hooks);
   try {
     const subscribers = await readSubscribers(sidecarsByContainer);
     for (const { container } of subscribersAt("Shutdown", subscribers)) {

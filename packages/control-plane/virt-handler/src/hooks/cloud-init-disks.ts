@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces cloud-init disks by disks with the data that hooks returned.
 import { buildCloudInitDisk, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
-/** Replaces the disks. Safe to repeat. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
+/** Replaces cloud-init disks by disks with the hooks' data. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export function makeCloudInitDisks(
   cloudInit: readonly HookedCloudInit[],
   {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { Slots } from "./guest-hooks.ts";
+import { CallSlots } from "./guest-hooks.ts";
 
 /** Work that ends on request. */
-function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => void } {
+function begin(slots: CallSlots, namespace: string): { isBegun: boolean; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const work = {
     isBegun: false,
@@ -21,7 +21,7 @@ function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => 
 const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
 
 test("runs two calls of a namespace at a time, without blocking other namespaces", async () => {
-  const slots = new Slots();
+  const slots = new CallSlots();
   const hostile = Array.from({ length: 5 }, () => begin(slots, "hostile"));
   const other = begin(slots, "other");
   await settled();
@@ -33,7 +33,7 @@ test("runs two calls of a namespace at a time, without blocking other namespaces
 });
 
 test("runs eight calls of the node at a time", async () => {
-  const slots = new Slots();
+  const slots = new CallSlots();
   const works = Array.from({ length: 9 }, (_unused, index) => begin(slots, String(index)));
   await settled();
   expect(works.filter(({ isBegun }) => isBegun)).toHaveLength(8);
@@ -43,7 +43,7 @@ test("runs eight calls of the node at a time", async () => {
 });
 
 test("frees the slot of a failed call", async () => {
-  const slots = new Slots();
+  const slots = new CallSlots();
   const fail = (): Promise<never> => Promise.reject(new Error("no"));
   for (let index = 0; index < 3; index += 1) {
     await expect(slots.run("one", fail)).rejects.toThrow("no");

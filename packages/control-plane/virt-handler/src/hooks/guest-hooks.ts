@@ -10,9 +10,9 @@ import {
   type HookRequest,
 } from "./call-hooks.ts";
 
-/** Maximum number of concurrent calls on the node. Each takes about 60 MiB. */
+/** Maximum number of concurrent hook calls on the node. Each call takes about 60 MiB of memory. */
 const HOOK_CALLS_MAX = 8;
-/** Maximum number of concurrent calls of one namespace, so that its hanging hooks do not block other namespaces. */
+/** Maximum number of concurrent hook calls for one namespace. Hanging hooks of a namespace do not block other namespaces. */
 const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
 
 interface WaitingCall {
@@ -20,8 +20,8 @@ interface WaitingCall {
   readonly begin: () => void;
 }
 
-/** Runs work in order of arrival when a slot is free. Work of a namespace at its limit waits longer. */
-export class Slots {
+/** Limits concurrent calls. Queued calls start in order of arrival, except calls of a namespace that has reached its limit. */
+export class CallSlots {
   readonly #running: string[] = [];
   readonly #waiting: WaitingCall[] = [];
 
@@ -43,8 +43,10 @@ export class Slots {
   }
 
   #hasFreeSlot(namespace: string): boolean {
-    const own = this.#running.filter((one) => one === namespace).length;
-    return this.#running.length < HOOK_CALLS_MAX && own < HOOK_CALLS_PER_NAMESPACE_MAX;
+    const runningInNamespace = this.#running.filter((running) => running === namespace).length;
+    return (
+      this.#running.length < HOOK_CALLS_MAX && runningInNamespace < HOOK_CALLS_PER_NAMESPACE_MAX
+    );
   }
 
   #startWaiting(): void {
@@ -56,9 +58,9 @@ export class Slots {
   }
 }
 
-/** Retry interval for a sidecar that does not listen yet, in milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
+/** Interval between attempts to reach a sidecar that does not listen yet, in milliseconds. KubeVirt uses 1 s in pkg/hooks/manager.go. */
 const HOOK_RETRY_INTERVAL_MS = 500;
-/** Number of attempts after which the call has failed; together they take a minute. */
+/** Maximum number of attempts to call the hooks. All attempts together take about a minute. */
 const CALL_ATTEMPTS_MAX = 120;
 
 export type HookState =
@@ -67,13 +69,13 @@ export type HookState =
   | { readonly kind: "failed"; readonly error: unknown };
 
 export interface GuestHooks {
-  /** Returns the state of the calls for this domain. Starts them if necessary, and calls `wake` when they succeed or fail. */
+  /** Returns the state of the hook calls for the domain. Starts the calls if necessary, and calls `wake` when they end. */
   ensureCalled(request: HookRequest, wake: () => void): HookState;
-  /** Removes a reported failure, so that the next `ensureCalled` calls the hooks again. */
+  /** Clears a failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
-  started(pod: LauncherPod): void;
-  /** Notifies the hooks of the guest's end once, if they are reachable. */
-  ended(place: HookedPod): void;
+  onGuestStart(pod: LauncherPod): void;
+  /** Notifies the hooks once that the guest has ended. Only logs a failure. */
+  onGuestEnd(hookedPod: HookedPod): void;
   forget(pod: LauncherPod): void;
 }
 
@@ -93,7 +95,7 @@ class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, PodCalls>();
   readonly #notified = new Set<string>();
-  readonly #slots = new Slots();
+  readonly #slots = new CallSlots();
 
   constructor(options: GuestHooksOptions) {
     this.#options = options;
@@ -101,9 +103,9 @@ class NodeGuestHooks implements GuestHooks {
 
   ensureCalled(request: HookRequest, wake: () => void): HookState {
     const { domainXml, pod } = request;
-    const known = this.#entries.get(pod.uid);
-    if (known !== undefined && known.domainXml === domainXml) return known.state;
-    known?.end.abort();
+    const previous = this.#entries.get(pod.uid);
+    if (previous !== undefined && previous.domainXml === domainXml) return previous.state;
+    previous?.end.abort();
     const entry: PodCalls = { domainXml, end: new AbortController(), state: { kind: "calling" } };
     this.#entries.set(pod.uid, entry);
     void this.#callHooks(request, entry, wake);
@@ -114,25 +116,25 @@ class NodeGuestHooks implements GuestHooks {
     if (this.#entries.get(uid)?.state.kind === "failed") this.#entries.delete(uid);
   }
 
-  started({ uid }: LauncherPod): void {
+  onGuestStart({ uid }: LauncherPod): void {
     this.#entries.get(uid)?.end.abort();
     this.#entries.delete(uid);
   }
 
-  ended(place: HookedPod): void {
-    const { uid, namespace } = place.pod;
-    if (place.sidecars.length === 0 || this.#notified.has(uid)) return;
+  onGuestEnd(hookedPod: HookedPod): void {
+    const { uid, namespace } = hookedPod.pod;
+    if (hookedPod.sidecars.length === 0 || this.#notified.has(uid)) return;
     this.#notified.add(uid);
     const { hooks, log } = this.#options;
     this.#slots
-      .run(namespace, () => notifyEnd(place, hooks))
+      .run(namespace, () => notifyEnd(hookedPod, hooks))
       .catch((err: unknown) => {
         log.warn("failed to notify a hook of its guest's end", { uid, err });
       });
   }
 
   forget(pod: LauncherPod): void {
-    this.started(pod);
+    this.onGuestStart(pod);
     this.#notified.delete(pod.uid);
   }
 
@@ -153,14 +155,14 @@ class NodeGuestHooks implements GuestHooks {
     const { namespace } = request.pod;
     for (let attempts = 1; ; attempts += 1) {
       try {
-        const hooked = await this.#slots.run(namespace, () => callHooks(request, hooks));
-        return { kind: "answered", ...hooked };
+        const answers = await this.#slots.run(namespace, () => callHooks(request, hooks));
+        return { kind: "answered", ...answers };
       } catch (error) {
         const isUnreachable = isAppError(error, "HOOK_UNREACHABLE");
         if (!isUnreachable || attempts === CALL_ATTEMPTS_MAX || signal.aborted)
           return { kind: "failed", error };
       }
-      await clock.sleep(HOOK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed
+      await clock.sleep(HOOK_RETRY_INTERVAL_MS, signal).catch(() => undefined);
     }
   }
 }

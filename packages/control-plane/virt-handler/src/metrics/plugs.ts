@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and age of the oldest pending one.
+// Metrics of plugs, swaps and unplugs: durations, failure reasons, and the age of the oldest pending operation.
 import { buildWiring } from "@patchbay/core/nics";
 import type { NodeVmFacts } from "@patchbay/core/vm";
 import {
@@ -16,7 +16,7 @@ import { parseTime } from "@patchbay/kube";
 import type { Cache, Change } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 
-/** Names of taps by name of the iface, by uid of the VMI. */
+/** Names of taps by VMI UID, then by name of the iface. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
 export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
@@ -43,24 +43,23 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** Time from the request until this process observes the end. The buckets are in seconds. */
-const PLUG_SECONDS = {
+/** Histogram of the time from a request until its end is observed, in seconds. */
+const PLUG_DURATION = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",
   labelNames: ["type"],
   buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Time in a phase, mostly some milliseconds. The buckets are in seconds. */
-const PHASE_SECONDS = {
+/** Histogram of the time in a phase, in seconds. Most phases take a few milliseconds. */
+const PHASE_DURATION = {
   name: "patchbay_plug_duration_seconds",
   help: "Duration of each phase of a plug, swap or unplug while the guest runs.",
   labelNames: ["type", "phase"],
   buckets: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Reports of reasons, including repeats of a reason after another attempt. */
-const IFACE_FAILURES = {
+const FAILURE_REASONS = {
   name: "patchbay_iface_failures_total",
   help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
   labelNames: ["reason"],
@@ -69,11 +68,11 @@ const IFACE_FAILURES = {
 interface PendingOperation {
   readonly type: HotplugType;
   readonly startedMs: number;
-  /** Whether the guest ran at the start, so that the operation is not part of a boot. */
+  /** Whether the guest ran when the operation started. Operations during a boot are not measured. */
   readonly isLive: boolean;
 }
 
-/** Pending operations by name of the iface, by uid of the VMI. */
+/** Pending operations by VMI UID, then by name of the iface. */
 type Pending = Map<string, ReadonlyMap<string, PendingOperation>>;
 
 const MS_PER_SECOND = 1000;
@@ -82,7 +81,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Estimates the age of an operation that started before this process, as the age of its phase. 0 if it has none. */
+/** Estimates the age of an operation that started before this process. Returns the age of its phase, or 0 if the phase has no time. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
@@ -96,24 +95,24 @@ function updatePending(
   const nowMs = clock.monotonicMs();
   return new Map(
     pendingIfaces(vmi).map((iface): [string, PendingOperation] => {
-      const known = before?.get(iface.name);
-      if (known?.type === iface.type) return [iface.name, known];
-      const atMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
-      return [iface.name, { type: iface.type, startedMs: atMs, isLive: isRunning(vmi) }];
+      const previous = before?.get(iface.name);
+      if (previous?.type === iface.type) return [iface.name, previous];
+      const startedMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
+      return [iface.name, { type: iface.type, startedMs, isLive: isRunning(vmi) }];
     }),
   );
 }
 
-/** Measures until `stop` is called. `families` computes the gauges at each scrape. */
+/** Measures operations until `stop` is called. `families` returns the current gauges. */
 export function measurePlugs(
   vmis: Cache<VirtualMachineInstance>,
   metrics: PlugMetrics,
   clock: Clock,
 ): { readonly families: () => readonly MetricFamily[]; readonly stop: () => void } {
   const pending: Pending = new Map();
-  const observePlug = metrics.addHistogram(PLUG_SECONDS);
-  const countFailure = metrics.addCounter(IFACE_FAILURES);
-  const observePhase = metrics.addHistogram(PHASE_SECONDS);
+  const observePlug = metrics.addHistogram(PLUG_DURATION);
+  const countFailure = metrics.addCounter(FAILURE_REASONS);
+  const observePhase = metrics.addHistogram(PHASE_DURATION);
   const measurePhases = (before: VirtualMachineInstance, after: VirtualMachineInstance): void => {
     if (!isRunning(before) || !isRunning(after)) return;
     for (const { type, phase, since, until } of findEndedPhases(before, after)) {
@@ -121,7 +120,7 @@ export function measurePlugs(
       observePhase({ type, phase }, Math.max(0, untilMs - parseTime(since)) / MS_PER_SECOND);
     }
   };
-  const record = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
+  const recordChange = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
     const after = updatePending(vmi, before, clock);
@@ -134,14 +133,14 @@ export function measurePlugs(
       if (isLive && !after.has(name)) observePlug({ type }, (nowMs - atMs) / MS_PER_SECOND);
     }
   };
-  for (const vmi of vmis.list()) record(vmi, vmi);
+  for (const vmi of vmis.list()) recordChange(vmi, vmi);
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
     if (change.kind === "deleted") pending.delete(change.previous.metadata.uid ?? "");
-    else record(change.current, change.kind === "updated" ? change.previous : undefined);
+    else recordChange(change.current, change.kind === "updated" ? change.previous : undefined);
   });
   const oldestSeconds = (): number => {
-    const begun = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);
-    const ages = begun.map(({ startedMs: atMs }) => clock.monotonicMs() - atMs);
+    const operations = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);
+    const ages = operations.map(({ startedMs: atMs }) => clock.monotonicMs() - atMs);
     return Math.max(0, ...ages) / MS_PER_SECOND;
   };
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of the traffic through taps, read from the kernel at each scrape and not from libvirt, which the launcher controls.
+// Metrics of the traffic through taps. The counters come from the kernel, because a launcher could forge the counters of its libvirt.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import {
@@ -14,12 +14,12 @@ import type { LinkCounters } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findLauncher } from "../server/find-guest.ts";
 
-/** Maximum age of counters that scrapes share, in milliseconds. */
+/** Time for which scrapes reuse the same counters, in milliseconds. */
 const READING_MAX_AGE_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
-/** Reads the traffic of a guest. @throws AppError with LAUNCHER_UNREACHABLE while the counters cannot be read */
+/** Returns the traffic counters of a guest's NICs. @throws AppError with LAUNCHER_UNREACHABLE if the counters cannot be read */
 export async function readTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
@@ -32,7 +32,7 @@ export async function readTraffic(
   return { metadata: {}, items: nicCounts(traffic) };
 }
 
-/** Returns the traffic; undefined while the launcher is unreachable or the guest does not run. */
+/** Returns the traffic, or undefined if the counters cannot be read, for example because the guest does not run. */
 async function findTraffic(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,
@@ -40,7 +40,7 @@ async function findTraffic(
 ): Promise<VmTraffic | undefined> {
   const taps = deps.taps.get(vmi.metadata.uid ?? "");
   const pod = findLauncher(vmi, deps);
-  const netns = pod === undefined ? undefined : deps.sessions.netnsOf(pod);
+  const netns = pod === undefined ? undefined : deps.sessions.findNetns(pod);
   if (taps === undefined || taps.size === 0 || netns === undefined) return undefined;
   try {
     return { vmi, taps, links: await counters.read(netns) };
@@ -57,20 +57,20 @@ export function createTrafficSource(
   counters: LinkCounters,
   deps: TrafficDeps,
 ): () => Promise<readonly MetricFamily[]> {
-  let last:
+  let lastReading:
     | { readonly atMs: number; readonly families: Promise<readonly MetricFamily[]> }
     | undefined;
   const read = async (): Promise<readonly MetricFamily[]> => {
     const vmis = deps.vmis.list();
-    const all = await Promise.all(vmis.map((vmi) => findTraffic(vmi, counters, deps)));
-    const vms = all.filter((traffic) => traffic !== undefined);
+    const results = await Promise.all(vmis.map((vmi) => findTraffic(vmi, counters, deps)));
+    const available = results.filter((traffic) => traffic !== undefined);
     const running = vmis.filter(({ status }) => status?.phase === "Running");
-    return [vmiVnicFamily(running), ...trafficFamilies(vms, deps.nodeName)];
+    return [vmiVnicFamily(running), ...trafficFamilies(available, deps.nodeName)];
   };
   return () => {
     const nowMs = deps.clock.monotonicMs();
-    if (last === undefined || nowMs - last.atMs >= READING_MAX_AGE_MS)
-      last = { atMs: nowMs, families: read() };
-    return last.families;
+    if (lastReading === undefined || nowMs - lastReading.atMs >= READING_MAX_AGE_MS)
+      lastReading = { atMs: nowMs, families: read() };
+    return lastReading.families;
   };
 }

@@ -29,7 +29,7 @@ import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 /** Values that do not affect the domain's paths. */
 const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/** Returns the paths of the domain as this node would define it without NICs. @throws AppError with DOMAIN_XML_INVALID if it cannot */
+/** Returns the paths in the domain that this node would define without NICs. @throws AppError with DOMAIN_XML_INVALID */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PATH_PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
@@ -44,12 +44,12 @@ interface IncomingMigration {
   readonly deps: Deps;
 }
 
-/** Returns whether the guest has left the source: its relay reported that, or virt-controller found that its pod has ended. */
+/** Returns whether the relay has reported that the guest left the source, or virt-controller that the source pod has ended. */
 function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether the memory is still copied. libvirt refuses job statistics on the target. Source: libvirt qemuDomainGetJobStats. */
+/** Returns whether libvirt copies memory. It then refuses job statistics on the target. Source: libvirt, qemuDomainGetJobStats. */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
@@ -62,7 +62,7 @@ async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<bo
   }
 }
 
-/** Returns the expected paths without NICs. A guest with hooks may have any paths, because hooks may add some. */
+/** Returns the expected paths of the domain. Accepts all paths of a guest with hooks, because hooks may add paths. */
 function findExpectedPaths(
   { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],
@@ -102,7 +102,7 @@ async function readGuestNetwork({
   return run.guestNetwork;
 }
 
-/** Reads the facts during the memory copy, so that later reads, for which the guest is paused, are quick. */
+/** Reads and caches facts during the memory copy, because later reads extend the time for which the guest is paused. */
 async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   const { run, vmi, deps } = incoming;
   if (run.guestNetwork !== undefined) return;
@@ -115,7 +115,7 @@ async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   }
 }
 
-/** Reads only the facts for the next decision, because the guest is paused meanwhile. */
+/** Reads only the facts that the next decision requires, because the guest is paused until then. */
 async function inspectGuest(
   incoming: IncomingMigration,
   domain: DomainInfo | undefined,
@@ -146,13 +146,13 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {
   const { launcher, run, deps } = incoming;
-  // The paths are computed now, because the guest is paused during the comparison.
+  // Caches the expected paths now, because the guest is paused when they are compared.
   findExpectedPaths(incoming, []);
   const relay = await deps.relays.receive(buildRelayRequest(incoming, launcher.session));
   run.useRelay(relay, undefined, launcher.wake);
 }
 
-/** Performs one repair. Only logs a failure, because the regular pass repairs the links after this node owns the guest. */
+/** Performs one repair. Only logs a failure, because regular passes repair the links after this node owns the guest. */
 async function tryRepair(
   { vmi, deps }: IncomingMigration,
   act: () => Promise<void>,
@@ -165,7 +165,7 @@ async function tryRepair(
   }
 }
 
-/** Wires the links and announces the MACs, because switches send frames to the source until QEMU announces them later. */
+/** Wires the links and announces the guest's MACs. Otherwise switches would send frames to the source until QEMU announces the MACs. */
 async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   const { launcher, deps } = incoming;
   const { netns } = launcher.session.launcher;
@@ -176,7 +176,7 @@ async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   for (const nic of nics) await tryRepair(incoming, () => deps.podNetwork.announce(netns, nic));
 }
 
-/** Resumes the guest after it has left the source. Wires in parallel, because frames may arrive before the guest reads them. */
+/** Resumes the guest, and wires its links in parallel to save time. */
 async function resume(incoming: IncomingMigration): Promise<void> {
   const { vmi, launcher, deps } = incoming;
   await Promise.all([
@@ -226,7 +226,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass. Safe to repeat. `isWired`: the links of all migrating NICs exist. Returns true when the guest waits for a person. */
+/** Runs one pass. `isWired`: all migrating NICs are wired. Returns true if the guest stays paused until a person acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,
@@ -261,7 +261,7 @@ function hasCloudInitHooks({ vmi, launcher }: IncomingMigration): boolean {
   return sidecars.length > 0 && disks.some((disk) => disk !== undefined);
 }
 
-/** Creates the disks; returns false while hooks are called, whose answer wakes the loop. @throws AppError of the failed hook call */
+/** Creates the cloud-init disks of a guest with hooks. Returns false while hook calls are pending. @throws the error of a failed call */
 export function ensureCloudInitDisks(incoming: IncomingMigration): boolean {
   if (!hasCloudInitHooks(incoming)) return true;
   const { vmi, launcher, deps } = incoming;

@@ -21,13 +21,13 @@ import type { MigrationRun } from "./migration-runs.ts";
 
 type Netns = Parameters<PodNetwork["announce"]>[0];
 
-async function tryOnLinks(
+async function tryLinkUpdate(
   vmi: VirtualMachineInstance,
   { launcher, deps }: { readonly launcher: LauncherContext; readonly deps: Deps },
-  act: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
+  update: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
 ): Promise<boolean> {
   try {
-    await act(await observeNodeVm(vmi, launcher, deps), launcher.session.launcher.netns);
+    await update(await observeNodeVm(vmi, launcher, deps), launcher.session.launcher.netns);
     return true;
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
@@ -39,33 +39,33 @@ async function tryOnLinks(
   }
 }
 
-/** Announces the guest's MACs, because switches may have learned them at the target. Safe to repeat. */
+/** Announces the guest's MACs, because switches may forward frames for the MACs to the target node. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
   deps: Deps,
 ): Promise<void> {
-  await tryOnLinks(vmi, { launcher, deps }, async (facts, netns) => {
+  await tryLinkUpdate(vmi, { launcher, deps }, async (facts, netns) => {
     for (const nic of listAnnouncedNics(facts)) await deps.podNetwork.announce(netns, nic);
   });
 }
 
-/** Releases the MACs: two macvlans of one parent cannot share a MAC. Safe to repeat. Returns whether it succeeded. */
+/** Releases the guest's MACs, because two macvlans of one parent cannot share a MAC. Returns whether the release succeeded. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
   deps: Deps,
 ): Promise<boolean> {
-  return tryOnLinks(vmi, { launcher, deps }, async (facts, netns) => {
+  return tryLinkUpdate(vmi, { launcher, deps }, async (facts, netns) => {
     for (const wiring of listOutgoingWirings(facts, launcher.pod.uid))
       await deps.podNetwork.wireTap(netns, wiring);
   });
 }
 
-/** Interval for checking an incoming guest that is paused because it differs, in milliseconds. Repairs may cause no event. */
+/** Interval for checking an incoming guest that stays paused because its devices differ, in milliseconds. A repair may cause no event. */
 const PAUSED_CHECK_INTERVAL_MS = 10_000;
 
-/** Retry interval for releasing the guest's MACs, in milliseconds. It is short because the target may wait for them. */
+/** Retry interval for releasing the guest's MACs, in milliseconds. It is short because the target may wait for the release. */
 const RELEASE_RETRY_INTERVAL_MS = 500;
 
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -106,8 +106,8 @@ async function reconcileOutgoing(
   const announce = (): Promise<void> => announceMacs(vmi, launcher, deps);
   const hasLeft = await sendGuest({ vmi, migration, run, session, wake, announce, deps });
   if (hasLeft) {
-    run.isReleased ||= await releaseMacs(vmi, launcher, deps);
-    return run.isReleased ? done() : after(RELEASE_RETRY_INTERVAL_MS);
+    run.hasReleasedMacs ||= await releaseMacs(vmi, launcher, deps);
+    return run.hasReleasedMacs ? done() : after(RELEASE_RETRY_INTERVAL_MS);
   }
   const { next } = await converge();
   return run.call === "running" || run.job !== undefined
@@ -115,7 +115,7 @@ async function reconcileOutgoing(
     : next;
 }
 
-/** Wires the links until the incoming domain exists, and then changes nothing. */
+/** Runs the regular pass until the incoming domain exists, and then only the steps of the migration. */
 async function reconcileIncoming(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -140,7 +140,7 @@ async function reconcileIncoming(
   return next;
 }
 
-/** Runs one pass. `converge` is the regular part of the pass. */
+/** Runs one pass over a migrating VMI. `context.converge` runs the regular part of the pass. */
 export function reconcileMigration(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -151,7 +151,7 @@ export function reconcileMigration(
     : reconcileIncoming(vmi, launcher, context);
 }
 
-/** Continues after the launcher's end. Returns true when the pod no longer has the guest's MACs, which the target may need. */
+/** Continues an outgoing migration after the guest's arrival. Returns true if the pod has released the guest's MACs. */
 export async function finishOutgoing(
   vmi: VirtualMachineInstance,
   wake: () => void,
@@ -160,9 +160,9 @@ export async function finishOutgoing(
   const migration = openMigration(vmi);
   const run = deps.migrationRuns.find(vmi);
   if (migration === undefined || run?.call !== "arrived") return false;
-  // A relay to a changed address of the target must be created in the launcher's directory, which needs a session.
+  // If the target's address has changed, a new relay is required, which can only be created with a session.
   if (!run.connectsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await sendGuest({ vmi, migration, run, session: undefined, wake, announce, deps });
-  return run.isReleased;
+  return run.hasReleasedMacs;
 }

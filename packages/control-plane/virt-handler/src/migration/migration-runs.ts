@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of this node's migrations. A restart loses it and the relays; the new process reads the domains and starts nothing twice.
+// State of this node's migrations, which a restart discards.
 import { isEqual } from "@patchbay/base";
 import {
   openMigration,
@@ -18,16 +18,16 @@ export interface GuestNetwork {
 
 export class MigrationRun {
   readonly migrationUid: string;
-  /** Source only: whether the libvirt call runs, or its result. */
+  /** Source only: state or result of the libvirt call that migrates the guest. */
   call: OutgoingFacts["call"];
   /** Source only: last job statistics; undefined if no job runs. */
   job: JobStats | undefined;
-  /** Source only: monotonic time of the last transferred bytes, in milliseconds. */
+  /** Source only: monotonic time of the last progress of the transfer, in milliseconds. */
   progressMs: number | undefined;
   reportedMs: number | undefined;
-  /** Source only: whether no bytes were transferred for longer than allowed. */
+  /** Source only: whether the transfer has made no progress for longer than allowed. */
   isStalled = false;
-  /** Source only: whether the time limit has passed, so that the downtime is no longer limited. */
+  /** Source only: whether the downtime limit was lifted, because the migration took too long. */
   isDisrupted = false;
   /** Target only: whether the source's node has reported that the guest has left. */
   isOffAtSource = false;
@@ -35,10 +35,10 @@ export class MigrationRun {
   expectedPaths: readonly string[] | undefined;
   /** Target only: links and MACs of the guest; undefined until read. */
   guestNetwork: GuestNetwork | undefined;
-  /** Source only: whether the pod no longer has the guest's MACs. */
-  isReleased = false;
-  /** Source only: whether the target's node has confirmed, through the current relay, that the guest has left. */
-  isConfirmed = false;
+  /** Source only: whether the pod has released the guest's MACs. */
+  hasReleasedMacs = false;
+  /** Source only: whether the target's node has confirmed the report that the guest has left, through the current relay. */
+  isDepartureConfirmed = false;
   #relay: Relay | undefined;
   #endpoint: RelayEndpoint | undefined;
 
@@ -54,7 +54,7 @@ export class MigrationRun {
     return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
-  /** Replaces the relay. Calls `onChange` when it ends or the source's node reports that the guest has left. */
+  /** Replaces the relay. Calls `onChange` when the new relay ends, or when the source's node reports that the guest has left. */
   useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -75,13 +75,13 @@ export class MigrationRun {
     this.#relay?.close();
     this.#relay = undefined;
     this.#endpoint = undefined;
-    this.isConfirmed = false;
+    this.isDepartureConfirmed = false;
   }
 }
 
 /** Migrations of this node, at most one for each VMI uid. */
 export interface MigrationRuns {
-  /** Returns the open migration; undefined if there is none. Deletes the state of an earlier migration. */
+  /** Returns the run of the VMI's open migration, or undefined if no migration is open. Deletes the run of an earlier migration. */
   find(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
   findJob(uid: string): JobStats | undefined;
@@ -94,8 +94,8 @@ class TrackedRuns implements MigrationRuns {
   find(vmi: VirtualMachineInstance): MigrationRun | undefined {
     const { uid = "" } = vmi.metadata;
     const { migrationUid } = openMigration(vmi) ?? {};
-    const known = this.#runs.get(uid);
-    if (known?.migrationUid !== migrationUid) this.forget(uid);
+    const previous = this.#runs.get(uid);
+    if (previous?.migrationUid !== migrationUid) this.forget(uid);
     if (migrationUid === undefined) return undefined;
     const run = this.#runs.get(uid) ?? new MigrationRun(migrationUid);
     this.#runs.set(uid, run);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of `status.migrationState`.
+// Formats, parses and writes fields of `status.migrationState`.
 import {
   type MigrationState,
   VIRTUAL_MACHINE_INSTANCES,
@@ -18,7 +18,7 @@ const STATUS_PORT_NUMBERS: Readonly<Record<Channel, number>> = {
 
 type StatusPorts = NonNullable<MigrationState["targetDirectMigrationNodePorts"]>;
 
-/** Formats the ports for the status. Source of the numbers: KubeVirt pkg/virt-handler/migration-proxy. */
+/** Returns the channels' numbers by TCP port. Source of the channels' numbers: KubeVirt, pkg/virt-handler/migration-proxy. */
 export function formatPorts(ports: Ports): StatusPorts {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -28,13 +28,13 @@ export function formatPorts(ports: Ports): StatusPorts {
   );
 }
 
-export function parsePorts(current: StatusPorts = {}): Ports {
+export function parsePorts(statusPorts: StatusPorts = {}): Ports {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
-      const found = Object.entries(current).find(
+      const entry = Object.entries(statusPorts).find(
         ([, statusNumber]) => statusNumber === STATUS_PORT_NUMBERS[channel],
       );
-      const port = Number(found?.[0]);
+      const port = Number(entry?.[0]);
       const isPort = Number.isInteger(port) && port > 0 && port < 65_536;
       return isPort ? [[channel, port] as const] : [];
     }),
@@ -43,7 +43,7 @@ export function parsePorts(current: StatusPorts = {}): Ports {
 
 const STATE_PATH = "/status/migrationState";
 
-/** What the patch tests: that the migration is the same, or that its whole state is unchanged. */
+/** Part of the migration state that a patch tests: only the UID of the migration, or all fields. */
 type TestedPart = "migration" | "all";
 
 function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOperation {
@@ -52,7 +52,7 @@ function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOp
     : { op: "test", path: `${STATE_PATH}/migrationUid`, value: current.migrationUid };
 }
 
-/** Writes the fields. @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed */
+/** Writes the fields. @throws AppError with KUBE_CONFLICT if the tested part of the migration state has changed */
 export async function writeMigrationState(
   vmi: VirtualMachineInstance,
   fields: Partial<MigrationState>,

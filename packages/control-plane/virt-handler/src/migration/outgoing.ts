@@ -30,7 +30,7 @@ interface OutgoingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: OutgoingFacts["migration"];
   readonly run: MigrationRun;
-  /** Session of the launcher; undefined when it does not respond or has ended. */
+  /** Session of the launcher. Undefined if the guest has arrived on the target, because the launcher may have exited. */
   readonly session: Session | undefined;
   readonly wake: () => void;
   readonly announce: () => Promise<void>;
@@ -46,18 +46,20 @@ export function buildRelayRequest(
   return { migration, disks, silenceMs: readMigrationLimits(migration).silenceMs, directoryFd };
 }
 
-/** Builds the request for libvirt with the relay's sockets, by their paths inside the launcher. */
+/** Builds the parameters for libvirt, with the paths of the relay's sockets inside the launcher. */
 function buildMigration({ vmi, migration }: OutgoingMigration): Migration {
-  const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
+  const toLauncherPath = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = disksToCopy(vmi.spec);
   const { bandwidthMibPerSecond, throttles, allowsUnsafe } = readMigrationLimits(migration);
   return {
     ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
     throttles,
     allowsUnsafe,
-    ...(targets.length > 0 && { disks: { uri: `unix://${at(SOCKETS.disks)}`, targets } }),
-    peerUri: `qemu+unix:///session?socket=${at(SOCKETS.peer)}`,
-    memoryUri: `unix://${at(SOCKETS.memory)}`,
+    ...(targets.length > 0 && {
+      disks: { uri: `unix://${toLauncherPath(SOCKETS.disks)}`, targets },
+    }),
+    peerUri: `qemu+unix:///session?socket=${toLauncherPath(SOCKETS.peer)}`,
+    memoryUri: `unix://${toLauncherPath(SOCKETS.memory)}`,
   };
 }
 
@@ -65,7 +67,7 @@ function logOutcome({ log }: Deps, vmi: VirtualMachineInstance, outcome: object)
   log.info("outgoing migration ended", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
-/** Sets the downtime limit for the iteration. If that fails, QEMU's default applies. */
+/** Sets the downtime limit for an iteration of the memory copy. Only logs a failure. */
 async function limitDowntime(
   { vmi, migration, run, deps }: OutgoingMigration,
   connection: HypervisorConnection,
@@ -73,8 +75,8 @@ async function limitDowntime(
 ): Promise<void> {
   const { maxDowntimeMs } = readMigrationLimits(migration);
   const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
-  const atMost = { maxDowntimeMs, isEmulated };
-  const limitMs = run.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
+  const limits = { maxDowntimeMs, isEmulated };
+  const limitMs = run.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, limits);
   try {
     await connection.setMaxDowntime(domainNameOf(vmi), limitMs);
   } catch (error) {
@@ -86,14 +88,14 @@ async function limitDowntime(
   }
 }
 
-/** Returns the reason of a failure for people. libvirt reports a cancellation if this process aborted a stalled migration. */
+/** Describes why a migration failed. For a stalled migration that this process aborted, libvirt would only report a cancellation. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).silenceMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left the source. */
+/** Waits for the end of the migration. The guest stays paused on the target until the target's node receives the report "gone". */
 async function awaitMigration(
   outgoing: OutgoingMigration,
   connection: HypervisorConnection,
@@ -101,7 +103,7 @@ async function awaitMigration(
   const { vmi, run, wake, deps } = outgoing;
   try {
     await limitDowntime(outgoing, connection, 1);
-    // This connection is busy until the migration ends, so the limit is set on the session's connection.
+    // The migration call blocks this connection, so the session's connection sets the limit.
     connection.onEvent((event) => {
       const { session } = outgoing;
       if (event.kind !== "migrationIteration" || session === undefined) return;
@@ -111,11 +113,11 @@ async function awaitMigration(
     run.call = "arrived";
     const { relay } = run;
     await relay?.reportGone();
-    run.isConfirmed = relay !== undefined && relay === run.relay;
-    logOutcome(deps, vmi, { isAcknowledged: run.isConfirmed });
+    run.isDepartureConfirmed = relay !== undefined && relay === run.relay;
+    logOutcome(deps, vmi, { isAcknowledged: run.isDepartureConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // The next pass retries the report that the guest has left.
+    // A failure after the guest's arrival is not recorded, because the next pass repeats the report to the target.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
@@ -123,7 +125,7 @@ async function awaitMigration(
   wake();
 }
 
-/** Starts the migration, whose end wakes the loop. @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT before it has started */
+/** Starts the migration. The end of the migration wakes the loop. @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT */
 async function startMigration(outgoing: OutgoingMigration, { launcher }: Session): Promise<void> {
   const { run, deps } = outgoing;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
@@ -186,7 +188,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job and then the domain: if there is no job and the domain is paused afterwards, no migration is running. */
+/** Reads the job before the domain. If no job runs and the domain is paused afterwards, no migration is running. */
 async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
@@ -206,16 +208,20 @@ export function targetEndpoint({ migration }: Pick<OutgoingMigration, "migration
 async function startRelay(outgoing: OutgoingMigration): Promise<void> {
   const { session, run, wake, deps } = outgoing;
   if (session === undefined) return;
-  const to = targetEndpoint(outgoing);
-  run.useRelay(await deps.relays.send(buildRelayRequest(outgoing, session), to), to, wake);
+  const endpoint = targetEndpoint(outgoing);
+  run.useRelay(
+    await deps.relays.send(buildRelayRequest(outgoing, session), endpoint),
+    endpoint,
+    wake,
+  );
 }
 
 async function notifyTarget({ run }: OutgoingMigration): Promise<void> {
   try {
     await run.relay?.reportGone();
-    run.isConfirmed = run.relay !== undefined;
+    run.isDepartureConfirmed = run.relay !== undefined;
   } catch (error) {
-    // Another relay may listen at the old address now.
+    // The next pass starts a new relay, because the target may have replaced its own.
     run.stopRelay();
     throw error;
   }
@@ -240,7 +246,7 @@ async function reportStart({ vmi, deps }: OutgoingMigration): Promise<void> {
   await writeMigrationState(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
-/** Raises the allowed downtime so that QEMU pauses the guest at its next iteration. Later iterations do not lower it again. */
+/** Removes the downtime limit, so that QEMU pauses the guest at the next iteration and completes the migration. */
 async function disrupt({ vmi, run, session, deps }: OutgoingMigration): Promise<void> {
   if (session === undefined) return;
   run.isDisrupted = true;
@@ -278,7 +284,7 @@ async function perform(step: OutgoingStep, outgoing: OutgoingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(outgoing);
 }
 
-/** Runs one pass. Safe to repeat; retries failed steps. Returns true when the guest has left this node. */
+/** Runs one pass over an outgoing migration. Returns true if the guest has left this node. */
 export async function sendGuest(outgoing: OutgoingMigration): Promise<boolean> {
   const { migration, run } = outgoing;
   const hasArrived = run.call === "arrived";
@@ -291,7 +297,7 @@ export async function sendGuest(outgoing: OutgoingMigration): Promise<boolean> {
     domain,
     job,
     call: run.call,
-    isAcknowledged: run.isConfirmed,
+    isAcknowledged: run.isDepartureConfirmed,
     isStalled: run.isStalled,
     isLate: mayDisruptNow(migration, outgoing.vmi, outgoing.deps.clock.now()),
     hasRelay: run.connectsTo(targetEndpoint(outgoing)),

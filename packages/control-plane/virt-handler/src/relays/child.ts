@@ -8,27 +8,27 @@ import { DIRECTORY_TOKEN, type RelayCommand, type RelayMessage } from "./protoco
 
 export function main(channel: ChildChannel): void {
   let sender: Sender | undefined;
-  const report = (message: RelayMessage): void => {
+  const sendToParent = (message: RelayMessage): void => {
     channel.send(message);
   };
-  const begin = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
-    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // stays open as long as this process runs
+  const execute = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
+    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // The descriptor stays open until the process exits.
     const directory = `/proc/self/fd/${String(fd)}`;
     if (order.kind === "receive") {
-      await receive(order, directory, report);
+      await receive(order, directory, sendToParent);
       return;
     }
     sender = order;
-    await send(order, directory, report);
+    await send(order, directory, sendToParent);
   };
   channel.onMessage((message) => {
-    const order = message as RelayCommand; // the parent is trusted
+    const order = message as RelayCommand; // The cast is safe, because the parent is trusted.
     if (order.kind === "reportGone") {
-      if (sender !== undefined) void reportGone(sender, report);
+      if (sender !== undefined) void reportGone(sender, sendToParent);
       return;
     }
-    begin(order).catch((error: unknown) => {
-      report({ kind: "failed", reason: messageOf(error) });
+    execute(order).catch((error: unknown) => {
+      sendToParent({ kind: "failed", reason: messageOf(error) });
     });
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the certificate that this node presents to other nodes in migrations, each time, because it is renewed.
+// Certificate that this node presents to other nodes during migrations. It is read for each migration, because it may have been renewed.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -11,7 +11,7 @@ import { names } from "@patchbay/api";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { KubeClient } from "@patchbay/kube";
 
-/** Reads the certificate. @throws AppError with RELAY_FAILED when other nodes would not accept it */
+/** Reads the certificate. @throws AppError with RELAY_FAILED if other nodes would reject the certificate */
 export type ReadIdentity = () => Promise<RelayIdentity>;
 
 function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
@@ -55,7 +55,7 @@ export function identityFromDirectory(files: Files, directory: string, node: str
 
 const IDENTITY_RETRY_INTERVAL_MS = 30_000;
 
-/** Reads the certificate until it is valid, so that problems are logged before the first migration. */
+/** Reads the certificate until it is valid, so that problems are logged before the first migration starts. */
 export async function waitForIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -72,7 +72,7 @@ export async function waitForIdentity(
       if (reason !== lastReason)
         log.warn("guests cannot migrate from or to this node yet", { reason });
       lastReason = reason;
-      await clock.sleep(IDENTITY_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+      await clock.sleep(IDENTITY_RETRY_INTERVAL_MS, signal).catch(() => undefined);
     }
   }
 }
@@ -81,7 +81,7 @@ const CERTIFICATE_PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICA
 
 const generateKeys = promisify(generateKeyPair);
 
-/** Requests a certificate from virt-api, which takes the node's name from the token of the request. */
+/** Returns a function that requests a certificate from virt-api. virt-api derives the node's name from the token of the request. */
 export function identityFromVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between a migration relay and its parent, and between the relays of two nodes. Pure.
+// Messages between a migration relay and its parent, and between the relays of two nodes.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { PeerCertificate, SecureContextOptions } from "node:tls";
 import { RELAY_GROUP } from "@patchbay/api/names";
@@ -9,7 +9,7 @@ export type Channel = "libvirt" | "memory" | "disks";
 
 export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
 
-/** Certificate and key of a node and the CA that it trusts, in PEM. The key is secret. */
+/** Certificate and key of a node, and the trusted CA, in PEM. The key is secret. */
 export interface RelayIdentity {
   readonly certPem: string;
   readonly keyPem: string;
@@ -20,11 +20,11 @@ export interface RelayOptions {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
   readonly peerNode: string;
-  /** Number of connections for each channel, each of which is used once; 0 if unset. */
+  /** Number of connections that each channel accepts; 0 if unset. */
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
-  /** Names of the launcher's sockets in its directory, whose descriptor has the token {@link DIRECTORY_TOKEN}. */
+  /** Names of the sockets in the launcher's directory. The directory's descriptor is sent with token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
-  /** Time without traffic after which a connection is closed, in milliseconds. Does not apply to the disks channel. */
+  /** Time without traffic after which a connection is closed, in milliseconds; unlimited for the disks channel. */
   readonly silenceMs: number;
   /** Time limit for a client's greeting, in milliseconds. */
   readonly greetingMs: number;
@@ -48,14 +48,14 @@ export type RelayCommand =
   | { readonly kind: "reportGone" };
 
 export type RelayMessage =
-  /** The relay accepts connections; on the target, at these ports. */
+  /** Reports that the relay accepts connections. On the target, `ports` are its TCP ports. */
   | { readonly kind: "listening"; readonly ports: Ports }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "joined"; readonly channel: Channel }
   | { readonly kind: "ended"; readonly channel: Channel; readonly reason: string }
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "gone" }
-  /** The target's node has confirmed that the guest has left, or has not. */
+  /** Reports whether the target's node has confirmed that the guest has left. */
   | { readonly kind: "heard" }
   | { readonly kind: "unheard"; readonly reason: string };
 
@@ -82,7 +82,7 @@ export function parseGreeting(line: string): Greeting | undefined {
   return isChannel(channel) ? { migration, channel } : undefined;
 }
 
-/** Maximum length of a reason from the relay, in characters. Longer ones are truncated. */
+/** Maximum length of a reason from the relay, in characters. Longer reasons are truncated. */
 const REASON_MAX = 300;
 
 function toReason(value: unknown): string {
@@ -103,7 +103,7 @@ function parseChannelMessage(kind: "joined" | "ended", channel: unknown, reason:
   return kind === "joined" ? { kind, channel } : { kind, channel, reason };
 }
 
-/** Parses a message of the relay, which handles untrusted data; undefined if it is invalid. */
+/** Validates a message of the relay process, which handles untrusted data. Returns undefined if the message is invalid. */
 export function parseRelayMessage(message: unknown): RelayMessage | undefined {
   if (!isJsonObject(message)) return undefined;
   const { kind } = message;
@@ -131,7 +131,7 @@ export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }
 
-/** Returns whether the CA-signed certificate is a relay certificate of that node. */
+/** Returns whether the certificate is the relay certificate of the node. The caller has verified the certificate's signature. */
 export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
   return subject.CN === node && subject.O === RELAY_GROUP;
 }

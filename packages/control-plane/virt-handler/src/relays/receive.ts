@@ -15,12 +15,12 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Maximum number of unauthenticated connections. With 1000 new ones a second, the peer has 0.25 s for its handshake. */
+/** Maximum number of unauthenticated connections. At 1000 new connections per second, the peer has 0.25 s for its handshake. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {
   readonly order: RelayOptions;
-  /** Path of the launcher's directory, by its descriptor. */
+  /** Path of the launcher's directory below `/proc/self/fd`. */
   readonly directory: string;
   readonly send: (message: RelayMessage) => void;
   readonly remaining: Map<Channel, number>;
@@ -105,7 +105,7 @@ function listen(server: Server, address: string): Promise<number> {
   server.once("error", reject);
   server.listen(0, address, () => {
     server.off("error", reject);
-    resolve((server.address() as AddressInfo).port); // of a TCP server
+    resolve((server.address() as AddressInfo).port); // the cast is safe for a TCP server
   });
   return promise;
 }

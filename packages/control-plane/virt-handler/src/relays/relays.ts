@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts relays for migrations, each in its own process because it copies gigabytes of untrusted data.
+// Starts relays for migrations. Each relay is a separate process, because it copies gigabytes of untrusted data.
 import { AppError } from "@patchbay/base";
 import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/interfaces";
 import {
@@ -17,7 +17,7 @@ import type { ReadIdentity } from "./node-identity.ts";
 /** Time limit for the process to start and drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** Module of the child. If the parent runs from TypeScript sources, the child does too. */
+/** Module of the relay process: TypeScript if this process runs from sources, otherwise the compiled file. */
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("../../dist/relays/child.js", import.meta.url).href;
@@ -26,7 +26,7 @@ export interface Relay {
   /** Ports at which the target's relay listens. */
   readonly ports: Ports;
   onMessage(listener: (message: RelayMessage) => void): void;
-  /** Reports to the target that the guest has left the source. Safe to repeat. @throws AppError with RELAY_FAILED when unconfirmed */
+  /** Reports to the target's node that the guest has left the source. @throws AppError with RELAY_FAILED if the report is not confirmed */
   reportGone(): Promise<void>;
   /** Resolves with the reason after the process and all its connections have ended. */
   readonly ended: Promise<string>;
@@ -58,7 +58,7 @@ class RunningRelay implements Relay {
     this.#listeners.add(listener);
   }
 
-  /** Sends a command and waits for one of these messages. The end of the process counts as a failure. */
+  /** Sends a command and waits for one of the given replies. Returns a failure if the process exits first. */
   async request(
     order: RelayCommand,
     replies: readonly RelayMessage["kind"][],
@@ -118,7 +118,7 @@ export async function startRelay(
   return relay;
 }
 
-/** Names of sockets in a launcher's directory: the relay's own at the source, QEMU's at the target. */
+/** Names of sockets in a launcher's directory. The relay creates them on the source node, and QEMU on the target node. */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",
@@ -133,7 +133,7 @@ export interface RelayRequest {
   readonly disks: number;
   /** Time without traffic after which the memory connection is closed, in milliseconds. */
   readonly silenceMs: number;
-  /** Descriptor of the directory with the launcher's sockets. The caller may close it afterwards. */
+  /** Descriptor of the directory with the launcher's sockets. The caller may close the descriptor after the relay has started. */
   readonly directoryFd: number;
 }
 

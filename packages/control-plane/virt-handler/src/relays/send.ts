@@ -24,7 +24,7 @@ export interface Sender {
 
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-  // The types of Node.js lack `allowHalfOpen`, which tls.connect passes to net.connect.
+  // The options are declared separately, because the types of Node.js lack `allowHalfOpen`, which tls.connect supports.
   const options = {
     ...toTlsOptions(order.identity),
     host: address,
@@ -73,7 +73,7 @@ async function forward(
   }
 }
 
-/** Accepts the channel's number of connections in the launcher's directory, and then removes the socket. */
+/** Creates a server that accepts the expected number of connections of the channel, and then closes. */
 function serve(sender: Sender, channel: Channel, report: (message: RelayMessage) => void): Server {
   let remaining = sender.order.connections[channel] ?? 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (local) => {
@@ -99,7 +99,7 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Creates the sockets, and reports when they exist. Replaces existing files, because the directory is the launcher's own. */
+/** Creates the sockets of all channels, and reports when they exist. Replaces existing files with the same names. */
 export async function send(
   sender: Sender,
   directory: string,

@@ -11,12 +11,12 @@ interface Pair {
   readonly remote: TLSSocket;
 }
 
-/** Copies in both directions; each may end alone. `silenceMs` is the time without traffic after which both are closed; 0 for never. */
+/** Copies bytes in both directions. Closes both connections after `silenceMs` milliseconds without traffic; 0 disables the limit. */
 export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): void {
   let reason = "both sides have ended";
   let hasEnded = false;
-  const end = (why: string): void => {
-    reason = hasEnded ? reason : why;
+  const end = (endReason: string): void => {
+    reason = hasEnded ? reason : endReason;
     hasEnded = true;
     local.destroy();
     remote.destroy();
@@ -34,7 +34,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
       end(error.message);
     });
     from.once("close", () => {
-      // The last bytes may still be in transit to the other side.
+      // Ends the other side without destroying it, so that buffered bytes are delivered.
       if (!to.writableEnded) to.end();
       openSides -= 1;
       if (openSides === 0) onEnd(reason);
@@ -42,7 +42,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
   }
 }
 
-/** Reads a line; undefined when it is too long or takes longer than `withinMs`. Leaves later data unread. */
+/** Reads a line, and leaves later data unread. Returns undefined if the line is too long, the socket closes or `withinMs` passes. */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let received = Buffer.alloc(0);

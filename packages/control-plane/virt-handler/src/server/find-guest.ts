@@ -10,7 +10,7 @@ import type { Deps } from "../deps.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
 
-/** Returns the guest's launcher on this node, by the uid in the VMI's status; undefined if the guest has left the node. */
+/** Returns the VMI's launcher pod on this node, or undefined if the VMI has no launcher on this node. */
 export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
@@ -20,7 +20,7 @@ export function findLauncher(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** Records a refused unplug, which libvirt reports only once and no query returns. */
+/** Records a refused unplug. libvirt reports a refusal only once, and no query returns it. */
 function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,
@@ -46,7 +46,7 @@ export interface FoundGuest {
   readonly listener: Listener;
 }
 
-/** Finds the guest. @throws AppError with KUBE_NOT_FOUND when it is not on this node */
+/** Finds a guest that this node owns. @throws AppError with KUBE_NOT_FOUND if this node does not own the guest */
 export function findGuest(key: ObjectKey, deps: Deps, wake: (key: string) => void): FoundGuest {
   const vmi = deps.vmis.find(key);
   const launcher = vmi === undefined ? undefined : findLauncher(vmi, deps);

@@ -18,16 +18,16 @@ import { findGuest } from "./find-guest.ts";
 /** Opens a capture of a guest of this node. The stream is paused until it is read. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
-/** Maximum number on the node, because each capture is a process that receives every packet of a link. */
+/** Maximum number of captures on the node. Each capture is a process that receives every packet of a link. */
 const CAPTURES_MAX = 8;
 
-/** Stream of captured data at the reader's speed. Discards data written to it. */
+/** Stream of captured packets with backpressure. It discards data that the client sends. */
 class CaptureStream extends Duplex {
-  #wanted: (() => void) | undefined;
+  #onRead: (() => void) | undefined;
 
   override _read(): void {
-    this.#wanted?.();
-    this.#wanted = undefined;
+    this.#onRead?.();
+    this.#onRead = undefined;
   }
 
   override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
@@ -37,10 +37,10 @@ class CaptureStream extends Duplex {
   async pushWhenReady(bytes: Uint8Array): Promise<void> {
     if (this.destroyed || this.readableEnded || this.push(bytes)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.#wanted = () => {
+    this.#onRead = () => {
       resolve(undefined);
     };
-    this.once("close", this.#wanted);
+    this.once("close", this.#onRead);
     await promise;
   }
 }
@@ -62,8 +62,8 @@ function recordEvent(
   { events }: Pick<Deps, "events">,
 ): void {
   const { interface: iface, filter, seconds } = order;
-  const which = filter === "" ? "all packets" : `the packets of "${filter}"`;
-  const message = `${by} captures ${which} of interface ${iface}, for at most ${String(seconds)} s`;
+  const packets = filter === "" ? "all packets" : `the packets of "${filter}"`;
+  const message = `${by} captures ${packets} of interface ${iface}, for at most ${String(seconds)} s`;
   events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
 }
 
@@ -73,7 +73,7 @@ interface CaptureSource {
   readonly link: string;
 }
 
-async function run(
+async function startCapture(
   stream: CaptureStream,
   { order }: CaptureRequest,
   { captures, netns, link }: CaptureSource,
@@ -82,9 +82,9 @@ async function run(
   let isFull = false;
   const onBytes = async (bytes: Uint8Array): Promise<void> => {
     if (isFull) return;
-    const passed = packets.add(bytes);
-    ({ isFull } = passed);
-    for (const one of passed.bytes) await stream.pushWhenReady(one);
+    const accepted = packets.add(bytes);
+    ({ isFull } = accepted);
+    for (const chunk of accepted.bytes) await stream.pushWhenReady(chunk);
     if (isFull) stream.push(null);
   };
   const capture = await captures.start(netns, { link, filter: order.filter }, onBytes);
@@ -96,21 +96,21 @@ async function run(
 }
 
 /**
- * Creates the capture function, which allows one capture for each interface and a few on the node.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE and the errors of sessions and
- *   captures, all from the returned function
+ * Creates the function that opens captures. It allows one capture for each interface, and {@link CAPTURES_MAX} captures on the node. The
+ * function throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions
+ * and captures.
  */
 export function createOpenCapture(
   deps: Deps,
   captures: PacketCaptures,
   wake: (key: string) => void,
 ): OpenCapture {
-  const inUse = new Set<string>();
+  const usedSlots = new Set<string>();
   const claim = (slot: string, vmi: string): void => {
-    if (inUse.has(slot) || inUse.size >= CAPTURES_MAX) {
+    if (usedSlots.has(slot) || usedSlots.size >= CAPTURES_MAX) {
       throw new AppError("GUEST_STREAM_IN_USE", { vmi, stream: "capture" });
     }
-    inUse.add(slot);
+    usedSlots.add(slot);
   };
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
@@ -119,24 +119,24 @@ export function createOpenCapture(
     const slot = `${pod.uid} ${iface}`;
     claim(slot, printKey(key));
     const stream = new CaptureStream();
-    const ended = new AbortController();
+    const closed = new AbortController();
     stream
       .on("error", () => stream.destroy())
       .once("close", () => {
-        ended.abort(new Error("the reader has disconnected"));
-        inUse.delete(slot);
+        closed.abort(new Error("the reader has disconnected"));
+        usedSlots.delete(slot);
       });
     try {
       // Opening the session verifies that the pod is the one in the VMI's status.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
-        run(stream, request, { captures, netns, link }),
+        startCapture(stream, request, { captures, netns, link }),
       );
       recordEvent(vmi, request, deps);
       const stop = (): Promise<void> => capture.stop();
-      void deps.clock.sleep(seconds * 1000, ended.signal).then(stop, stop);
+      void deps.clock.sleep(seconds * 1000, closed.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      inUse.delete(slot); // before the close event, because the client may retry at once
+      usedSlots.delete(slot); // the slot is freed before the close event, because the client may retry immediately
       stream.destroy();
       throw error;
     }

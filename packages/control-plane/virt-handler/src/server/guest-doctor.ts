@@ -24,7 +24,7 @@ export interface NodeDoctor {
   readonly node: NetnsHandle;
 }
 
-/** Maximum number on the node. Each uses one of libuv's four threads, which also serve files and links. */
+/** Maximum number of concurrent examinations on the node. Each one uses one of the four threads of libuv, which also serve files. */
 const EXAMINATIONS_MAX = 2;
 /** Time limit of an examination, in milliseconds. */
 const EXAMINATION_TIMEOUT_MS = 5000;
@@ -41,7 +41,7 @@ async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Queries the agent for links and, if the NIC leads out of the node, routes; empty without an answer. */
+/** Queries the guest agent for links, and for routes if the NIC offers a default route. Returns an empty object without an answer. */
 async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
@@ -68,8 +68,8 @@ async function examine(
 ): Promise<DoctorReport> {
   const { vmi, pod, session } = launcher;
   const vmiKey = printKey({ namespace: vmi.metadata.namespace ?? "", name: vmi.metadata.name });
-  const known = await observeNodeVm(vmi, launcher, deps);
-  const iface = findByName(known.ifaces, name);
+  const vmFacts = await observeNodeVm(vmi, launcher, deps);
+  const iface = findByName(vmFacts.ifaces, name);
   if (iface === undefined) {
     throw new AppError("KUBE_NOT_FOUND", {
       resource: "interface",
@@ -82,20 +82,20 @@ async function examine(
     vmis: deps.vmis.list(),
     vmi,
     served,
-    isPaused: known.domain?.isPaused === true,
+    isPaused: vmFacts.domain?.isPaused === true,
   };
   const { offersDefaultRoute } = collectPathFacts(localSources);
   const sources: PathSources = {
     ...localSources,
-    ...(await queryGuest(launcher, known, offersDefaultRoute)),
+    ...(await queryGuest(launcher, vmFacts, offersDefaultRoute)),
   };
   const facts = collectPathFacts(sources);
   const query = planProbes(sources, facts);
   const remainingMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
   const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, remainingMs));
-  const nic = query && { ...query, pod: session.launcher.netns, node, withinMs };
+  const probeRequest = query && { ...query, pod: session.launcher.netns, node, withinMs };
   const diagnosis = diagnose(
-    nic === undefined ? facts : { ...facts, observed: await doctor.examine(nic) },
+    probeRequest === undefined ? facts : { ...facts, observed: await doctor.examine(probeRequest) },
   );
   const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
   return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };
@@ -118,43 +118,45 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the examination function, which allows one examination for each interface and a few on the node.
- * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes, all from the
- *   returned function
+ * Creates the function that examines interfaces. It allows one examination for each interface, and {@link EXAMINATIONS_MAX} on the node.
+ * The function throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(
   deps: Deps,
   nodeDoctor: NodeDoctor,
   wake: (key: string) => void,
 ): ExamineGuest {
-  const inUse = new Set<string>();
-  const claim = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
-    const reason = inUse.has(place)
+  const usedSlots = new Set<string>();
+  const claim = (
+    slot: string,
+    errorDetails: { readonly iface: string; readonly vmi: string },
+  ): void => {
+    const reason = usedSlots.has(slot)
       ? "it is being examined"
       : `its node already examines ${String(EXAMINATIONS_MAX)} interfaces`;
-    if (inUse.has(place) || inUse.size >= EXAMINATIONS_MAX) {
-      throw new AppError("DOCTOR_BUSY", { ...about, reason });
+    if (usedSlots.has(slot) || usedSlots.size >= EXAMINATIONS_MAX) {
+      throw new AppError("DOCTOR_BUSY", { ...errorDetails, reason });
     }
-    inUse.add(place);
+    usedSlots.add(slot);
   };
   return async (key, iface) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
-    const about = { iface, vmi: printKey(key) };
-    const place = `${pod.uid} ${iface}`;
-    claim(place, about);
+    const errorDetails = { iface, vmi: printKey(key) };
+    const slot = `${pod.uid} ${iface}`;
+    claim(slot, errorDetails);
     const startedMs = deps.clock.monotonicMs();
     const work = deps.sessions
       .use(pod, listener, (session) => {
-        const at = { vmi, pod, role: "owner" as const, session, wake: listener.wake };
-        return examine(at, { iface, startedMs }, { deps, ...nodeDoctor });
+        const launcher = { vmi, pod, role: "owner" as const, session, wake: listener.wake };
+        return examine(launcher, { iface, startedMs }, { deps, ...nodeDoctor });
       })
       .finally(() => {
-        inUse.delete(place);
+        usedSlots.delete(slot);
         // The examination consumed events that the loop has not observed.
         listener.wake();
       });
     const timeoutError = new AppError("DOCTOR_LATE", {
-      ...about,
+      ...errorDetails,
       seconds: EXAMINATION_TIMEOUT_MS / 1000,
     });
     return withDeadline(work, { deps, timeoutError });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-api's requests to guests. They run at once, independent of the loop, which observes their results.
+// Executes virt-api's requests to guests, independently of the reconcile loop.
 import { domainNameOf } from "@patchbay/core/vm";
 import {
   buildGuestAgentInfo,
@@ -25,7 +25,7 @@ export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<ob
 
 type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;
 
-/** Returns undefined if the agent does not support the query; it may support others. */
+/** Returns undefined if the agent does not support the query. */
 async function ifSupported<T>(query: Promise<T>): Promise<T | undefined> {
   try {
     return await query;
@@ -52,16 +52,16 @@ async function readAll(connection: HypervisorConnection, domain: string): Promis
   };
 }
 
-async function withoutData(change: Promise<void>): Promise<object> {
+async function toEmptyResult(change: Promise<void>): Promise<object> {
   await change;
   return {};
 }
 
-const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handler>> = {
-  pause: (connection, domain) => withoutData(connection.suspendDomain(domain)),
-  unpause: (connection, domain) => withoutData(connection.resumeDomain(domain)),
-  reset: (connection, domain) => withoutData(connection.resetDomain(domain)),
-  softreboot: (connection, domain) => withoutData(connection.rebootDomain(domain)),
+const HANDLERS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handler>> = {
+  pause: (connection, domain) => toEmptyResult(connection.suspendDomain(domain)),
+  unpause: (connection, domain) => toEmptyResult(connection.resumeDomain(domain)),
+  reset: (connection, domain) => toEmptyResult(connection.resetDomain(domain)),
+  softreboot: (connection, domain) => toEmptyResult(connection.rebootDomain(domain)),
   guestosinfo: async (connection, domain) => buildGuestAgentInfo(await readAll(connection, domain)),
   userlist: async (connection, domain) => ({
     metadata: {},
@@ -73,7 +73,6 @@ const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handl
   }),
 };
 
-/** Creates the request function. @throws AppError with KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and libvirt's errors, from that function */
 export function createRequestGuest(
   deps: Deps & { readonly linkCounters: LinkCounters },
   wake: (key: string) => void,
@@ -82,7 +81,7 @@ export function createRequestGuest(
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     if (request === "interfacetraffic") return readTraffic(vmi, deps);
     return deps.sessions.use(pod, listener, ({ connection }) =>
-      REQUESTS[request](connection, domainNameOf(vmi)),
+      HANDLERS[request](connection, domainNameOf(vmi)),
     );
   };
 }

@@ -35,7 +35,7 @@ function toUnreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unk
   return new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(key), reason }, { cause });
 }
 
-/** Connects a further client to the screen, which QEMU supports. */
+/** Connects an additional client to the screen. QEMU supports several clients of a screen. */
 async function connectScreen(
   connect: ConnectToPod,
   { key, pod }: { readonly key: ObjectKey; readonly pod: LauncherPod },
@@ -50,10 +50,8 @@ async function connectScreen(
 }
 
 /**
- * Creates the stream function. QEMU serves one client of a socket, so a new client replaces the current one unless it preserves the
- * session.
- * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions, all from the returned
- *   function
+ * Creates the function that opens streams. A new client disconnects the current client, or is rejected if it requested `preservesSession`.
+ * The function throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions.
  */
 export function createOpenGuestStream(
   deps: Deps,

@@ -39,7 +39,7 @@ type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
 /** Reads the console even if the client does not, because the guest would block on a full console. */
-function drain(from: Duplex, to: Duplex): void {
+function copyConsole(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
     if (to.writableLength > CONSOLE_BUFFER_MAX) {
@@ -50,13 +50,12 @@ function drain(from: Duplex, to: Duplex): void {
     dropped = 0;
     to.write(chunk);
   });
-  // The stream has been paused until now.
   from.resume();
 }
 
-/** Copies in both directions until one side ends. Data in transit is still delivered. */
+/** Copies data in both directions until one side ends. Buffered data is still delivered. */
 export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
-  if (stream === "console") drain(guest, client);
+  if (stream === "console") copyConsole(guest, client);
   else guest.pipe(client, { end: false });
   client.pipe(guest, { end: false });
   for (const [from, to] of [
@@ -67,7 +66,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // Drops data for a client that has disconnected. A client to which the end was sent is read until it ends too.
+      // Destroys the guest's stream after the client has closed. After the guest's stream has closed, discards the client's data.
       if (to === guest) guest.destroy();
       else client.resume();
     });
@@ -76,7 +75,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
 
 interface ServerSettings {
   readonly listenAddress: string;
-  /** TCP port; 0 for a free one. */
+  /** TCP port; 0 selects a free port. */
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
@@ -97,7 +96,7 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Converts an error. Errors without a code get no details, so that no stack trace is sent. */
+/** Converts an error to a response. An error without a code gets a general message, so that no internal details are sent. */
 function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
@@ -107,7 +106,7 @@ function toResponseError(error: unknown): { readonly code: number; readonly mess
 interface Operation {
   readonly key: Required<ObjectKey>;
   readonly request: string;
-  readonly changes: boolean;
+  readonly isChange: boolean;
   readonly run: () => Promise<object>;
 }
 
@@ -115,13 +114,13 @@ function findOperation(url: string, method: string, deps: ServerDeps): Operation
   const doctor = method === "get" ? parseDoctorPath(url) : undefined;
   if (doctor !== undefined) {
     const { key, iface } = doctor;
-    return { key, request: DOCTOR, changes: false, run: () => deps.examine(key, iface) };
+    return { key, request: DOCTOR, isChange: false, run: () => deps.examine(key, iface) };
   }
   const { key, request } = parseGuestRequest(url) ?? {};
   if (key === undefined || request === undefined || GUEST_REQUESTS[request] !== method) {
     return undefined;
   }
-  return { key, request, changes: method === "put", run: () => deps.request(key, request) };
+  return { key, request, isChange: method === "put", run: () => deps.request(key, request) };
 }
 
 async function respond(
@@ -135,7 +134,7 @@ async function respond(
     send(response, 404, { message: "there is no such request" });
     return;
   }
-  const { key, request, changes } = operation;
+  const { key, request, isChange: changes } = operation;
   const fields = { vmi: `${key.namespace}/${key.name}`, request };
   try {
     const body = await operation.run();
@@ -165,19 +164,19 @@ interface StreamPair {
   readonly client: Duplex;
 }
 
-const SWITCHING = [
+const UPGRADE_RESPONSE = [
   "HTTP/1.1 101 Switching Protocols",
   "connection: Upgrade",
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects both until one side ends or the service stops, because an open stream would keep the process alive. */
+/** Connects guest and client until one side ends or the service stops. An open stream would keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();
     client.destroy();
   };
-  // The client may disconnect while the guest's stream is opened.
+  // The client may have disconnected while the guest's stream was opened.
   if (client.destroyed || signal.aborted) {
     end();
     return;
@@ -186,7 +185,7 @@ function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSign
   guest.once("close", () => {
     signal.removeEventListener("abort", end);
   });
-  client.write(`${SWITCHING.join("\r\n")}\r\n\r\n`);
+  client.write(`${UPGRADE_RESPONSE.join("\r\n")}\r\n\r\n`);
   joinStreams(stream, guest, client);
 }
 
@@ -200,8 +199,8 @@ async function handleUpgrade(url: string, socket: Duplex, deps: ServerDeps): Pro
   const { key, stream } = operation;
   const fields = { vmi: `${key.namespace}/${key.name}`, stream };
   try {
-    const opening = operation.stream === "capture" ? capture(key, operation) : open(key, operation);
-    const guest = await opening;
+    const opened = operation.stream === "capture" ? capture(key, operation) : open(key, operation);
+    const guest = await opened;
     log.info("opened a stream of a guest", fields);
     guest.once("close", () => {
       log.info("closed a stream of a guest", fields);
@@ -214,25 +213,32 @@ async function handleUpgrade(url: string, socket: Duplex, deps: ServerDeps): Pro
   }
 }
 
-/** Serves requests. Clients without the right certificate get a TLS error or a 401. @throws AppError with OS_FILE_FAILED */
+/** Starts the server. A client without a valid certificate gets a TLS error or status 401. @throws AppError with OS_FILE_FAILED */
 export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promise<RunningServer> {
   const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
   const files = createFiles();
-  const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
-  const listen: RequestListener = (request, response) => {
-    request.resume(); // no request has a relevant body
-    if (clients.vouchesFor(request)) void respond(request, response, deps);
+  const clientAuthority = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
+  const onRequest: RequestListener = (request, response) => {
+    request.resume(); // the body of a request is not used
+    if (clientAuthority.isTrustedClient(request)) void respond(request, response, deps);
     else send(response, 401, { message: "Unauthorized" });
   };
   const onUpgrade = (request: IncomingMessage, socket: Duplex): void => {
     socket.on("error", () => socket.destroy());
-    if (clients.vouchesFor(request)) void handleUpgrade(request.url ?? "", socket, deps);
+    if (clientAuthority.isTrustedClient(request))
+      void handleUpgrade(request.url ?? "", socket, deps);
     else rejectUpgrade(socket, 401, "Unauthorized");
   };
   const certificate = certificateInFiles(files, { certFile, keyFile });
   return startServer(
-    listen,
-    { listenAddress, port, certificate, clientAuthorities: [clients], demandsCertificate: true },
+    onRequest,
+    {
+      listenAddress,
+      port,
+      certificate,
+      clientAuthorities: [clientAuthority],
+      demandsCertificate: true,
+    },
     { log: deps.log, signal: deps.signal, onUpgrade },
   );
 }

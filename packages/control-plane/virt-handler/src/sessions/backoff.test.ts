@@ -157,14 +157,14 @@ test("a failed call causes no backoff and is rethrown unchanged", async () => {
 });
 
 test("work that ended in time is not aborted later", async () => {
-  let isLost = false;
+  let isConnectionLost = false;
   await sessions.use(POD, ignore, (session) => {
-    void session.connection.closed.then(() => (isLost = true));
+    void session.connection.closed.then(() => (isConnectionLost = true));
     return Promise.resolve();
   });
   await settle();
   await pass(MINUTE_MS * 2);
-  expect(isLost).toBe(false);
+  expect(isConnectionLost).toBe(false);
 });
 
 test("closing a session itself causes no backoff", async () => {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff for launchers that hang or drop their connections, independent of what wakes the loop.
+// Backoff for launchers that hang or drop their connections.
 import { AppError, isAppError, type Clock } from "@patchbay/base";
 import { createStepBackoff, type StepBackoff } from "@patchbay/kube";
 import type { LauncherPod, NetnsHandle } from "@patchbay/core/interfaces";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
-/** Range of the backoff. The first one is short, because a restarted libvirt is soon available again. */
+/** Range of the backoff. The first delay is short, because a restarted libvirt is soon available again. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Duration of a connection after which its end counts as a first failure, in milliseconds. */
+/** Duration of a connection after which its end resets the backoff, in milliseconds. */
 const STABLE_CONNECTION_MS = 60_000;
-/** Time limit of a pass, in milliseconds. It exceeds one call that waits for a busy domain (30 s), and stops a slow libvirt. */
+/** Time limit of a pass, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;
 
 class BackoffSessions implements Sessions {
@@ -40,8 +40,8 @@ class BackoffSessions implements Sessions {
     }
   }
 
-  netnsOf(pod: LauncherPod): NetnsHandle | undefined {
-    return this.#sessions.netnsOf(pod);
+  findNetns(pod: LauncherPod): NetnsHandle | undefined {
+    return this.#sessions.findNetns(pod);
   }
 
   backoffMs(pod: LauncherPod): number {
@@ -50,7 +50,7 @@ class BackoffSessions implements Sessions {
 
   close(pod: LauncherPod): void {
     this.#sessions.close(pod);
-    this.#stepBackoff.forget(podKey(pod));
+    this.#stepBackoff.forget(toPodKey(pod));
   }
 
   closeAll(): void {
@@ -64,15 +64,15 @@ class BackoffSessions implements Sessions {
     void session.connection.closed.then(({ by }) => {
       if (by !== "daemon") return;
       if (this.#clock.monotonicMs() - openedMs >= STABLE_CONNECTION_MS)
-        this.#stepBackoff.forget(podKey(pod));
+        this.#stepBackoff.forget(toPodKey(pod));
       this.#backOff(pod);
     });
   }
 
-  /** Backs off once for a timeout and the end of its connection that follows. */
+  /** Starts a backoff unless a backoff is in progress, because the end of the connection follows each timeout. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
-    // All failures have one code, so that a launcher gains nothing by alternating between them.
+    // All failures have the same code, because a changed code would restart the backoff from its first delay.
     this.#stepBackoff.fail(toStep(pod), { code: "launcher", summary: undefined });
   }
 
@@ -98,13 +98,13 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Returns a key that includes the name, so that a VMI with the uid of a foreign pod cannot delay that pod's launcher. */
-function podKey({ uid, namespace, name }: LauncherPod): string {
+/** Returns a key with the pod's name. Otherwise a VMI that claims the UID of a foreign pod could delay that pod's launcher. */
+function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
 function toStep(pod: LauncherPod): { scope: string; name: string; inputs: string } {
-  return { scope: podKey(pod), name: "session", inputs: "" };
+  return { scope: toPodKey(pod), name: "session", inputs: "" };
 }
 
 export function withBackoff(sessions: Sessions, clock: Clock): Sessions {

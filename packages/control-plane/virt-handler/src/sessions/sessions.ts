@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with the launchers of this node: their libvirt and their network namespace.
+// Sessions with the launchers of this node. A session has a connection to libvirt and a network namespace.
 import type {
   LinkChanges,
   Hypervisor,
@@ -54,8 +54,8 @@ export class WakeFilter {
     this.#isRelevant = isRelevant;
   }
 
-  /** Delays wake-ups while a pass uses the launcher. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs `work`, and delays wake-ups until it ends. */
+  async delayWakeUps<T>(work: () => Promise<T>): Promise<T> {
     this.#activePasses += 1;
     try {
       return await work();
@@ -79,34 +79,32 @@ export interface Session {
   readonly connection: HypervisorConnection;
   /** Marks the start of an observation, so that earlier events no longer wake the loop. */
   markObserved(): void;
-  /** Marks the start of an observation of links only. */
   markLinksObserved(): void;
-  /** Restricts the link changes that wake the listener. */
   wakeOnlyFor: WakeFilter["wakeOnlyFor"];
-  /** Watches exactly these socket paths from now on, whose changes wake the listener. */
+  /** Replaces the set of watched socket paths. A change of a watched socket wakes the listener. */
   watchSockets(paths: readonly string[]): void;
 }
 
 export interface Listener {
-  /** Called when something about the launcher may have changed that no pass has observed. */
+  /** Called when the launcher may have changed after the last observation. */
   readonly wake: () => void;
   readonly onEvent: (event: HypervisorEvent) => void;
 }
 
-/** Opens a session at its first use, and closes it when libvirt or the launcher ends. */
+/** Sessions by pod. A session is opened at its first use, and closed when libvirt or the launcher exits. */
 export interface Sessions {
   /**
-   * Calls `work` with the pod's session. Its descriptors stay open until the last `work` has ended, because the kernel would reuse their
-   * numbers. Only the listener of the first use receives events, including those of a launcher that starts later.
+   * Calls `work` with the pod's session, whose descriptors stay open until all calls of `work` have ended. Only the listener of the first
+   * call receives events.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT,
    *   OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** Returns the pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
-  netnsOf(pod: LauncherPod): NetnsHandle | undefined;
-  /** Returns the milliseconds until the pod's launcher may be used; 0 for now. */
+  /** Returns the pod's network namespace, or undefined without an open session. The session may close the handle at any time. */
+  findNetns(pod: LauncherPod): NetnsHandle | undefined;
+  /** Returns the milliseconds until the pod's launcher may be used; 0 if it may be used now. */
   backoffMs(pod: LauncherPod): number;
-  /** Closes the pod's session, after the last `work` with it. */
+  /** Ends the pod's session. Descriptors are closed after running calls of `work` have ended. */
   close(pod: LauncherPod): void;
   closeAll(): void;
 }
@@ -120,11 +118,11 @@ class SharedSession implements Session {
   readonly #ended = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** Controllers that end the watches, by path. */
+  /** Controllers that end the watches of sockets, by socket path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
-  /** @throws AppError with OS_FILE_FAILED, without closing the launcher or the connection */
+  /** @throws AppError with OS_FILE_FAILED. The caller must then close the launcher and the connection. */
   constructor(
     { launcher, connection }: OpenedLauncher,
     { linkWatch, vhostSockets }: Pick<SessionsOptions, "linkWatch" | "vhostSockets">,
@@ -187,14 +185,14 @@ class SharedSession implements Session {
     }
     this.#users += 1;
     try {
-      return await this.#wakeFilter.during(() => work(this));
+      return await this.#wakeFilter.delayWakeUps(() => work(this));
     } finally {
       this.#users -= 1;
       this.#closeUnused();
     }
   }
 
-  /** Closes the connection at once, so that pending calls fail. Returns false if the session had already ended. */
+  /** Closes the connection, so that pending calls fail. Returns false if the session has already ended. */
   end(): boolean {
     if (this.#ended.signal.aborted) return false;
     this.#ended.abort(new Error("the session is over"));
@@ -210,7 +208,7 @@ class SharedSession implements Session {
 
 interface PodEntry {
   readonly pod: LauncherPod;
-  /** Session, also while it is being opened; unset while no launcher responds. */
+  /** Session that is open or being opened. Undefined while no launcher responds. */
   session: Promise<SharedSession> | undefined;
   opened: SharedSession | undefined;
   /** Controller that ends the watch for a launcher that does not exist yet. */
@@ -219,12 +217,12 @@ interface PodEntry {
   timeouts: number;
 }
 
-/** Time limit of the first attempt in milliseconds, doubled for each further one. A new libvirt probes QEMU, measured as 8 s. */
+/** Time limit of the first attempt to connect, in milliseconds, doubled after each timeout. A new libvirt may need 8 s to probe QEMU. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Returns a key that includes the name, so that a VMI with the uid of a foreign pod gets no access to that pod's session. */
-function podKey({ uid, namespace, name }: LauncherPod): string {
+/** Returns a key with the pod's name. Otherwise a VMI that claims the UID of a foreign pod could use that pod's session. */
+function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
@@ -249,14 +247,14 @@ class LauncherSessions implements Sessions {
     listener: Listener,
     work: (session: Session) => Promise<T>,
   ): Promise<T> {
-    const entry = this.#entryOf(pod);
+    const entry = this.#ensureEntry(pod);
     entry.session ??= this.#begin(pod, entry, listener);
     const session = await entry.session;
     return session.use(pod, work);
   }
 
-  netnsOf(pod: LauncherPod): NetnsHandle | undefined {
-    return this.#entries.get(podKey(pod))?.opened?.launcher.netns;
+  findNetns(pod: LauncherPod): NetnsHandle | undefined {
+    return this.#entries.get(toPodKey(pod))?.opened?.launcher.netns;
   }
 
   backoffMs(): number {
@@ -264,9 +262,9 @@ class LauncherSessions implements Sessions {
   }
 
   close(pod: LauncherPod): void {
-    const entry = this.#entries.get(podKey(pod));
+    const entry = this.#entries.get(toPodKey(pod));
     if (entry === undefined) return;
-    this.#entries.delete(podKey(pod));
+    this.#entries.delete(toPodKey(pod));
     entry.watch?.abort();
     entry.session?.then(
       (session) => {
@@ -280,15 +278,15 @@ class LauncherSessions implements Sessions {
     for (const { pod } of [...this.#entries.values()]) this.close(pod);
   }
 
-  #entryOf(pod: LauncherPod): PodEntry {
-    const entry = this.#entries.get(podKey(pod)) ?? {
+  #ensureEntry(pod: LauncherPod): PodEntry {
+    const entry = this.#entries.get(toPodKey(pod)) ?? {
       pod,
       session: undefined,
       opened: undefined,
       watch: undefined,
       timeouts: 0,
     };
-    this.#entries.set(podKey(pod), entry);
+    this.#entries.set(toPodKey(pod), entry);
     return entry;
   }
 
@@ -310,7 +308,7 @@ class LauncherSessions implements Sessions {
     entry.watch?.abort();
     entry.watch = undefined;
     this.#options.log.info("opened session", { uid: pod.uid });
-    this.#follow(pod, { entry, session }, listener.wake);
+    this.#watchEnd(pod, { entry, session }, listener.wake);
     entry.opened = session;
     return session;
   }
@@ -325,7 +323,6 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  /** Watches for the socket by inotify. */
   #awaitLauncher(pod: LauncherPod, entry: PodEntry, wake: () => void): void {
     if (entry.watch !== undefined) return;
     entry.watch = new AbortController();
@@ -348,26 +345,26 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  #follow(
+  #watchEnd(
     pod: LauncherPod,
     { entry, session }: { readonly entry: PodEntry; readonly session: SharedSession },
     wake: () => void,
   ): void {
-    const lose = (reason: string): void => {
+    const onEnd = (reason: string): void => {
       if (!this.#end(pod, session, reason)) return;
       entry.session = undefined;
       entry.opened = undefined;
       wake();
     };
     void session.connection.closed.then(({ reason }) => {
-      lose(reason);
+      onEnd(reason);
     });
     void session.launcher.ended.then(() => {
-      lose("the process behind the socket ended");
+      onEnd("the process behind the socket ended");
     });
   }
 
-  /** Ends the session. Returns false if it had already ended. */
+  /** Ends the session. Returns false if the session has already ended. */
   #end(pod: LauncherPod, session: SharedSession, reason: string): boolean {
     if (!session.end()) return false;
     this.#options.log.info("closed session", { uid: pod.uid, reason });

@@ -29,7 +29,7 @@ test("neither wakes for nor remembers an irrelevant change", () => {
 });
 
 test("wakes once at the end of the work", async () => {
-  await attention.during(() => {
+  await attention.delayWakeUps(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);
     expect(wakes).toBe(0);
@@ -39,7 +39,7 @@ test("wakes once at the end of the work", async () => {
 });
 
 test("does not wake for observed changes", async () => {
-  await attention.during(() => {
+  await attention.delayWakeUps(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);
     attention.markObserved();
@@ -49,7 +49,7 @@ test("does not wake for observed changes", async () => {
 });
 
 test("judges relevance at the end of the work, by the last observation", async () => {
-  await attention.during(() => {
+  await attention.delayWakeUps(() => {
     attention.markObserved();
     attention.recordLinkChanges(OTHER);
     attention.wakeOnlyFor((changes) => changes === TAP);
@@ -61,7 +61,7 @@ test("judges relevance at the end of the work, by the last observation", async (
 test("waits for concurrent work, also when one part fails", async () => {
   const first = Promise.withResolvers<undefined>();
   const second = Promise.withResolvers<undefined>();
-  const works = [first, second].map(({ promise }) => attention.during(() => promise));
+  const works = [first, second].map(({ promise }) => attention.delayWakeUps(() => promise));
   attention.recordEvent();
   first.resolve(undefined);
   await works[0];
@@ -72,14 +72,14 @@ test("waits for concurrent work, also when one part fails", async () => {
 });
 
 test("an observation of links does not cover libvirt events", async () => {
-  await attention.during(() => {
+  await attention.delayWakeUps(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);
     attention.markLinksObserved();
     return Promise.resolve();
   });
   expect(wakes).toBe(1);
-  await attention.during(() => {
+  await attention.delayWakeUps(() => {
     attention.recordLinkChanges(TAP);
     attention.markLinksObserved();
     return Promise.resolve();

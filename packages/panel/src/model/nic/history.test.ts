@@ -34,9 +34,9 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
       attempts: 3,
     },
     want: {
-      at: "2026-11-26 14:02:11",
+      startTime: "2026-11-26 14:02:11",
       what: "plug into ns/blue",
-      took: "0.84 s",
+      duration: "0.84 s",
       end: "done, was held up by CniFailed, tried 3 times",
       phases: "joining the network 0.51 s, bridge and tap 0.33 s",
     },
@@ -45,7 +45,7 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
     name: "an unplug in progress",
     operation: { type: "Unplug", ...START, phases: [{ phase: "Detaching" }] },
     want: {
-      at: "2026-11-26 14:02:11",
+      startTime: "2026-11-26 14:02:11",
       what: "pull from the pod's network",
       end: "in progress",
       phases: "waiting for the guest to detach …",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on NICs, including operations before the page was opened. Pure.
+// Operations on NICs, including operations before the page was opened.
 import type { IfaceOperation } from "@patchbay/api";
 import {
   computeDurationMs,
@@ -8,14 +8,14 @@ import {
   printSeconds,
 } from "@patchbay/core/history";
 import { PHASE_LABELS, type VmObjects } from "./plug.ts";
-import { short } from "../shown.ts";
+import { toShortText } from "../shown.ts";
 
 export interface OperationRow {
   /** Date and time of the start, in UTC. */
-  readonly at: string;
+  readonly startTime: string;
   readonly what: string;
   /** Duration; unset while the operation is in progress. */
-  readonly took?: string;
+  readonly duration?: string;
   readonly end: string;
   /** Phases with their durations, in order. */
   readonly phases: string;
@@ -32,7 +32,7 @@ function describeOperation({
   networkName = "the pod's network",
   linkState,
 }: IfaceOperation): string {
-  const network = short(networkName);
+  const network = toShortText(networkName);
   return {
     Plug: `plug into ${network}`,
     Swap: `move to ${network}`,
@@ -46,7 +46,7 @@ function describeEnd(operation: IfaceOperation): string {
   const end = outcome === undefined ? "in progress" : OUTCOMES[outcome];
   return [end, describeDelay(operation)]
     .filter((text) => text !== undefined)
-    .map(short)
+    .map(toShortText)
     .join(", ");
 }
 
@@ -57,9 +57,9 @@ function toRow(operation: IfaceOperation): OperationRow {
       `${PHASE_LABELS[phase]} ${milliseconds === undefined ? "…" : printSeconds(milliseconds)}`,
   );
   return {
-    at: short(operation.startTimestamp.slice(0, 19).replace("T", " ")),
+    startTime: toShortText(operation.startTimestamp.slice(0, 19).replace("T", " ")),
     what: describeOperation(operation),
-    ...(ms !== undefined && { took: printSeconds(ms) }),
+    ...(ms !== undefined && { duration: printSeconds(ms) }),
     end: describeEnd(operation),
     phases: phases.join(", "),
   };

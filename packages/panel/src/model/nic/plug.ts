@@ -9,7 +9,7 @@ import type {
   VmiSpec,
 } from "@patchbay/api";
 import { findEventType } from "@patchbay/core/reasons";
-import { long, short } from "../shown.ts";
+import { toLongText, toShortText } from "../shown.ts";
 
 /** Color of a NIC's state. `off` means that the NIC is plugged at the next start. */
 export type Tone = "ready" | "moving" | "waiting" | "failing" | "down" | "off";
@@ -35,7 +35,7 @@ export interface Plug {
   readonly model: string;
   /** Whether the spec sets the link down. */
   readonly isDown: boolean;
-  /** Whether the NIC cannot be pulled or moved and its link not be switched, as on the pod network. */
+  /** Whether the NIC cannot be changed, as on the pod network. */
   readonly isFixed: boolean;
 }
 
@@ -54,13 +54,13 @@ function findBinding(iface: Iface | undefined): string {
 }
 
 /** Returns `namespace/name` of a definition that is referenced from a namespace. */
-export function qualified(name: string, namespace: string): string {
+export function qualifyName(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 
 function findNetworkKey(network: Network | undefined, namespace: string): string {
   const name = network?.multus?.networkName;
-  return name === undefined ? POD_KEY : qualified(name, namespace);
+  return name === undefined ? POD_KEY : qualifyName(name, namespace);
 }
 
 export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
@@ -76,7 +76,7 @@ export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
   PodDetaching: "leaving the network",
 };
 
-/** Returns whether the guest has the NIC. A NIC since boot has no reported phase. */
+/** Returns whether the guest has the NIC. No phase is reported for a NIC that the guest has had since boot. */
 function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
   return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
 }
@@ -105,7 +105,7 @@ function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
       return PHASE_LABELS[phase];
     case "waiting":
     case "failing":
-      return reason === undefined ? PHASE_LABELS[phase] : short(reason);
+      return reason === undefined ? PHASE_LABELS[phase] : toShortText(reason);
   }
 }
 
@@ -125,19 +125,19 @@ function buildHotplugFields({
     phase,
     since,
     attempts,
-    reason: short(reason),
-    message: long(message),
+    reason: toShortText(reason),
+    message: toLongText(message),
   });
 }
 
 function buildObservedFields(status: IfaceStatus = {}): Partial<Plug> {
   const observed = {
-    pciAddress: short(status.pciAddress),
-    guestName: short(status.interfaceName),
-    podNic: short(status.podInterfaceName),
+    pciAddress: toShortText(status.pciAddress),
+    guestName: toShortText(status.interfaceName),
+    podNic: toShortText(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // only unset fields are dropped
+  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // omitUnset drops only unset fields
 }
 
 interface Entries {
@@ -148,7 +148,11 @@ interface Entries {
 
 function buildSpecFields(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
   const { model = "virtio", state } = iface ?? {};
-  return { binding: short(findBinding(iface)), model: short(model), isDown: state === "down" };
+  return {
+    binding: toShortText(findBinding(iface)),
+    model: toShortText(model),
+    isDown: state === "down",
+  };
 }
 
 function isFixed(network: Network | undefined): boolean {
@@ -168,8 +172,8 @@ function toPlug(
     tone,
     state: describeState(tone, status?.hotplug),
     ...buildObservedFields(status),
-    ...omitUnset({ mac: short(status?.mac ?? iface?.macAddress) }),
-    addresses: addresses.slice(0, ADDRESSES_MAX).map(short),
+    ...omitUnset({ mac: toShortText(status?.mac ?? iface?.macAddress) }),
+    addresses: addresses.slice(0, ADDRESSES_MAX).map(toShortText),
     ...buildSpecFields(iface),
     isFixed: isFixed(network),
   };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phases of plugs since the page was opened. Pure.
+// Phases of plugs since the page was opened.
 import type { Plug } from "./plug.ts";
 import type { Unit } from "../unit.ts";
 
 export interface PlugStep {
   readonly phase: string;
   readonly reason?: string;
-  /** Time of the step, in milliseconds of any clock. */
+  /** Time of the step, in milliseconds since 1970. */
   readonly atMs: number;
-  /** Whether the step is older than the page. */
+  /** Whether the phase began before the page was opened. */
   readonly isOld?: true;
 }
 

@@ -18,7 +18,7 @@ interface TrafficList {
 
 /** Returns a NIC's counters from a response of `interfacetraffic`; undefined if it has none. */
 export function parseCounters(text: string, iface: string): Counters | undefined {
-  const { items = [] } = JSON.parse(text) as TrafficList; // the API server's response
+  const { items = [] } = JSON.parse(text) as TrafficList;
   const nic = items.find(({ name }) => name === iface);
   return nic && [nic.received?.bytes ?? 0, nic.sent?.bytes ?? 0];
 }

@@ -5,7 +5,7 @@ import { readEvents } from "../../browser/request.ts";
 import type { Session } from "../../browser/session.ts";
 import type { PowerAction } from "../../model/changes.ts";
 import type { EventRow } from "../../model/events.ts";
-import { lines, short } from "../../model/shown.ts";
+import { escapeLines, toShortText } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions, ViewProps } from "../actions.ts";
 import { findUnit, isAllowed, type PanelState } from "../state.ts";
@@ -42,10 +42,10 @@ function Events(props: EventsProps): JSX.Element | null {
     <section aria-label="Events">
       <h3>Events</h3>
       <ul class="events">
-        {rows.map(({ at, isWarning, reason, message, count }) => (
-          <li key={`${at} ${reason} ${message}`} class={isWarning ? "event-warning" : ""}>
+        {rows.map(({ lastTime, isWarning, reason, message, count }) => (
+          <li key={`${lastTime} ${reason} ${message}`} class={isWarning ? "event-warning" : ""}>
             <span class="hint">
-              {at}
+              {lastTime}
               {count > 1 ? `, ${String(count)} times` : ""}
             </span>{" "}
             <b>
@@ -103,7 +103,7 @@ function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewPr
           label={label}
           isDanger={action === "delete"}
           onAction={() => {
-            void actions.gather({ kind: "power", unit, action });
+            void actions.addChange({ kind: "power", unit, action });
           }}
         />
       ))}
@@ -163,7 +163,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
       <Events unit={unit} state={state} session={actions.session} />
       <p class="hint">
         The same in a terminal:{" "}
-        <code>{lines(`kubectl get vm ${short(unit.name)} -n ${unit.namespace}`)}</code>
+        <code>{escapeLines(`kubectl get vm ${toShortText(unit.name)} -n ${unit.namespace}`)}</code>
       </p>
     </>
   );
@@ -171,7 +171,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
 
 function findTitle(state: PanelState): string {
   const { selection } = state;
-  return short(selection?.iface ?? (selection?.isFree === true ? "Free socket" : ""));
+  return toShortText(selection?.iface ?? (selection?.isFree === true ? "Free socket" : ""));
 }
 
 function Body({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JSX.Element {
@@ -226,7 +226,7 @@ export function Inspector({ state, actions }: ViewProps): JSX.Element {
     <aside class="aside" aria-label="Details">
       <div class="aside-head">
         <h2 ref={heading} tabIndex={-1}>
-          <bdi>{short(unit?.name ?? "gone")}</bdi>
+          <bdi>{toShortText(unit?.name ?? "gone")}</bdi>
           {inner === "" ? null : (
             <>
               <span class="sep"> / </span>

@@ -4,7 +4,7 @@ import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readImages } from "../../browser/request.ts";
 import { findProblems, type NewVm } from "../../model/new-vm.ts";
-import { short } from "../../model/shown.ts";
+import { toShortText } from "../../model/shown.ts";
 import type { ViewProps } from "../actions.ts";
 
 function emptyOrder(namespace: string): NewVm {
@@ -145,7 +145,7 @@ function Networks({
                 onChange({ networks: event.currentTarget.checked ? [...others, key] : others });
               }}
             />
-            <bdi>{short(key)}</bdi>
+            <bdi>{toShortText(key)}</bdi>
           </label>
         ))}
     </fieldset>
@@ -181,7 +181,7 @@ export function NewVmForm({ state, actions }: ViewProps): JSX.Element {
     event.preventDefault();
     setTried(true);
     if (Object.keys(problems).length > 0) return;
-    void actions.gather({ kind: "create", order });
+    void actions.addChange({ kind: "create", order });
     actions.setCreating(false);
   };
   return (

@@ -6,7 +6,7 @@ import { parseMs, timeOfDay } from "../../browser/timing.ts";
 import type { OperationRow } from "../../model/nic/history.ts";
 import { PHASE_LABELS, type Plug } from "../../model/nic/plug.ts";
 import { nicRight } from "../../model/rights.ts";
-import { short } from "../../model/shown.ts";
+import { toShortText } from "../../model/shown.ts";
 import { plugKey, type PlugStep } from "../../model/nic/steps.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { Actions, ViewProps } from "../actions.ts";
@@ -53,13 +53,14 @@ function ObservedPhases({ steps }: { readonly steps: readonly PlugStep[] }): JSX
       <caption>Observed since this page was opened</caption>
       <tbody>
         {steps.map(({ phase, reason, atMs }, index) => {
-          const before = steps[index - 1];
-          const took = before === undefined ? "" : `+${((atMs - before.atMs) / 1000).toFixed(2)} s`;
+          const previous = steps[index - 1];
+          const duration =
+            previous === undefined ? "" : `+${((atMs - previous.atMs) / 1000).toFixed(2)} s`;
           return (
             <tr key={atMs}>
               <td>{timeOfDay(atMs).slice(0, 8)}</td>
               <td>{reason === undefined ? phase : `${phase}: ${reason}`}</td>
-              <td class="took">{took}</td>
+              <td class="took">{duration}</td>
             </tr>
           );
         })}
@@ -75,13 +76,13 @@ function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.E
     <table class="steps done">
       <caption>Operations</caption>
       <tbody>
-        {rows.map(({ at, what, took, end, phases }) => (
-          <tr key={`${at} ${what}`} title={phases}>
-            <td>{at}</td>
+        {rows.map(({ startTime, what, duration, end, phases }) => (
+          <tr key={`${startTime} ${what}`} title={phases}>
+            <td>{startTime}</td>
             <td>
               <bdi>{what}</bdi>: {end}
             </td>
-            <td class="took">{took}</td>
+            <td class="took">{duration}</td>
           </tr>
         ))}
       </tbody>
@@ -116,7 +117,7 @@ function printSince({ since }: Plug): string | undefined {
 
 function listFacts(plug: Plug): readonly (readonly [string, string | undefined])[] {
   return [
-    ["Network", plug.network === "pod" ? "pod network" : short(plug.network)],
+    ["Network", plug.network === "pod" ? "pod network" : toShortText(plug.network)],
     ["State", plug.state],
     ["Since", printSince(plug)],
     ["Addresses", plug.addresses.join(", ")],
@@ -154,7 +155,7 @@ function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
           }}
         >
           <span class="jack-hole" aria-hidden="true" />
-          <bdi>{short(key)}</bdi>
+          <bdi>{toShortText(key)}</bdi>
         </button>
       ))}
     </fieldset>
@@ -193,7 +194,7 @@ function NicButtons({
           <Action
             label={`Link ${to}`}
             onAction={() => {
-              void actions.gather({ kind: "link", unit, iface, to });
+              void actions.addChange({ kind: "link", unit, iface, to });
             }}
           />
         ) : null}
@@ -202,7 +203,7 @@ function NicButtons({
             label="Pull the plug"
             isDanger
             onAction={() => {
-              void actions.gather({ kind: "pull", unit, iface });
+              void actions.addChange({ kind: "pull", unit, iface });
             }}
           />
         ) : null}
@@ -232,7 +233,7 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
       <ObservedPhases steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
       <p class="hint">
         Details of every layer:{" "}
-        <code>{`patchbay explain ${short(unit.name)} ${short(iface)} -n ${unit.namespace}`}</code>
+        <code>{`patchbay explain ${toShortText(unit.name)} ${toShortText(iface)} -n ${unit.namespace}`}</code>
       </p>
     </>
   );

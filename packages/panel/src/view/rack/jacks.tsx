@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JSX } from "preact";
 import type { Jack } from "../../model/jacks.ts";
-import { short } from "../../model/shown.ts";
+import { toShortText } from "../../model/shown.ts";
 
 export const JACK = {
   height: 58,
@@ -55,7 +55,7 @@ function JackView({
         <span class="jack-hole" aria-hidden="true" />
         <span class="unseen">{isWaiting ? "connect to" : "show only"}</span>
         <span class="jack-words">
-          <bdi class="jack-name">{short(name)}</bdi>
+          <bdi class="jack-name">{toShortText(name)}</bdi>
           <bdi class="jack-kind">{[namespace, type].filter(Boolean).join(" · ")}</bdi>
         </span>
         <span class="unseen">interfaces:</span>

@@ -25,7 +25,7 @@ interface DraggedCable extends LooseCable {
 
 /** Minimum distance of a drag, in pixels. A shorter drag is a click. */
 const DRAG_DISTANCE_MIN = 6;
-/** Time for which a finger must rest to grab a cable. An earlier move scrolls. */
+/** Time for which a finger must rest to grab a cable, in milliseconds. An earlier move scrolls. */
 const TOUCH_HOLD_MS = 350;
 
 function jackUnder(event: PointerEvent): string | undefined {
@@ -131,14 +131,14 @@ function useSize(): readonly [{ readonly current: HTMLDivElement | null }, Size]
   return [ref, size];
 }
 
-function useLayout({ shownUnits, gathered }: PanelState, width: number): Layout {
+function useLayout({ shownUnits, pendingChanges }: PanelState, width: number): Layout {
   return useMemo(() => {
     const placed = shownUnits.map((unit) => ({
       key: unit.key,
-      sockets: listDrawnPlugs(unit, gathered).length + 1,
+      sockets: listDrawnPlugs(unit, pendingChanges).length + 1,
     }));
     return computeLayout(placed, width);
-  }, [shownUnits, gathered, width]);
+  }, [shownUnits, pendingChanges, width]);
 }
 
 function EmptyRack({ state }: { readonly state: PanelState }): JSX.Element {
@@ -208,12 +208,12 @@ function listVisible(
 }
 
 function listCabled(
-  { selection, gathered }: PanelState,
+  { selection, pendingChanges }: PanelState,
   units: readonly VisibleUnit[],
 ): readonly CabledUnit[] {
   return units.map(({ unit, place }) => {
     const selectedIface = selection?.unit === unit.key ? selection.iface : undefined;
-    return { place, drawn: listDrawnPlugs(unit, gathered), selectedIface };
+    return { place, drawn: listDrawnPlugs(unit, pendingChanges), selectedIface };
   });
 }
 
@@ -236,7 +236,7 @@ function Feed({ state, actions, units, size, onGrab }: FeedProps): JSX.Element {
       {units.map(({ unit, place, position }) => (
         <UnitView
           key={unit.key}
-          {...{ unit, place, position, jacks, onGrab, gathered: state.gathered }}
+          {...{ unit, place, position, jacks, onGrab, pendingChanges: state.pendingChanges }}
           selection={state.selection}
           count={state.shownUnits.length}
           onSelect={(selection) => {

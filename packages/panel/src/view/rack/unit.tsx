@@ -5,7 +5,7 @@ import type { Change } from "../../model/changes.ts";
 import type { Jack } from "../../model/jacks.ts";
 import { SIZE, socketPosition, type Place } from "../../model/layout.ts";
 import type { Plug } from "../../model/nic/plug.ts";
-import { short } from "../../model/shown.ts";
+import { toShortText } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import { Socket } from "./glyphs.tsx";
 import { isSent, type PendingChange, type Selection } from "../state.ts";
@@ -15,7 +15,7 @@ export interface UnitProps {
   readonly place: Place;
   readonly jacks: ReadonlyMap<string, Jack>;
   readonly selection: Selection | undefined;
-  readonly gathered: readonly PendingChange[];
+  readonly pendingChanges: readonly PendingChange[];
   /** Position in the filtered list, counted from 1. */
   readonly position: number;
   readonly count: number;
@@ -24,7 +24,7 @@ export interface UnitProps {
 }
 
 export function networkLabel(key: string): string {
-  return short(key === "pod" ? "pod network" : (key.split("/")[1] ?? key));
+  return toShortText(key === "pod" ? "pod network" : (key.split("/")[1] ?? key));
 }
 
 export interface DrawnPlug {
@@ -44,8 +44,8 @@ const NEW_PLUG = {
   isFixed: false,
 } as const;
 
-function listPending(gathered: readonly PendingChange[], key: string): readonly Change[] {
-  return gathered.flatMap((each) => {
+function listPending(pendingChanges: readonly PendingChange[], key: string): readonly Change[] {
+  return pendingChanges.flatMap((each) => {
     const { change } = each;
     return !isSent(each) && change.kind !== "create" && change.unit.key === key ? [change] : [];
   });
@@ -53,9 +53,9 @@ function listPending(gathered: readonly PendingChange[], key: string): readonly 
 
 export function listDrawnPlugs(
   unit: Unit,
-  gathered: readonly PendingChange[],
+  pendingChanges: readonly PendingChange[],
 ): readonly DrawnPlug[] {
-  const changes = listPending(gathered, unit.key);
+  const changes = listPending(pendingChanges, unit.key);
   const known = unit.plugs.map((plug): DrawnPlug => {
     const own = changes.filter((each) => "iface" in each && each.iface === plug.name);
     const change = own.find(({ kind }) => kind !== "link") ?? own[0];
@@ -107,7 +107,7 @@ function PlugTile(props: PlugProps): JSX.Element {
       <span class="plug-top">
         <Socket isUsed />
         <ScreenReaderText>interface</ScreenReaderText>
-        <bdi class="plug-name">{short(plug.name)}</bdi>
+        <bdi class="plug-name">{toShortText(plug.name)}</bdi>
         {mark === undefined ? null : <span class="plug-mark">{mark}</span>}
       </span>
       <span class="plug-state">{plug.state}</span>
@@ -145,7 +145,7 @@ function FreeSocket({
       onPointerDown={isFull ? undefined : onGrab}
     >
       <Socket isUsed={false} />
-      <ScreenReaderText>{short(unit.name)}</ScreenReaderText>
+      <ScreenReaderText>{toShortText(unit.name)}</ScreenReaderText>
       <span class="free-title">{isFull ? "Full" : "Free socket"}</span>
       <span class="free-count">{describeFree(unit)}</span>
     </button>
@@ -186,7 +186,7 @@ function Head({
     <div class="unit-head">
       <button type="button" class="unit-name" onClick={onSelect}>
         <span class={`led led-${unit.tone}`} aria-hidden="true" />
-        <bdi>{short(unit.name)}</bdi>
+        <bdi>{toShortText(unit.name)}</bdi>
       </button>
       <span class={`unit-state state-${unit.tone}`}>{unit.state}</span>
       <bdi class="unit-facts">{facts.join(" · ")}</bdi>
@@ -240,8 +240,8 @@ function Plugs({
 }
 
 export function UnitView(props: UnitProps): JSX.Element {
-  const { unit, place, selection, gathered, onSelect, onGrab } = props;
-  const drawn = listDrawnPlugs(unit, gathered);
+  const { unit, place, selection, pendingChanges, onSelect, onGrab } = props;
+  const drawn = listDrawnPlugs(unit, pendingChanges);
   const isHere = selection?.unit === unit.key;
   const style = { top: `${String(place.top)}px`, height: `${String(place.height)}px` };
   const free = { unit: unit.key, isFree: true };
@@ -249,7 +249,7 @@ export function UnitView(props: UnitProps): JSX.Element {
     <article
       class={`unit unit-${unit.tone} ${isHere ? "selected" : ""}`}
       style={style}
-      aria-label={`${short(unit.name)} in ${short(unit.namespace)}, ${unit.state}`}
+      aria-label={`${toShortText(unit.name)} in ${toShortText(unit.namespace)}, ${unit.state}`}
       aria-posinset={props.position}
       aria-setsize={props.count}
     >

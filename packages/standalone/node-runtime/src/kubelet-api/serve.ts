@@ -76,7 +76,7 @@ function parseAuthorized(
   request: IncomingMessage,
   { authority, clock }: ServerContext,
 ): KubeletRequest | Refusal {
-  if (!authority.vouchesFor(request)) return UNAUTHORIZED;
+  if (!authority.isTrustedClient(request)) return UNAUTHORIZED;
   if (!["GET", "POST"].includes(request.method ?? "")) {
     return { kind: "refused", code: 405, message: "405: Method Not Allowed" };
   }

@@ -64,24 +64,27 @@ test("rejects a user name that looks like a flag", () => {
 test.each([
   {
     words: ["a.txt", "root@vm/web:/tmp/"],
-    want: { isToGuest: true, local: "./a.txt", path: "/tmp/", name: "web", user: "root" },
+    want: { isToGuest: true, localPath: "./a.txt", path: "/tmp/", name: "web", user: "root" },
   },
   {
     words: ["vmi/web/blue:a:b", "/tmp/c"],
     want: {
       isToGuest: false,
-      local: "/tmp/c",
+      localPath: "/tmp/c",
       path: "a:b",
       name: "web",
       namespace: "blue",
       isVmi: true,
     },
   },
-  { words: ["-r", "web:"], want: { isToGuest: true, local: "./-r", path: "", name: "web" } },
-  { words: ["./a:b", "web:c"], want: { isToGuest: true, local: "./a:b", path: "c", name: "web" } },
+  { words: ["-r", "web:"], want: { isToGuest: true, localPath: "./-r", path: "", name: "web" } },
+  {
+    words: ["./a:b", "web:c"],
+    want: { isToGuest: true, localPath: "./a:b", path: "c", name: "web" },
+  },
 ])("$words are $want", ({ words: [source = "", target = ""], want }) => {
-  const { guest, isToGuest, local, path } = parseCopy(source, target);
-  expect({ ...guest, isToGuest, local, path }).toEqual({ isVmi: false, ...want });
+  const { guest, isToGuest, localPath, path } = parseCopy(source, target);
+  expect({ ...guest, isToGuest, localPath, path }).toEqual({ isVmi: false, ...want });
 });
 
 test.each([

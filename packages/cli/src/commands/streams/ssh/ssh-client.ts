@@ -13,22 +13,22 @@ interface Copy {
   readonly guest: GuestName;
   /** Path in the guest; empty for the user's home directory. */
   readonly path: string;
-  /** Path on this machine, which scp does not mistake for a host or a flag. */
-  readonly local: string;
+  /** Path on this machine in a form that scp does not interpret as a host or a flag. */
+  readonly localPath: string;
   readonly isToGuest: boolean;
 }
 
-/** Pattern of a guest, optionally with a kind or a user, then a colon and the path. */
+/** Pattern of a guest, with an optional kind and user, followed by a colon and a path. */
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
-/** Makes a path explicit, because scp would take `a:b` for a host and `-a` for a flag. */
+/** Prefixes relative paths with `./`, because scp would interpret `a:b` as a host and `-a` as a flag. */
 function toLocalPath(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path
     : `./${path}`;
 }
 
-/** Parses the arguments. @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
+/** Parses the paths of a copy. @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
 export function parseCopy(source: string, target: string): Copy {
   const [from, to] = [REMOTE.exec(source), REMOTE.exec(target)];
   if ((from === null) === (to === null)) {
@@ -36,18 +36,18 @@ export function parseCopy(source: string, target: string): Copy {
     throw new AppError("FLAG_INVALID", { flag: "<source> <target>", reason });
   }
   const [, name = "", path = ""] = from ?? to ?? [];
-  const local = toLocalPath(from === null ? source : target);
-  return { guest: parseGuestName(name), path, local, isToGuest: from === null };
+  const localPath = toLocalPath(from === null ? source : target);
+  return { guest: parseGuestName(name), path, localPath, isToGuest: from === null };
 }
 
 export interface CallSettings {
-  /** Command and arguments that start this program. */
+  /** Command and arguments that start this program, for use as a proxy. */
   readonly program: readonly string[];
   readonly global: Pick<GlobalOptions, "kubeconfig" | "dataDir">;
   readonly namespace: string;
 }
 
-/** Quotes for the shell that starts the proxy, and for ssh, which expands `%`. */
+/** Quotes a word for the shell that starts the proxy, and escapes `%` for ssh. */
 function quoteWord(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`).replaceAll("%", "%%")}'`;
 }
@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Returns the name of the guest for ssh, which stores the guest's host key under it. */
+/** Returns the host name that ssh uses for the guest and its host key, with the user if one is set. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
@@ -69,7 +69,7 @@ function proxyOption(
   port: number,
 ): string {
   const { kubeconfig, dataDir } = global;
-  const place = [kindOf(guest), guest.name, guest.namespace ?? namespace].join("/");
+  const guestPath = [kindOf(guest), guest.name, guest.namespace ?? namespace].join("/");
   const argv = [
     ...program,
     "--data-dir",
@@ -77,7 +77,7 @@ function proxyOption(
     ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
     "port-forward",
     "--stdio",
-    place,
+    guestPath,
     String(port),
   ];
   return `ProxyCommand=${argv.map(quoteWord).join(" ")}`;
@@ -89,11 +89,11 @@ export function clientFlags(
   input: Input,
 ): readonly string[] {
   const identity = textOption(input, "identityFile");
-  const known = textOption(input, "knownHosts");
+  const knownHosts = textOption(input, "knownHosts");
   return [
     "-o",
     proxyOption(guest, callSettings, numberOption(input, "port", 22)),
-    ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quoteSetting(known)}`]),
+    ...(knownHosts === undefined ? [] : ["-o", `UserKnownHostsFile=${quoteSetting(knownHosts)}`]),
     ...listOption(input, "localSshOpts"),
     ...(identity === undefined ? [] : ["-i", identity]),
   ];
@@ -114,7 +114,7 @@ export async function readCallSettings(context: Context): Promise<CallSettings> 
   };
 }
 
-/** Runs the client. @throws ProgramEnded if its exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
+/** Runs the client. @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
 export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {
   const code = await runInForeground(argv);
   if (code !== 0) throw new ProgramEnded(code);

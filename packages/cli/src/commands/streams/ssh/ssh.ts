@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ssh and patchbay scp: run the local OpenSSH clients for a VM's guest, with virtctl's syntax.
+// patchbay ssh and patchbay scp: run OpenSSH clients for a VM's guest, with virtctl's syntax.
 import type { FlagSpec, Command, Context } from "../../../command.ts";
 import { argumentAt, textOption, type Input, hasFlag } from "../../../input.ts";
 
@@ -43,7 +43,7 @@ async function runSsh(context: Context, input: Input): Promise<void> {
   ]);
 }
 
-/** Runs ssh, and ends with its exit code. */
+/** Runs ssh, and exits with the exit code of ssh. */
 export const ssh: Command = {
   name: "ssh",
   args: ["<vm>"],
@@ -59,7 +59,10 @@ export const ssh: Command = {
 async function runScp(context: Context, input: Input): Promise<void> {
   const { clientFlags, readCallSettings, guestHost, parseCopy, runClient } =
     await import("./ssh-client.ts");
-  const { guest, path, local, isToGuest } = parseCopy(argumentAt(input, 0), argumentAt(input, 1));
+  const { guest, path, localPath, isToGuest } = parseCopy(
+    argumentAt(input, 0),
+    argumentAt(input, 1),
+  );
   const callSettings = await readCallSettings(context);
   const remote = `${guestHost(guest, callSettings, input)}:${path}`;
   await runClient([
@@ -68,11 +71,11 @@ async function runScp(context: Context, input: Input): Promise<void> {
     ...(hasFlag(input, "recursive") ? ["-r"] : []),
     ...(hasFlag(input, "preserve") ? ["-p"] : []),
     "--",
-    ...(isToGuest ? [local, remote] : [remote, local]),
+    ...(isToGuest ? [localPath, remote] : [remote, localPath]),
   ]);
 }
 
-/** Runs scp, and ends with its exit code. */
+/** Runs scp, and exits with the exit code of scp. */
 export const scp: Command = {
   name: "scp",
   args: ["<source>", "<target>"],

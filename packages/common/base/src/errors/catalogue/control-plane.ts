@@ -29,7 +29,7 @@ export const API_ERRORS = {
   },
 } as const satisfies Record<string, ErrorEntry>;
 
-/** Failures of the embedded API server's process. For rejected requests, it returns a Kubernetes `Status` instead. */
+/** Failures of the embedded API server's process. Rejected requests result in a Kubernetes `Status` instead. */
 export const APISERVER_ERRORS = {
   STORE_UNUSABLE: {
     summary: "the store {path} cannot be opened: {reason}",

@@ -94,7 +94,7 @@ class Bench {
       files,
       pods: this.pods,
       nads: this.nads,
-      checked: this.judged,
+      checkedDefinitions: this.judged,
       log,
       nodeName: "node",
       store: {
@@ -123,7 +123,7 @@ class Bench {
       },
       policy: {
         isEnforced: this.isEnforced,
-        setting: () => "",
+        describeSetting: () => "",
         current: () => this.policy,
         onChange: () => undefined,
       },
@@ -224,10 +224,10 @@ test("counts addresses in the host's lease directory", async () => {
   expect(await bench.pass()).toEqual({ said: undefined });
   await bench.files.writeAtomic(`${LEASES}/10.1.0.2`, "x");
   expect(await bench.pass()).toEqual({ said: "AddressesExhausted" });
-  expect(bench.judged.get("ns/blue")?.exhausted).toEqual([LEASES]);
+  expect(bench.judged.get("ns/blue")?.fullLeaseDirectories).toEqual([LEASES]);
   await bench.files.remove(`${LEASES}/10.1.0.2`);
   expect(await bench.pass()).toEqual({ said: undefined });
-  expect(bench.judged.get("ns/blue")?.exhausted).toEqual([]);
+  expect(bench.judged.get("ns/blue")?.fullLeaseDirectories).toEqual([]);
 });
 
 test.each([

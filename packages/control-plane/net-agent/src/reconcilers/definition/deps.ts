@@ -15,7 +15,7 @@ export interface CheckDeps extends Pick<
 export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock" | "log"> {
   readonly nodeName: string;
   /** Results of the last checks, by NAMESPACE/NAME. */
-  readonly checked: Map<string, CheckedDefinition>;
+  readonly checkedDefinitions: Map<string, CheckedDefinition>;
 }
 
 export interface CheckedDefinition {
@@ -23,15 +23,15 @@ export interface CheckedDefinition {
   readonly reasons: readonly string[];
   /** Kinds of the links that the definition names, by link name; undefined for a missing link. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Whether guests cannot use the network. The check then depends on which pods request it. */
+  /** Whether guests cannot use the network. If so, the check is repeated when a pod that requests the network changes. */
   readonly isUnfitForGuests: boolean;
-  /** Full lease directories. A lease must be released in them before a NIC can be created. */
-  readonly exhausted: readonly string[];
+  /** Lease directories without a free address. */
+  readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
-  /** Whether the kind has no status subresource, like the CRD of Multus. */
+  /** Whether the kind has no status subresource, as in the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic time in milliseconds since which other nodes' entries refer to an older version of the definition. */
+  /** Monotonic time at which other nodes' entries for an older version of the definition were first observed, in milliseconds. */
   readonly staleSinceMs: number | undefined;
-  /** Monotonic time of the last lookup of the nodes of other entries, in milliseconds; undefined before the first. */
+  /** Monotonic time of the last lookup of other nodes, in milliseconds; undefined before the first lookup. */
   readonly nodesReadMs: number | undefined;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one definition: compares its needs with what the node has, and reports the problems.
+// One pass over one network definition: checks whether this node can create NICs of the network, and reports problems.
 import {
   NODES,
   type NetworkAttachmentDefinition,
@@ -28,7 +28,7 @@ interface OtherNodes {
   readonly nextMs: number | undefined;
 }
 
-/** Returns whether the node is deleted; false without permission to read nodes. */
+/** Returns whether the node is deleted. Returns false without permission to read nodes. */
 async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boolean> {
   try {
     return (await store.find(NODES, { name })) === undefined;
@@ -38,22 +38,22 @@ async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boole
   }
 }
 
-/** Finds deleted nodes with entries in the status, at most once an hour. Any agent removes their entries. */
+/** Finds deleted nodes that have entries in the definition's status. Looks up the nodes at most once an hour. */
 async function findDeletedNodes(
   nad: NetworkAttachmentDefinition,
   previous: CheckedDefinition | undefined,
   deps: DefinitionDeps,
 ): Promise<OtherNodes> {
-  const names = otherNodesIn(nad, deps.nodeName);
+  const nodeNames = otherNodesIn(nad, deps.nodeName);
   const lastMs = previous?.nodesReadMs;
-  if (names.length === 0) return { deletedNodes: [], readMs: lastMs, nextMs: undefined };
+  if (nodeNames.length === 0) return { deletedNodes: [], readMs: lastMs, nextMs: undefined };
   const nowMs = deps.clock.monotonicMs();
   const sinceMs = lastMs === undefined ? NODE_LOOKUP_INTERVAL_MS : nowMs - lastMs;
   if (sinceMs < NODE_LOOKUP_INTERVAL_MS) {
     return { deletedNodes: [], readMs: lastMs, nextMs: NODE_LOOKUP_INTERVAL_MS - sinceMs };
   }
   const deletedNodes: string[] = [];
-  for (const name of names) if (await isDeleted(name, deps)) deletedNodes.push(name);
+  for (const name of nodeNames) if (await isDeleted(name, deps)) deletedNodes.push(name);
   return { deletedNodes, readMs: nowMs, nextMs: NODE_LOOKUP_INTERVAL_MS };
 }
 
@@ -65,13 +65,13 @@ function describeProblemKind(reason: string): string {
     : "network is unusable on this node";
 }
 
-/** Writes and logs the finding. @throws AppError with KUBE_CONFLICT if another node wrote first; the pass is retried */
+/** Writes, logs and records the finding. @throws AppError with KUBE_CONFLICT if another node has changed the status */
 async function report(
   nad: NetworkAttachmentDefinition,
   finding: Omit<NodeFinding, "node">,
   { store, events, log, nodeName }: DefinitionDeps,
 ): Promise<ReportResult> {
-  const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
+  const operations = problemsPatch(nad, { ...finding, node: nodeName });
   if (operations.length === 0) return "known";
   const { reported: problem } = finding;
   let reported: ReportResult = "written";
@@ -94,13 +94,13 @@ async function report(
   return reported;
 }
 
-/** Time after which an entry for an older version of the definition is removed as if its node were deleted, in milliseconds. */
+/** Time after which other nodes' entries for an older version of the definition are removed, in milliseconds. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {
   const { links, needs } = facts ?? {};
-  const named = [...(needs?.links ?? []), ...(needs?.bridges ?? [])];
-  return new Map(named.map(({ name }) => [name, links?.get(name)]));
+  const namedLinks = [...(needs?.links ?? []), ...(needs?.bridges ?? [])];
+  return new Map(namedLinks.map(({ name }) => [name, links?.get(name)]));
 }
 
 interface StaleEntries {
@@ -121,7 +121,7 @@ function findStaleEntries(
 
 type StatusFinding = Omit<NodeFinding, "node">;
 
-/** Writes the finding. If the kind has no status, compares it with the last reported finding instead of the status. */
+/** Reports the finding. If the kind has no status, skips a finding that was already reported. */
 async function reportChanges(
   nad: NetworkAttachmentDefinition,
   finding: StatusFinding,
@@ -139,13 +139,13 @@ async function reportChanges(
 export async function reconcileDefinition(key: string, deps: DefinitionDeps): Promise<Next> {
   const nad = deps.nads.find(parseKey(key));
   if (nad === undefined) {
-    deps.checked.delete(key);
+    deps.checkedDefinitions.delete(key);
     return done();
   }
-  const last = deps.checked.get(key);
+  const last = deps.checkedDefinitions.get(key);
   const previous = last?.uid === nad.metadata.uid ? last : undefined;
   const finding = await checkDefinition(key, deps);
-  const problem = summarizeProblems(key, finding.problems); // pure
+  const problem = summarizeProblems(key, finding.problems);
   const { sinceMs, isRemoving } = findStaleEntries(nad, previous, deps);
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, previous, deps);
   const written = await reportChanges(
@@ -153,18 +153,18 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     { reported: problem, removesStale: isRemoving, deletedNodes },
     { previous, deps },
   );
-  deps.checked.set(key, {
+  deps.checkedDefinitions.set(key, {
     uid: nad.metadata.uid,
     reported: written.reported,
     isWithoutStatus: written.isWithoutStatus,
     reasons: finding.problems.map((each) => reasonOf(each) ?? "CniFailed"),
     links: readLinkKinds(finding),
-    exhausted: finding.exhausted,
+    fullLeaseDirectories: finding.fullLeaseDirectories,
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
     staleSinceMs: isRemoving ? undefined : sinceMs,
     nodesReadMs: readMs,
   });
-  // The removal of entries wakes this key again.
+  // The removal of entries changes the definition, which triggers the next pass.
   if (sinceMs !== undefined) return isRemoving ? done() : after(STALE_ENTRY_TIMEOUT_MS);
   return nextMs === undefined ? done() : after(nextMs);
 }

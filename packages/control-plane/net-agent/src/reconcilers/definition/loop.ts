@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over network definitions. It checks a definition after a change of the definition or of anything that it names.
+// The loop over network definitions. It checks a definition when the definition, a pod, the policy, a plugin or a link changes.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import { messageOf } from "@patchbay/base";
 import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
@@ -9,14 +9,14 @@ import type { Metrics } from "@patchbay/telemetry";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-/** Counts definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
+/** Builds the metric of definitions with problems on this node, by reason. A definition counts once for each reason. */
 export function buildProblemsFamily(
-  checked: Iterable<Pick<CheckedDefinition, "reasons">>,
+  checkedDefinitions: Iterable<Pick<CheckedDefinition, "reasons">>,
 ): MetricFamily {
-  const reasons = [...checked].flatMap((each) => [...new Set(each.reasons)]);
-  const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
+  const reasons = [...checkedDefinitions].flatMap((each) => [...new Set(each.reasons)]);
+  const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, occurrences]) => ({
     labels: { reason },
-    value: all.length,
+    value: occurrences.length,
   }));
   return {
     name: "patchbay_network_problems",
@@ -27,9 +27,9 @@ export function buildProblemsFamily(
 }
 
 /** Queue key for a change of the host's links; other keys are NAMESPACE/NAME. */
-const LINKS = "*links";
+const LINKS_KEY = "*links";
 
-export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
+export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checkedDefinitions"> {
   readonly files: Pick<Files, "list" | "watchDirectory">;
   readonly linkWatch: LinkWatch;
   readonly openHostNetns: () => OpenNetns;
@@ -37,7 +37,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
   readonly metrics: Metrics;
 }
 
-/** Watches the host's links. If that fails, changes of links trigger no check. */
+/** Watches the host's links. Only logs a failure, after which changes of links trigger no checks. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
   onChange: () => void,
@@ -58,11 +58,11 @@ export async function runDefinitionLoop(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log, files, directories, metrics } = parts;
-  const checked = new Map<string, CheckedDefinition>();
-  metrics.addSource(() => Promise.resolve([buildProblemsFamily(checked.values())]));
-  const deps: DefinitionDeps = { ...parts, checked };
+  const checkedDefinitions = new Map<string, CheckedDefinition>();
+  metrics.addSource(() => Promise.resolve([buildProblemsFamily(checkedDefinitions.values())]));
+  const deps: DefinitionDeps = { ...parts, checkedDefinitions };
   const queue = createQueue({ clock });
-  const leases = watchLeases(
+  const leaseWatches = watchLeases(
     files,
     (key) => {
       queue.add(key);
@@ -74,7 +74,7 @@ export async function runDefinitionLoop(
   watchHostLinks(
     parts,
     () => {
-      queue.add(LINKS);
+      queue.add(LINKS_KEY);
     },
     signal,
   );
@@ -82,16 +82,16 @@ export async function runDefinitionLoop(
     queue.add(`${metadata.namespace ?? ""}/${metadata.name}`);
   }
   const reconcile = async (key: string): Promise<Next> => {
-    if (key === LINKS) {
+    if (key === LINKS_KEY) {
       wakeByLinks(
         queue,
-        checked.size === 0 ? new Map() : await parts.node.listLinkKinds(),
-        checked,
+        checkedDefinitions.size === 0 ? new Map() : await parts.node.listLinkKinds(),
+        checkedDefinitions,
       );
       return done();
     }
     const next = await reconcileDefinition(key, deps);
-    leases.set(key, checked.get(key)?.exhausted ?? []);
+    leaseWatches.set(key, checkedDefinitions.get(key)?.fullLeaseDirectories ?? []);
     return next;
   };
   await runReconciler({ name: "definition", queue, reconcile, log, clock }, signal);

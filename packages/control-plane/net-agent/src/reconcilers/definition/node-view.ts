@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node offers to definitions: plugins in the host's files, and the host's links.
+// Plugins, links and kernel features of the node, for checks of definitions.
 import type { Files, Link } from "@patchbay/core/interfaces";
 
 export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Returns whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration shows it. */
+  /** Returns whether bridges support VLAN filtering, or undefined without a bridge and a readable kernel configuration. */
   supportsVlanFiltering(): Promise<boolean | undefined>;
-  /** Where plugin host-local stores a network's leases. */
-  leaseDirectory(directory: string, networkName: string): string;
+  /** Returns the directory in which plugin host-local stores the network's leases. */
+  buildLeaseDirectory(directory: string, networkName: string): string;
 }
 
 export interface NodeViewDeps {
@@ -26,7 +26,7 @@ const VLAN_KERNEL_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
 class HostNodeView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
-  /** Result of `supportsVlanFiltering`, cached because a running kernel does not change. */
+  /** Cached result of `supportsVlanFiltering`, which does not change while the kernel runs. */
   #filtersVlans: boolean | undefined;
 
   constructor(deps: NodeViewDeps) {
@@ -35,7 +35,7 @@ class HostNodeView implements NodeView {
   }
 
   async hasPlugin(name: string): Promise<boolean> {
-    // A definition's author must not learn which other files exist.
+    // Rejects paths, so that a definition's author cannot find out which files exist on the node.
     if (name === "." || name === ".." || /[/\0]/.test(name)) return false;
     const { files, hostRoot, binDirs } = this.#deps;
     for (const directory of binDirs) {
@@ -54,11 +54,11 @@ class HostNodeView implements NodeView {
     return this.#filtersVlans;
   }
 
-  leaseDirectory(directory: string, networkName: string): string {
+  buildLeaseDirectory(directory: string, networkName: string): string {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** Looks for the file `vlan_filtering` of a bridge, which exists if the kernel supports it. Source: linux/net/bridge/br_sysfs_br.c. */
+  /** Returns whether a bridge has the file that exists with kernel support. Source: Linux, net/bridge/br_sysfs_br.c, vlan_filtering. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {

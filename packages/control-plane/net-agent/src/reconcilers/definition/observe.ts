@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a definition: its configuration, the policy, and whether the node has what it needs.
+// Checks a definition: its configuration, the policy, and the plugins, links and addresses on the node.
 import { isAppError, type AppError } from "@patchbay/base";
 import {
   collectNeeds,
@@ -17,7 +17,7 @@ import type { CheckDeps } from "./deps.ts";
 export interface Finding {
   readonly problems: readonly AppError[];
   readonly facts?: DefinitionFacts;
-  readonly exhausted: readonly string[];
+  readonly fullLeaseDirectories: readonly string[];
 }
 
 async function isRequestedForGuests(network: string, deps: CheckDeps): Promise<boolean> {
@@ -31,9 +31,9 @@ async function findPlugins(
   { plugins }: DefinitionNeeds,
   { node }: CheckDeps,
 ): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
-  for (const plugin of plugins) if (await node.hasPlugin(plugin)) found.add(plugin);
-  return found;
+  const available = new Set<string>();
+  for (const plugin of plugins) if (await node.hasPlugin(plugin)) available.add(plugin);
+  return available;
 }
 
 function listLeaseDirectories(
@@ -41,7 +41,7 @@ function listLeaseDirectories(
   config: NetworkConfigList,
   { node }: CheckDeps,
 ): readonly string[] {
-  return pools.map(({ directory }) => node.leaseDirectory(directory, config.name));
+  return pools.map(({ directory }) => node.buildLeaseDirectory(directory, config.name));
 }
 
 async function collectFacts(
@@ -79,18 +79,18 @@ async function readConfigOrProblem(
   }
 }
 
-/** Finds everything that prevents this node from creating NICs of the network, NAMESPACE/NAME. */
+/** Finds all problems that prevent this node from creating NICs of the network, given as NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
   const config = await readConfigOrProblem(network, deps);
-  if (isAppError(config)) return { problems: [config], exhausted: [] };
+  if (isAppError(config)) return { problems: [config], fullLeaseDirectories: [] };
   const forbidden = await findForbidden(network, config, deps);
   if (forbidden !== undefined && isRejection(forbidden)) {
-    return { problems: [forbidden], exhausted: [] };
+    return { problems: [forbidden], fullLeaseDirectories: [] };
   }
   const facts = await collectFacts(network, config, deps);
-  const problems = findDefinitionProblems(facts); // pure
+  const problems = findDefinitionProblems(facts);
   const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
-  const exhausted = isExhausted ? listLeaseDirectories(facts.needs, config, deps) : [];
+  const fullLeaseDirectories = isExhausted ? listLeaseDirectories(facts.needs, config, deps) : [];
   const warnings = forbidden === undefined ? [] : [forbidden];
-  return { problems: [...problems, ...warnings], facts, exhausted };
+  return { problems: [...problems, ...warnings], facts, fullLeaseDirectories };
 }

@@ -11,7 +11,7 @@ const NOTHING: CheckedDefinition = {
   uid: "u",
   links: new Map(),
   isUnfitForGuests: false,
-  exhausted: [],
+  fullLeaseDirectories: [],
   reasons: [],
   reported: undefined,
   isWithoutStatus: false,
@@ -50,22 +50,22 @@ beforeEach(() => {
 describe("changes of objects wake", () => {
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   const pods = createFakeCache<Pod>();
-  const checked = new Map<string, CheckedDefinition>();
+  const checkedDefinitions = new Map<string, CheckedDefinition>();
   const policies: (() => void)[] = [];
   const policy = {
     onChange: (listener: () => void) => policies.push(listener),
     isEnforced: true,
-    setting: () => "",
+    describeSetting: () => "",
     current: () => {
       throw new Error("nobody asks");
     },
   };
   nads.put(aNad("blue"));
   nads.put(aNad("red"));
-  wakeByObjects(queue, { nads, pods, policy, checked });
+  wakeByObjects(queue, { nads, pods, policy, checkedDefinitions });
 
   beforeEach(() => {
-    checked.clear();
+    checkedDefinitions.clear();
     pods.take({ namespace: "ns", name: "p" });
     woken.length = 0;
   });
@@ -96,7 +96,7 @@ describe("changes of objects wake", () => {
     { name: "with a reported problem", more: { reported: "no" } },
     { name: "that guests cannot use", more: { isUnfitForGuests: true } },
   ])("a network $name, when a pod requests it, until that is resolved", ({ more }) => {
-    checked.set("ns/blue", { ...NOTHING, ...more });
+    checkedDefinitions.set("ns/blue", { ...NOTHING, ...more });
     pods.put(aPod("blue,red"));
     expect(woken).toEqual(["ns/blue"]);
     pods.take({ namespace: "ns", name: "p" });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which definitions to check after a change of a definition, a pod, the policy, a directory or a link.
+// Queues definitions for a check after a change of a definition, a pod, the policy, a directory or a link.
 import type { Files, Cache, Change } from "@patchbay/core/interfaces";
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -16,23 +16,23 @@ interface WatchedDirectories {
   readonly stop: AbortController;
 }
 
-/** Watches lease directories until the signal is aborted. Calls `onChange` with the definition's key when a file appears or vanishes. */
+/** Watches lease directories. Calls `onChange` with the definition's key when a file is created or deleted. */
 export function watchLeases(
   files: Pick<Files, "watchDirectory">,
   onChange: (key: string) => void,
   signal: AbortSignal,
 ): LeaseWatches {
-  const watched = new Map<string, WatchedDirectories>();
+  const watchesByKey = new Map<string, WatchedDirectories>();
   return {
     set: (key, directories) => {
       const text = JSON.stringify(directories);
-      const before = watched.get(key);
-      if ((before?.directories ?? "[]") === text) return;
-      before?.stop.abort();
-      watched.delete(key);
+      const previous = watchesByKey.get(key);
+      if ((previous?.directories ?? "[]") === text) return;
+      previous?.stop.abort();
+      watchesByKey.delete(key);
       if (directories.length === 0) return;
       const stop = new AbortController();
-      watched.set(key, { directories: text, stop });
+      watchesByKey.set(key, { directories: text, stop });
       for (const directory of directories) {
         const notify = (): void => {
           onChange(key);
@@ -45,17 +45,17 @@ export function watchLeases(
 
 type WakeQueue = Pick<Queue, "add" | "addAfter">;
 
-/** Delay before a check, in milliseconds, because an installation adds one file after another. */
-const SETTLE_MS = 1000;
+/** Delay before a check, in milliseconds. An installation of plugins creates several files. */
+const CHECK_DELAY_MS = 1000;
 
 function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns requested networks with a reported problem or unfit for guests; all of them if the pod has a new attachment error. */
+/** Returns the requested networks with problems or unfit for guests. Returns all requested networks after a new attachment error. */
 function findAffectedNetworks(
   change: Change<Pod>,
-  checked: ReadonlyMap<string, CheckedDefinition>,
+  checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,
 ): readonly string[] {
   const previous = change.kind === "added" ? undefined : change.previous;
   const current = change.kind === "deleted" ? undefined : change.current;
@@ -64,7 +64,7 @@ function findAffectedNetworks(
     readAttachmentErrors(current) !== undefined &&
     readAttachmentErrors(current) !== readAttachmentErrors(previous);
   return [...requested].filter((network) => {
-    const { reported, isUnfitForGuests = false } = checked.get(network) ?? {};
+    const { reported, isUnfitForGuests = false } = checkedDefinitions.get(network) ?? {};
     return hasFailed || reported !== undefined || isUnfitForGuests;
   });
 }
@@ -79,7 +79,9 @@ function wakeAll(queue: WakeQueue, { nads }: Pick<DefinitionDeps, "nads">, after
 
 export function wakeByObjects(
   queue: WakeQueue,
-  deps: Pick<DefinitionDeps, "nads" | "policy" | "checked"> & { readonly pods: Cache<Pod> },
+  deps: Pick<DefinitionDeps, "nads" | "policy" | "checkedDefinitions"> & {
+    readonly pods: Cache<Pod>;
+  },
 ): void {
   deps.nads.onChange((change) => {
     queue.add(printKey(keyOf(change.kind === "deleted" ? change.previous : change.current)));
@@ -88,11 +90,11 @@ export function wakeByObjects(
     wakeAll(queue, deps);
   });
   deps.pods.onChange((change) => {
-    for (const network of findAffectedNetworks(change, deps.checked)) queue.add(network);
+    for (const network of findAffectedNetworks(change, deps.checkedDefinitions)) queue.add(network);
   });
 }
 
-/** Wakes all definitions when a file appears in or vanishes from one of the directories. */
+/** Queues all definitions when a file is created or deleted in one of the directories. */
 export function wakeByDirectories(
   queue: WakeQueue,
   options: {
@@ -106,7 +108,7 @@ export function wakeByDirectories(
     options.files.watchDirectory(
       directory,
       () => {
-        wakeAll(queue, deps, SETTLE_MS);
+        wakeAll(queue, deps, CHECK_DELAY_MS);
       },
       options.signal,
     );
@@ -116,9 +118,9 @@ export function wakeByDirectories(
 export function wakeByLinks(
   queue: Pick<WakeQueue, "add">,
   kinds: ReadonlyMap<string, string>,
-  checked: ReadonlyMap<string, CheckedDefinition>,
+  checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,
 ): void {
-  for (const [key, { links }] of checked) {
+  for (const [key, { links }] of checkedDefinitions) {
     const hasChanged = [...links].some(([name, kind]) => kinds.get(name) !== kind);
     if (hasChanged) queue.add(key);
   }

@@ -19,14 +19,14 @@ import { detach } from "./attachment/detach.ts";
 import { messageOf, findRetryRule } from "@patchbay/base";
 import { planAttachmentActions } from "@patchbay/core/nics";
 
-/** An attachment that could not be removed. Its row is retained for the next attempt, so its interface name stays in use. */
+/** Attachment that could not be removed, so that its interface name stays in use. */
 interface Holder {
-  /** NAMESPACE/NAME of its network. */
+  /** Network as NAMESPACE/NAME. */
   readonly network: string;
   readonly message: string;
 }
 
-/** Returns the attachment's own last failure, or that its interface name is in use. */
+/** Returns the attachment's last failure, or an error that its interface name is in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
@@ -56,7 +56,7 @@ function handlePlanError(
   deps: Deps,
 ): AttachmentError {
   const error = { reason, message };
-  if (deps.failures.isNew(step, error)) reportPlanError(error, { facts, about }, deps);
+  if (deps.failures.recordIfNew(step, error)) reportPlanError(error, { facts, about }, deps);
   return error;
 }
 
@@ -80,10 +80,10 @@ export async function act(
   facts: PodFacts,
   deps: Deps,
 ): Promise<ActResult> {
-  const stepFor = (action: Action): Step => toStep(action, facts, deps);
+  const buildStep = (action: Action): Step => toStep(action, facts, deps);
   deps.failures.retain(
     facts.uid,
-    actions.map((action) => stepFor(action).name),
+    actions.map((action) => buildStep(action).name),
   );
   const { done, failed, retryInMs } = await runSteps<Action, AttachmentError>(
     actions,
@@ -92,10 +92,11 @@ export async function act(
     },
     {
       backoff: deps.failures,
-      toStep: stepFor,
-      explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
-      findWaitReason: (action, before) => {
-        const summary = findWaitReason(action, { facts, failed: before }, deps);
+      toStep: buildStep,
+      explain: (action, error) =>
+        deps.failures.explain(buildStep(action), error, networkOf(action)),
+      findWaitReason: (action, failedSteps) => {
+        const summary = findWaitReason(action, { facts, failed: failedSteps }, deps);
         return summary && { summary, pauseMs: undefined };
       },
       report: (failedStep) => {
@@ -105,12 +106,12 @@ export async function act(
   );
   return {
     errors: new Map(failed.map(({ action, summary }) => [interfaceNameOf(action), summary])),
-    // The next pass may decide to detach the adopted attachment.
+    // Runs the next pass immediately, because its plan may detach the adopted attachment.
     retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : retryInMs,
   };
 }
 
-/** Returns the result while the container runtime is unavailable: all attaches and detaches fail. */
+/** Builds the result if the container runtime is unavailable: an error for each attach and detach. */
 function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
   const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -133,11 +134,11 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
     case "forget":
       await deps.journal.remove(action.owned.row);
       return;
-    case "reportError": // findWaitReason returns an error for it, so it never runs
+    case "reportError": // findWaitReason returns an error, so the action is never performed
   }
 }
 
-/** Runs one pass over the pod with that key, and over deleted pods of the same name. Safe to repeat. */
+/** Runs one pass over the pod with the key, and over deleted pods of the same name. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const delaysMs: number[] = [];
@@ -146,16 +147,17 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
       const retryInMs = await reconcileOne(key, uid, deps);
       if (retryInMs !== undefined) delaysMs.push(retryInMs);
     } catch (error) {
-      // A failure of a deleted pod must not block the current one.
+      // A failure of a deleted pod must not block the current pod.
       failures.push(error);
     }
   }
-  const worst = failures.find((error) => findRetryRule(error) === "backoff") ?? failures[0];
-  if (worst !== undefined) throw toError(worst);
+  const reportedFailure =
+    failures.find((error) => findRetryRule(error) === "backoff") ?? failures[0];
+  if (reportedFailure !== undefined) throw toError(reportedFailure);
   return delaysMs.length === 0 ? done() : after(Math.min(...delaysMs));
 }
 
-/** Wraps thrown values that are no errors. */
+/** Wraps a thrown value that is not an error. */
 function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
@@ -178,19 +180,19 @@ async function recordEventsLast<T>(
 }
 
 /** Runs a pass. Returns the milliseconds until the next pass; undefined to wait for a change. */
-function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
-  return all.podMutex.runExclusive(uid, () =>
-    recordEventsLast(all, (deps) => runPass(key, uid, deps)),
+function reconcileOne(key: string, uid: string, allDeps: Deps): Promise<number | undefined> {
+  return allDeps.podMutex.runExclusive(uid, () =>
+    recordEventsLast(allDeps, (deps) => runPass(key, uid, deps)),
   );
 }
 
-/** Time limit for the runtime to detach a pod that is deleted from the API server, in milliseconds. */
-const RUNTIME_DETACH_TIMEOUT_MS = 60_000;
+/** Interval for checking a deleted pod whose default network the container runtime must detach, in milliseconds. */
+const RUNTIME_DETACH_CHECK_INTERVAL_MS = 60_000;
 
 async function runPass(key: string, uid: string, deps: Deps): Promise<number | undefined> {
   const facts = await observe(key, uid, deps);
   if (facts === undefined) return undefined;
-  const plan = planAttachmentActions(facts.attachments); // pure
+  const plan = planAttachmentActions(facts.attachments);
   if (plan.length > 0) {
     deps.log.debug("plan for pod", { pod: key, plan: plan.map((action) => action.kind) });
   }
@@ -201,5 +203,8 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
   const actResult = await act(plan, facts, deps);
   await report(facts, actResult, deps);
   if (facts.isLeftToRuntime !== true) return actResult.retryInMs;
-  return Math.min(RUNTIME_DETACH_TIMEOUT_MS, actResult.retryInMs ?? RUNTIME_DETACH_TIMEOUT_MS);
+  return Math.min(
+    RUNTIME_DETACH_CHECK_INTERVAL_MS,
+    actResult.retryInMs ?? RUNTIME_DETACH_CHECK_INTERVAL_MS,
+  );
 }

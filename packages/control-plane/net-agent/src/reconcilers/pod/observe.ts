@@ -28,10 +28,10 @@ import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attach
 /** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */
 const SHARED_NAMESPACE = "default";
 
-/** Matches the command of KubeVirt's launchers. Patchbay's have no command. Source: KubeVirt pkg/virt-controller/services/template.go. */
+/** Pattern of the command of KubeVirt's launchers, which Patchbay's lack. Source: KubeVirt, pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Returns whether the pod is a launcher of KubeVirt, by its own spec. A pod that pretends to be one harms only itself. */
+/** Returns whether the pod is a launcher of KubeVirt. The pod's spec suffices, because a forged launcher affects only itself. */
 function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -40,7 +40,7 @@ function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/** Finds the pod's VMI on the API server. Pod authors can forge owner references, so the VMI must have the uid in the reference. */
+/** Finds the pod's VMI on the API server. Compares the UID, because pod authors can forge owner references. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -72,14 +72,14 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** Returns whether the pod may use the network. A launcher may use its VMI's networks, because the VMI's author could read them. */
+/** Returns whether the pod may use the network. A launcher may use the networks that its VMI names. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
   if (!deps.isIsolated || owner === namespace || owner === SHARED_NAMESPACE) return true;
   const vmi = await findVmiOf(facts.pod, deps);
-  const named = vmi === undefined ? [] : networksOf(vmi.spec);
-  return named.some((candidate) => networkNameOf(candidate, namespace) === network);
+  const vmiNetworks = vmi === undefined ? [] : networksOf(vmi.spec);
+  return vmiNetworks.some((candidate) => networkNameOf(candidate, namespace) === network);
 }
 
 /** @throws AppError with CNI_NETWORK_FORBIDDEN */
@@ -93,10 +93,10 @@ export async function assertMayUse(
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
 }
 
-/** Annotation of a static pod's mirror with the static pod's uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
+/** Annotation of a mirror pod with the UID of its static pod. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Accepts mirrors of static pods too. Pod authors can forge that annotation, so callers also compare namespace and name. */
+/** Returns whether the pod or its static pod has the UID. The annotation may be forged, so callers also compare the names. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -108,48 +108,48 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Converts the error, and records an event once, if the container runtime is unavailable; undefined for other errors. */
+/** Converts an error of the container runtime, and records an event for the first error. Returns undefined for other errors. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
 ): RuntimeUnavailable | undefined {
   if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
   const step = { scope: uid, name: "sandbox", inputs: "" };
-  const before = deps.failures.lastReport(step);
+  const previousReport = deps.failures.lastReport(step);
   const { summary: report } = deps.failures.explain(step, error);
-  if (pod !== undefined && report !== before) {
+  if (pod !== undefined && report !== previousReport) {
     deps.events.record(pod, { type: "Warning", ...report, about: "sandbox" });
   }
   return { error, report };
 }
 
-/** Finds the sandbox; undefined if the pod needs none any more, and `none` before the pod runs. */
+/** Finds the sandbox. Returns undefined if the pod has ended or uses the host's network, and `none` before the pod runs. */
 async function findSandbox(
   key: string,
   uid: string,
-  found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
+  context: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<Sandbox | undefined | "none"> {
-  const sandbox = await found.deps.sandboxes.find(uid);
-  // A sandbox of a pod with another name does not count.
+  const sandbox = await context.deps.sandboxes.find(uid);
+  // Ignores a sandbox of a pod with another name.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return sandbox;
-  if (found.isOver) return undefined;
-  if (found.pod?.spec.hostNetwork === true) return undefined;
+  if (context.isOver) return undefined;
+  if (context.pod?.spec.hostNetwork === true) return undefined;
   // The change to Running triggers the next pass.
-  if (found.pod?.status?.phase !== "Running") return "none";
+  if (context.pod?.status?.phase !== "Running") return "none";
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
 }
 
 export interface PodFacts {
-  /** NAMESPACE/NAME. */
+  /** Pod as NAMESPACE/NAME. */
   readonly key: string;
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set if the container runtime does not answer. Nothing can be changed then, and the last state is assumed. */
+  /** Set if the container runtime does not answer. The pass then changes no attachments. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
   readonly attachments: AttachmentFacts<OwnedRow>;
-  /** Whether the pod is deleted and its default network waits for the runtime's DEL. */
+  /** Whether the pod is deleted and the container runtime must still detach its default network. */
   readonly isLeftToRuntime?: boolean;
   /** Whether the runtime is creating the sandbox, so that the pod's status describes an earlier sandbox or none. */
   readonly isNewSandbox?: true;
@@ -157,7 +157,7 @@ export interface PodFacts {
 
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `over` only if nothing in the pod can use a NIC any more. */
+/** Returns `over` if no container of the pod can use a NIC any longer. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -181,14 +181,14 @@ function readRequests(
   };
 }
 
-/** Maximum length of a status annotation. Longer ones are forged by pod authors and ignored, because no runtime writes them. */
+/** Maximum number of entries in a status annotation. A longer annotation is ignored, because only a pod's author can write it. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function listForeign(
   pod: Pod | undefined,
   rows: readonly JournalRow[],
 ): readonly ForeignAttachment[] {
-  const own = new Set(
+  const ownInterfaces = new Set(
     rows.flatMap((row) => {
       const { interfaceName } = row.request;
       return listInterfaces({ interfaceName, entries: buildStatusEntries(row) });
@@ -197,7 +197,7 @@ function listForeign(
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   if (entries.length > STATUS_ENTRIES_MAX) return [];
   return entries.flatMap(({ name: network, interface: interfaceName, default: isDefault }) => {
-    if (interfaceName === undefined || own.has(interfaceName)) return [];
+    if (interfaceName === undefined || ownInterfaces.has(interfaceName)) return [];
     return [{ network, interfaceName, ...(isDefault === true && { isDefault }) }];
   });
 }
@@ -212,7 +212,7 @@ function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** Finds the pod with this uid. Reads it from the API server if the cache, which may be stale, lacks it. */
+/** Finds the pod with the UID in the cache or, because the cache may be stale, on the API server. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -223,10 +223,10 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
 /** Returns the uids to reconcile: the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
-  const tracked = deps.tracked.listUids(key);
-  const current = tracked.find((uid) => isPodOf(pod, uid)) ?? pod?.metadata.uid;
-  const past = tracked.filter((uid) => uid !== current);
-  return current === undefined ? past : [current, ...past];
+  const trackedPods = deps.trackedPods.listUids(key);
+  const current = trackedPods.find((uid) => isPodOf(pod, uid)) ?? pod?.metadata.uid;
+  const formerUids = trackedPods.filter((uid) => uid !== current);
+  return current === undefined ? formerUids : [current, ...formerUids];
 }
 
 type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable">;
@@ -234,13 +234,13 @@ type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable">;
 async function findLocation(
   key: string,
   uid: string,
-  found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
+  context: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<PodLocation | "none"> {
   try {
-    const sandbox = await findSandbox(key, uid, found);
+    const sandbox = await findSandbox(key, uid, context);
     return sandbox === undefined || sandbox === "none" ? (sandbox ?? {}) : { sandbox };
   } catch (error) {
-    const runtimeUnavailable = toRuntimeUnavailable({ pod: found.pod, uid, error }, found.deps);
+    const runtimeUnavailable = toRuntimeUnavailable({ pod: context.pod, uid, error }, context.deps);
     if (runtimeUnavailable === undefined) throw error;
     return { runtimeUnavailable };
   }

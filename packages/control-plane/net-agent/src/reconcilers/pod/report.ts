@@ -51,7 +51,7 @@ function describeRejection({
 /** Reports that the network did not assign some previous addresses again. */
 export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
-  what: {
+  context: {
     facts: PodFacts;
     result: CniResult;
     preferred: PreferredAddresses;
@@ -59,11 +59,11 @@ export function reportLostAddresses(
   },
   deps: Deps,
 ): void {
-  const { facts, result, preferred } = what;
-  const has = normalizeAddresses(findNetworkStatus(result, network, link).ips);
-  const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
+  const { facts, result, preferred } = context;
+  const assigned = normalizeAddresses(findNetworkStatus(result, network, link).ips);
+  const lost = preferred.ips.filter((ip) => !assigned.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
-  const message = `${link} of ${network} did not get ${lost} again: ${describeRejection(what)}`;
+  const message = `${link} of ${network} did not get ${lost} again: ${describeRejection(context)}`;
   deps.log.info("previous addresses were not assigned again", {
     pod: facts.key,
     network,
@@ -74,7 +74,7 @@ export function reportLostAddresses(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Reports a detach. An attachment that never succeeded gets no event, because its failure had one. */
+/** Reports a detach. A failed attachment gets no event, because its failure was already reported. */
 export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
@@ -85,7 +85,7 @@ export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): vo
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
-/** Returns a reference for events, which can be recorded for deleted pods too. */
+/** Returns the pod, or a reference to the deleted pod, for events. */
 function podReference(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
@@ -123,15 +123,15 @@ export function reportNicNotRestored(
 
 export function reportRouteLost(
   row: JournalRow,
-  what: { facts: PodFacts; route: DefaultRoute; reason: string },
+  context: { facts: PodFacts; route: DefaultRoute; reason: string },
   deps: Deps,
 ): void {
-  const { facts, route, reason } = what;
+  const { facts, route, reason } = context;
   const link = row.request.interfaceName;
   deps.log.warn("failed to restore a default route", { pod: facts.key, link, reason });
   if (facts.pod === undefined) return;
-  const by = route.gateway === undefined ? route.link : `${route.gateway} at ${route.link}`;
-  const message = `${link} was detached, but the pod's previous default route via ${by} could not be restored: ${reason}; restart the pod if it needs one`;
+  const via = route.gateway === undefined ? route.link : `${route.gateway} at ${route.link}`;
+  const message = `${link} was detached, but the pod's previous default route via ${via} could not be restored: ${reason}; restart the pod if it needs one`;
   deps.events.record(facts.pod, {
     type: "Warning",
     reason: "DefaultRouteLost",
@@ -140,7 +140,7 @@ export function reportRouteLost(
   });
 }
 
-/** Reports a failed step. The log has its message; the event has the first message of its kind, so that repeats are counted. */
+/** Reports a failed step. The event repeats the first message of its kind, so that repeated events are counted as one. */
 export function reportFailed(
   { action, summary, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
@@ -183,7 +183,7 @@ export function reportPlanError(
 }
 
 export interface ActResult {
-  /** Errors by NIC in the pod, including those of steps in backoff. */
+  /** Errors by name of the pod NIC, including errors of steps in backoff. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
   /** Milliseconds until the first failed step may be retried; undefined without a failure. */
   readonly retryInMs: number | undefined;
@@ -191,14 +191,14 @@ export interface ActResult {
 
 type Annotations = Readonly<Record<string, string | undefined>>;
 
-/** Returns the annotations that must change. A status with the same meaning stays as it is. */
+/** Returns the annotations that must change. A status that differs only in formatting does not change. */
 export function findChangedAnnotations(
   current: Annotations,
   entries: readonly NetworkStatus[],
   errors: ReadonlyMap<string, AttachmentError>,
 ): Annotations {
-  const before = current[names.NETWORK_STATUS_ANNOTATION];
-  const isSame = isEqual(parseNetworkStatus(before), entries);
+  const currentStatus = current[names.NETWORK_STATUS_ANNOTATION];
+  const isSame = isEqual(parseNetworkStatus(currentStatus), entries);
   const errorsText = printAttachmentErrors(errors);
   return {
     ...(isSame ? {} : { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(entries) }),
@@ -208,7 +208,7 @@ export function findChangedAnnotations(
   };
 }
 
-/** Builds a JSON patch that fails if the pod is another one or if an annotation has changed. Source: RFC 6902. */
+/** Builds a JSON patch that fails if the pod was recreated or an annotation has changed. Source: RFC 6902. */
 export function buildAnnotationPatch(
   pod: {
     readonly uid: string;
@@ -219,7 +219,7 @@ export function buildAnnotationPatch(
 ): readonly JsonPatchOperation[] {
   const { uid, resourceVersion, annotations } = pod;
   const changes = Object.entries(changed);
-  // A JSON patch cannot test for a missing field, so it tests the version.
+  // JSON Patch cannot test that a field is missing, so the patch tests the resource version.
   const isNew = changes.some(([name]) => annotations?.[name] === undefined);
   return [
     { op: "test", path: "/metadata/uid", value: uid },
@@ -231,16 +231,16 @@ export function buildAnnotationPatch(
       : []),
     ...changes.flatMap(([name, text]): JsonPatchOperation[] => {
       const path = `/metadata/annotations/${pointerToken(name)}`;
-      const before = annotations?.[name];
+      const currentText = annotations?.[name];
       return [
-        ...(before === undefined ? [] : [{ op: "test", path, value: before } as const]),
+        ...(currentText === undefined ? [] : [{ op: "test", path, value: currentText } as const]),
         text === undefined ? { op: "remove", path } : { op: "add", path, value: text },
       ];
     }),
   ];
 }
 
-/** Maximum number of attempts against concurrent writers, after which the pass fails and is retried. */
+/** Maximum number of attempts to write a status that other components write concurrently. */
 const WRITE_ATTEMPTS_MAX = 5;
 
 async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
@@ -248,7 +248,7 @@ async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** Writes the annotations. Returns true if the pod has them or is deleted, false after a conflict. */
+/** Writes the annotations. Returns false after a conflict, and true if they are written or the pod is deleted. */
 async function writeOnce(
   pod: Pod,
   options: {
@@ -261,8 +261,8 @@ async function writeOnce(
   const { annotations, resourceVersion = "" } = pod.metadata;
   const text = annotations?.[names.NETWORK_STATUS_ANNOTATION];
   const current = options.facts.isNewSandbox === true ? [] : parseNetworkStatus(text);
-  const now = { ...options.facts, bootId: deps.bootId };
-  const owned = options.rows.map((row) => toOwned(row, now));
+  const currentPod = { ...options.facts, bootId: deps.bootId };
+  const owned = options.rows.map((row) => toOwned(row, currentPod));
   const entries = mergeNetworkStatus(current, owned);
   const changed = findChangedAnnotations(annotations ?? {}, entries, options.actResult.errors);
   if (Object.keys(changed).length === 0) return true;
@@ -304,7 +304,8 @@ export async function report(facts: PodFacts, actResult: ActResult, deps: Deps):
   }
   if (!rows.every((row) => row.state === "removed")) return;
   // A pod without rows but with errors stays tracked, so that its failures are deleted with the pod.
-  if (facts.pod !== undefined && actResult.errors.size > 0) deps.tracked.add(facts.key, facts.uid);
-  else deps.tracked.remove(facts.key, facts.uid);
+  if (facts.pod !== undefined && actResult.errors.size > 0)
+    deps.trackedPods.add(facts.key, facts.uid);
+  else deps.trackedPods.remove(facts.key, facts.uid);
   if (facts.pod === undefined) deps.failures.forget(facts.uid);
 }

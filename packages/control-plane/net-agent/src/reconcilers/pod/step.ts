@@ -9,7 +9,7 @@ import type { PodFacts } from "./observe.ts";
 
 export type Action = AttachmentAction<OwnedRow>;
 
-/** Returns the NIC in the pod; empty if the action is about the whole annotation. */
+/** Returns the name of the pod NIC; empty if the action is about the whole annotation. */
 export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
@@ -57,12 +57,12 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** Builds the step of an action. The name of a reported error contains its message. */
+/** Builds the step of an action. The name of a step that reports an error contains the error's message. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
-  const what = action.kind === "reportError" ? `: ${action.message}` : "";
+  const suffix = action.kind === "reportError" ? `: ${action.message}` : "";
   return {
     scope: facts.uid,
-    name: `${action.kind} ${interfaceNameOf(action)}${what}`,
+    name: `${action.kind} ${interfaceNameOf(action)}${suffix}`,
     inputs: JSON.stringify(listInputs(action, facts, deps)),
   };
 }

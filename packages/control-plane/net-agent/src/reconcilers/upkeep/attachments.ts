@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI CHECK, and only reports findings: plugins reject their own results, and a new attachment would disconnect the guest.
+// Runs CNI CHECK and reports failures. Attachments are not repaired, because some plugins reject their own results.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -10,7 +10,7 @@ import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
-/** Returns the pod if its attachments can be checked: not a launcher, because its addresses are on the guest. */
+/** Returns the pod if its attachments can be checked. Launchers are excluded, because their addresses are on the guest. */
 async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
@@ -31,7 +31,7 @@ function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   return netns === undefined ? undefined : row.result;
 }
 
-/** Returns whether the attachment still exists. CHECK also fails for one that was just removed. */
+/** Returns whether the attachment still exists. CHECK also fails if the attachment was removed meanwhile. */
 async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
@@ -64,14 +64,14 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
 }
 
 export async function checkAttachments(deps: Deps): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  for (const key of deps.tracked.keys()) {
-    for (const uid of deps.tracked.listUids(key)) {
+  const findings: Finding[] = [];
+  for (const key of deps.trackedPods.keys()) {
+    for (const uid of deps.trackedPods.listUids(key)) {
       const pod = await findCheckedPod(key, uid, deps);
       if (pod === undefined) continue;
       for (const row of await deps.journal.list(uid))
-        found.push(...(await checkOne(row, pod, deps)));
+        findings.push(...(await checkOne(row, pod, deps)));
     }
   }
-  return found;
+  return findings;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI GC. Attachments missing in the list of valid ones lose their addresses, so uncertain networks are skipped and reported.
+// Runs CNI GC, which releases the addresses of unlisted attachments. Networks with uncertain attachments are skipped and reported.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -8,30 +8,34 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Returns whether the pod's runtime may be attaching networks that its cache does not have yet. */
+/** Returns whether the container runtime may be attaching networks of the pod that its cache does not contain yet. */
 export function isStarting({ spec, status }: Pod): boolean {
-  const attached = status?.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
+  const readyCondition = status?.conditions?.find(
+    ({ type }) => type === "PodReadyToStartContainers",
+  );
   if (spec.hostNetwork === true) return false;
-  return attached === undefined ? status?.phase !== "Running" : attached.status !== "True";
+  return readyCondition === undefined
+    ? status?.phase !== "Running"
+    : readyCondition.status !== "True";
 }
 
 function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
-/** Lists this agent's attachments of the network. An unreadable row could be of any network, so it throws then. */
+/** Lists this agent's attachments of the network. Throws if a row is unreadable, because the row could belong to the network. */
 async function listOwnAttachments(
   { name, config }: UsableNetwork,
-  { journal, tracked }: Deps,
+  { journal, trackedPods }: Deps,
 ): Promise<readonly AttachmentName[]> {
-  const [unreadableUid] = tracked.unreadable;
+  const [unreadableUid] = trackedPods.unreadable;
   if (unreadableUid !== undefined)
     throw toHeldError(config.name, `the journal of pod ${unreadableUid} cannot be read`);
   const ownNames: AttachmentName[] = [];
-  for (const uid of new Set(tracked.keys().flatMap((key) => tracked.listUids(key)))) {
+  for (const uid of new Set(trackedPods.keys().flatMap((key) => trackedPods.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // Without its configuration the network's name in CNI is unknown, and the row could be of this network.
+      // A row without configuration lacks the network's CNI name, so it could belong to this network.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,
@@ -68,8 +72,8 @@ async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly A
   }
   const ownNames = await listOwnAttachments(network, deps);
   const otherAttachments = await listOtherAttachments(network, deps);
-  const known = new Set(ownNames.map(printName));
-  const foreign = otherAttachments.filter((other) => !known.has(printName(other)));
+  const ownKeys = new Set(ownNames.map(printName));
+  const foreign = otherAttachments.filter((other) => !ownKeys.has(printName(other)));
   const { namespace = "" } = network.definition?.metadata ?? {};
   const isTrusted =
     network.definition === undefined || deps.policy.current().trustedNamespaces.includes(namespace);
@@ -90,18 +94,18 @@ export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<vo
   deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
-/** Runs GC for the networks. Returns a finding for each network whose GC failed or was not safe. */
+/** Runs GC for the networks. Returns a finding for each network whose GC failed or would be unsafe. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,
 ): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
+  const findings: Finding[] = [];
   for (const network of networks) {
     try {
       await freeUnused(network, deps);
     } catch (error) {
       if (!isAppError(error)) throw error;
-      found.push({
+      findings.push({
         key: `gc ${network.name}`,
         about: "gc",
         error,
@@ -115,5 +119,5 @@ export async function collectUnused(
       });
     }
   }
-  return found;
+  return findings;
 }

@@ -7,7 +7,7 @@ import type { Deps } from "../../deps.ts";
 
 export interface Finding {
   readonly key: string;
-  /** The object for the event; unset to log only. */
+  /** Object of the event; unset if the finding is only logged. */
   readonly object?: KubeObject;
   readonly about: string;
   readonly reason: string;
@@ -25,15 +25,15 @@ function describeFinding({ subject, error }: Finding): string {
 }
 
 export function reportChanges(
-  before: ReadonlyMap<string, Finding>,
-  now: ReadonlyMap<string, Finding>,
+  previous: ReadonlyMap<string, Finding>,
+  current: ReadonlyMap<string, Finding>,
   { events, log }: Pick<Deps, "events" | "log">,
 ): void {
-  for (const [key, finding] of now) {
+  for (const [key, finding] of current) {
     const { object, about, reason } = finding;
     const message = describeFinding(finding);
-    const known = before.get(key);
-    if (known !== undefined && describeFinding(known) === message) continue;
+    const previousFinding = previous.get(key);
+    if (previousFinding !== undefined && describeFinding(previousFinding) === message) continue;
     log.warn("upkeep found a problem", {
       object: describeObject(finding),
       step: reason,
@@ -41,9 +41,9 @@ export function reportChanges(
     });
     if (object !== undefined) events.record(object, { type: "Warning", reason, message, about });
   }
-  for (const [key, finding] of before) {
+  for (const [key, finding] of previous) {
     const { object, about, resolved } = finding;
-    if (now.has(key)) continue;
+    if (current.has(key)) continue;
     log.info("a problem that upkeep found is resolved", {
       object: describeObject(finding),
       step: resolved.reason,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks with a usable definition. Problems of other definitions are reported when they are attached.
+// Lists networks with a usable definition. Other definitions are reported when a pod requests them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -9,14 +9,14 @@ import { readDefinition } from "../pod/attachment/definition.ts";
 import { assertAllowed } from "../pod/attachment/policy.ts";
 
 export interface UsableNetwork {
-  /** NAMESPACE/NAME of its definition. */
+  /** NAMESPACE/NAME of the definition, or the CNI name of the default network. */
   readonly name: string;
-  /** Unset for the pods' default network, which is in a file of the node. */
+  /** Unset for the pods' default network, which is configured in a file of the node. */
   readonly definition?: NetworkAttachmentDefinition;
   readonly config: NetworkConfigList;
 }
 
-/** Returns the pods' default network, named by its configuration, if this agent attaches it and its file is readable. */
+/** Returns the pods' default network, or an empty list if this agent does not attach it or its file is unreadable. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {

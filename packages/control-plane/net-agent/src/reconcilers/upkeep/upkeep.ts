@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hourly checks of networks and attachments with CNI STATUS, GC and CHECK. Findings are reported and change nothing.
+// Hourly runs of CNI STATUS, GC and CHECK, whose failures are reported.
 import { isAppError } from "@patchbay/base";
 import type { Deps } from "../../deps.ts";
 import { listRequestedNetworks } from "../../wake.ts";
@@ -9,20 +9,20 @@ import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
 import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
 
-/** Runs STATUS for requested networks, only to report failures. ADD fails itself if its network is not ready. */
+/** Runs STATUS for requested networks. Returns a finding for each failure. */
 async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,
 ): Promise<readonly Finding[]> {
   const requested = new Set(deps.pods.list().flatMap(listRequestedNetworks));
-  const found: Finding[] = [];
+  const findings: Finding[] = [];
   for (const { name, definition, config } of networks) {
     if (definition !== undefined && !requested.has(name)) continue;
     try {
       await deps.cni.status(config);
     } catch (error) {
       if (!isAppError(error)) throw error;
-      found.push({
+      findings.push({
         key: `status ${name}`,
         about: "status",
         error,
@@ -33,33 +33,33 @@ async function checkStatus(
       });
     }
   }
-  return found;
+  return findings;
 }
 
-/** Returns a function that runs one round, and compares its findings with those of the previous round. */
+/** Returns a function that runs one round, and reports findings that are new, changed or resolved. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
-  let reported: ReadonlyMap<string, Finding> = new Map();
+  let previous: ReadonlyMap<string, Finding> = new Map();
   return async () => {
     const networks = await listNetworks(deps);
-    const found = [
+    const findings = [
       ...(await checkStatus(networks, deps)),
       ...(await collectUnused(networks, deps)),
       ...(await checkAttachments(deps)),
     ];
-    const now = new Map(found.map((finding) => [finding.key, finding]));
-    reportChanges(reported, now, deps);
-    reported = now;
+    const current = new Map(findings.map((finding) => [finding.key, finding]));
+    reportChanges(previous, current, deps);
+    previous = current;
   };
 }
 
-const ALL = "*";
+const ALL_KEY = "*";
 const UPKEEP_INTERVAL_MS = 3_600_000;
 
 export async function runUpkeepLoop(deps: Deps, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps;
   const queue = createQueue({ clock });
   const upkeep = createUpkeep(deps);
-  queue.add(ALL);
+  queue.add(ALL_KEY);
   const reconcile = async (): Promise<Next> => {
     await upkeep();
     return after(UPKEEP_INTERVAL_MS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a node plan, whose steps are safe to repeat. A failed step of one iface does not block other ifaces.
+// Executes the steps of a node plan, which are idempotent. A failed step of one iface does not block other ifaces.
 import {
   type BlockedReason,
   blockedReasonOfFailure,
@@ -12,7 +12,7 @@ import {
   type StepContext,
   type NodeStep,
   performTimed,
-  isLost,
+  isConnectionLost,
   type FailedNodeStep,
 } from "./steps/step-context.ts";
 import { toAlias, findByName, findIpv6Gateway } from "@patchbay/core/nics";
@@ -20,7 +20,7 @@ import { isAppError, type ErrorCode, isDomainBusy, type AppError } from "@patchb
 import { LINKS_KEEP_CHANGING } from "@patchbay/core/reasons";
 import { WIRING_REFILL_MS } from "../../rate-limits.ts";
 import { reportNodeVm } from "./report.ts";
-import { isOnDomain, START_STEP, buildStartStep } from "./steps/start-guest.ts";
+import { isDomainAction, START_STEP, buildStartStep } from "./steps/start-guest.ts";
 
 type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 
@@ -39,20 +39,20 @@ export function listSweepStepNames(orphans: readonly Wiring[] = []): readonly st
 }
 
 function buildSweepStep(action: SweepAction, { facts, session, deps }: StepContext): NodeStep {
-  const where = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
+  const logFields = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: stepName(action.wiring),
     inputs: "",
     ifaces: [],
-    isOnDevice: false,
+    isDeviceStep: false,
     perform: async () => {
       await deps.podNetwork.unwireTap(session.launcher.netns, action.wiring);
-      deps.log.warn("removed links that belong to no iface", where);
+      deps.log.warn("removed links that belong to no iface", logFields);
     },
     explain: () => UNREPORTED_REASON,
     log: ({ error: err }) => {
-      deps.log.warn("failed to remove links that belong to no iface", { ...where, err });
+      deps.log.warn("failed to remove links that belong to no iface", { ...logFields, err });
     },
   };
 }
@@ -61,21 +61,21 @@ export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
-/** Builds the step. Only the served NIC reports its failure. */
+/** Builds the step that starts the DHCP server of a NIC. Only that NIC reports a failure. */
 function buildServeStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
 ): NodeStep {
   const { facts, pod, session, wake, deps } = context;
   const { iface } = action.nic;
-  const serving = { netns: session.launcher.netns, nic: action.nic, onEnd: wake };
+  const request = { netns: session.launcher.netns, nic: action.nic, onEnd: wake };
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: serveStepName(iface),
     inputs: JSON.stringify(action),
     ifaces: [iface],
-    isOnDevice: false,
-    perform: () => performTimed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
+    isDeviceStep: false,
+    perform: () => performTimed(action, context, () => deps.guestServers.serve(pod.uid, request)),
     explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ pauseMs: retryMs, error: err }) => {
       const vmi = printKey(keyOf(facts.vmi));
@@ -95,9 +95,9 @@ function buildStopServingStep(
     name: `stopServing ${bridgeName}`,
     inputs: "",
     ifaces: [],
-    isOnDevice: false,
+    isDeviceStep: false,
     perform: () =>
-      performTimed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
+      performTimed(action, context, () => deps.guestServers.stopOnBridge(pod.uid, bridgeName)),
     explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ error: err }) => {
       deps.log.warn("failed to stop the DHCP server of a NIC", { link: bridgeName, err });
@@ -107,12 +107,12 @@ function buildStopServingStep(
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/** Minimum time that the link is down, in milliseconds. A guest that does not observe it requests no new address. */
+/** Minimum time for which the link is down, in milliseconds. The guest must notice the change to request a new address. */
 const LINK_DOWN_MIN_MS = 50;
 /** Signal for a wait that is too short to cancel. */
 const NEVER_ABORTED = new AbortController().signal;
 
-/** Restores the old network as far as possible. The next pass repairs the rest. */
+/** Restores the old network, and logs steps that fail. The next pass repairs remaining differences. */
 async function restoreNetwork(
   action: SwapAction,
   setLink: SetLink,
@@ -141,7 +141,7 @@ function createLinkSetter({ link }: SwapAction, { facts, session }: StepContext)
   };
 }
 
-/** Moves the tap while the link is down, and waits until the guest can notice that. */
+/** Moves the tap to the new network, and waits until the link has been down long enough for the guest to notice. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const startedMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
@@ -150,7 +150,7 @@ async function moveTap(action: SwapAction, { session, deps }: StepContext): Prom
     await deps.clock.sleep(remainingMs, NEVER_ABORTED);
 }
 
-/** Swaps the network. @throws AppError of the step that failed, after restoring the old network as far as possible */
+/** Swaps the network of a NIC. Restores the old network if the tap cannot be moved. @throws AppError of the failed step */
 async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
   const { session, deps, facts } = context;
   const setLink = createLinkSetter(action, context);
@@ -190,8 +190,8 @@ export function listStepNames(iface: string): readonly string[] {
   return EFFECTIVE_KINDS.map((kind) => `${kind} ${iface}`);
 }
 
-/** Ignores errors with these codes, which mean that the requested state exists or is pending. */
-async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
+/** Awaits the call, and ignores errors with the given codes. */
+async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
   try {
     await call;
   } catch (error) {
@@ -199,7 +199,7 @@ async function tolerate(call: Promise<void>, ...codes: readonly ErrorCode[]): Pr
   }
 }
 
-/** Adds the device to the definition and to the running guest at once, or separately if one of them has it. */
+/** Adds the device to the definition and to the running guest in one call, or in separate calls if either has the device. */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -209,9 +209,9 @@ async function attach(alias: string, xml: string, { facts, session }: StepContex
   } catch (error) {
     if (!isAppError(error, "LIBVIRT_DEVICE_EXISTS")) throw error;
   }
-  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  await ignoreErrors(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
   await connection.attachDevice(name, xml, "config");
-  await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
+  await ignoreErrors(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
 }
 
 async function detach(
@@ -221,21 +221,25 @@ async function detach(
 ): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
-  await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
-  const before = reportedUnplugRequests(findByName(facts.ifaces, iface)?.reported);
-  const undoRecord = deps.unplugRequests.record(facts.vmi.metadata.uid ?? "", iface, before);
+  await ignoreErrors(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
+  const previousRequests = reportedUnplugRequests(findByName(facts.ifaces, iface)?.reported);
+  const undoRecord = deps.unplugRequests.record(
+    facts.vmi.metadata.uid ?? "",
+    iface,
+    previousRequests,
+  );
   try {
-    const live = connection.detachDevice(name, alias, "live");
-    // The device is already removed, or an earlier request is still pending in the guest.
-    await tolerate(live, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
+    const liveDetach = connection.detachDevice(name, alias, "live");
+    // These errors mean that the device is already removed, or that an earlier request is pending in the guest.
+    await ignoreErrors(liveDetach, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
-    // After the loss of the connection, the guest may have received the request.
-    if (!isLost(error)) undoRecord();
+    // The record remains if the connection was lost, because the guest may have received the request.
+    if (!isConnectionLost(error)) undoRecord();
     throw error;
   }
 }
 
-/** Stores the NIC's addresses on disk before wiring removes them from the NIC. */
+/** Stores the addresses of the pod NIC on disk, because wiring removes the addresses from the NIC. */
 async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -289,11 +293,11 @@ const DEVICE_ACTIONS: readonly NodeAction["kind"][] = [
   "swapNetwork",
 ];
 
-function isOnDevice({ kind }: NodeAction): boolean {
+function isDeviceAction({ kind }: NodeAction): boolean {
   return DEVICE_ACTIONS.includes(kind);
 }
 
-type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
+type StepWait = ReturnType<NonNullable<NodeStep["findWaitReason"]>>;
 
 function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
   if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
@@ -311,11 +315,11 @@ function buildWaitingStep(
     name: `wait ${action.iface}`,
     inputs: "",
     ifaces: [action.iface],
-    isOnDevice: false,
+    isDeviceStep: false,
     perform: () => Promise.resolve(),
     explain: () => summary,
     log: () => undefined,
-    wait: () => ({ summary, pauseMs: action.forMs }),
+    findWaitReason: () => ({ summary, pauseMs: action.forMs }),
   };
 }
 
@@ -323,7 +327,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds the step of an action. Its inputs include all NICs, because unplugging one may free a port for another. */
+/** Builds the step of an action. The inputs include all NICs, because a PCIe port that one NIC frees may let another step succeed. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
@@ -338,14 +342,15 @@ function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   return {
     ...step,
     ifaces: [iface],
-    isOnDevice: isOnDevice(action),
+    isDeviceStep: isDeviceAction(action),
     perform: () => performTimed(action, context, () => perform(action, context)),
     explain: (error) => blockedReasonOfFailure(kind, error, reported),
     log: ({ summary: { attempts: attempt }, error: err }) => {
-      // The pass as a whole reports a lost connection.
-      if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });
+      // A lost connection is reported once for the whole pass.
+      if (!isConnectionLost(err))
+        deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
-    wait: () => limitRepairs(action, step, context),
+    findWaitReason: () => limitRepairs(action, step, context),
   };
 }
 
@@ -361,25 +366,25 @@ export interface NodePlanResult {
 type Result = StepsResult<NodeStep, BlockedReason>;
 
 export function callsLibvirt(action: NodeAction): boolean {
-  return isOnDevice(action) || isOnDomain(action);
+  return isDeviceAction(action) || isDomainAction(action);
 }
 
-/** Returns whether further calls on the domain would fail or wait as long: it is busy, or libvirt is lost. */
+/** Returns whether further calls would fail, because the domain is busy or the connection to libvirt is lost. */
 function stopsDeviceSteps(error: unknown): error is AppError {
-  return isLost(error) || isDomainBusy(error);
+  return isConnectionLost(error) || isDomainBusy(error);
 }
 
-/** Returns whether the step is of the same iface as an earlier, failed one. */
+/** Returns whether the step has only one iface and an earlier step of that iface has failed. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. After the domain is busy or lost, steps on devices fail with that error without an attempt. */
+/** Runs the steps in order. If the domain is busy or libvirt is lost, later device steps fail with the same error without an attempt. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
-  let stop: AppError | undefined;
+  let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
-    if (stop !== undefined && step.isOnDevice) throw stop;
+    if (stopError !== undefined && step.isDeviceStep) throw stopError;
     await step.perform();
   };
   return runSteps<NodeStep, BlockedReason>(steps, perform, {
@@ -390,15 +395,15 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
       summary: step.explain(error),
     }),
     findWaitReason: (step, failed) =>
-      failed.some((before) => dependsOn(step, before)) ? "skip" : step.wait?.(),
+      failed.some((before) => dependsOn(step, before)) ? "skip" : step.findWaitReason?.(),
     report: (failed) => {
-      if (stopsDeviceSteps(failed.error)) stop = failed.error;
+      if (stopsDeviceSteps(failed.error)) stopError = failed.error;
       failed.action.log(failed);
     },
   });
 }
 
-/** Builds a step for each server, so that a slow or failed one does not delay other NICs. */
+/** Builds one step for each DHCP server to start or stop. */
 function buildServerSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   return plan.flatMap((action) => {
     if (action.kind === "serveAddresses") return [buildServeStep(action, context)];
@@ -406,39 +411,39 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Starts servers before other steps, but in parallel with a plug, which takes longer than the guest's first address request. */
+/** Starts DHCP servers before other steps. A plug runs in parallel, because a guest requests its first address later. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
 ): Promise<readonly Result[]> {
-  const onIfaces = plan.filter((action) => "iface" in action);
-  const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
-  const servers = buildServerSteps(plan, context);
+  const ifaceActions = plan.filter((action) => "iface" in action);
+  const isPlug = ifaceActions.every(({ kind }) => kind === "attachDevice" || kind === "wait");
+  const serverSteps = buildServerSteps(plan, context);
   const runIfaces = (): Promise<Result> =>
     run(
-      onIfaces.map((action) => buildIfaceStep(action, context)),
+      ifaceActions.map((action) => buildIfaceStep(action, context)),
       context,
     );
-  const serving = Promise.all(servers.map((step) => run([step], context)));
+  const serverResults = Promise.all(serverSteps.map((step) => run([step], context)));
   if (isPlug) {
-    const [served, plugged] = await Promise.all([serving, runIfaces()]);
+    const [served, plugged] = await Promise.all([serverResults, runIfaces()]);
     return [...served, plugged];
   }
-  return [...(await serving), await runIfaces()];
+  return [...(await serverResults), await runIfaces()];
 }
 
-/** Builds the last steps. Leftovers of ifaces are removed before a guest starts. */
+/** Builds the steps that remove leftover links, and then the step that starts the guest. */
 function buildLastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
-  const onDomain = plan.filter(isOnDomain);
+  const domainActions = plan.filter(isDomainAction);
   return [
     ...plan.flatMap((action) =>
       action.kind === "sweepLinks" ? [buildSweepStep(action, context)] : [],
     ),
-    ...(onDomain.length === 0 ? [] : [buildStartStep(onDomain, context)]),
+    ...(domainActions.length === 0 ? [] : [buildStartStep(domainActions, context)]),
   ];
 }
 
-/** Writes the status first if the plan requires it. Returns false if the write was delayed. */
+/** Writes the status if the plan contains a report. Returns false if the write was delayed. */
 async function reportFirst(
   plan: readonly NodeAction[],
   { facts, deps }: StepContext,
@@ -452,9 +457,9 @@ export async function actNodeVm(
   context: StepContext,
 ): Promise<NodePlanResult> {
   const actions = (await reportFirst(plan, context)) ? plan : [];
-  const first = await serveAndPlug(actions, context);
-  const last = await run(buildLastSteps(actions, context), context);
-  const results = [...first, last];
+  const ifaceResults = await serveAndPlug(actions, context);
+  const lastResult = await run(buildLastSteps(actions, context), context);
+  const results = [...ifaceResults, lastResult];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);
   const blockedReasons = failed.flatMap(({ action, summary }) =>
@@ -465,7 +470,7 @@ export async function actNodeVm(
     done: new Set(done.map(({ name }) => name)),
     blockedReasons: Object.fromEntries(blockedReasons),
     guest: failed.find(({ action }) => action.name === START_STEP)?.summary,
-    retryInMs: earliest(results.map(({ retryInMs: againMs }) => againMs)),
-    connectionError: failed.map(({ error }) => error).find(isLost),
+    retryInMs: earliest(results.map(({ retryInMs }) => retryInMs)),
+    connectionError: failed.map(({ error }) => error).find(isConnectionLost),
   };
 }

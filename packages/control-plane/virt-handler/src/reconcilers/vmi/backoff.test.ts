@@ -16,7 +16,7 @@ function heldFor(
   const sessions = {
     backoffMs: () => backoffMs,
     use: () => Promise.reject(new Error("nobody works with a session here")),
-    netnsOf: () => undefined,
+    findNetns: () => undefined,
     close: () => undefined,
     closeAll: () => undefined,
   };

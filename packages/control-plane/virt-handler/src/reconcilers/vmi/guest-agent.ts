@@ -11,14 +11,14 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Returns each NIC's MAC and pod NIC, because a guest gets other addresses when its NIC moves to another network. */
+/** Returns the MAC and the pod NIC of each device. The pod NIC is included, because a swap of the network changes the guest's addresses. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
-/** Returns the NICs that the agent can report, with their networks; empty if no agent is connected. */
+/** Serializes the NICs that the guest agent can report. Returns an empty text if no agent is connected. */
 function describeReportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
@@ -34,7 +34,7 @@ async function readLinks(
     return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
   } catch (error) {
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
-    // An agent that does not answer is no failure: its last answer remains.
+    // A missing answer is not a failure, because the previous answer stays in use.
     const reason = messageOf(error);
     deps.log.debug("the guest agent did not answer", { vmi: printKey(keyOf(vmi)), reason });
     const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
@@ -47,7 +47,7 @@ function earliestOf(left: number | undefined, right: number | undefined): number
   return Math.min(left, right);
 }
 
-/** Queries the system once after each connect of the agent. Returns an empty object if the agent does not support the query. */
+/** Queries the operating system if it is unknown. Returns an empty object if the agent does not support the query. */
 async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
@@ -62,7 +62,7 @@ async function readSystem(
   }
 }
 
-/** Returns the milliseconds until the next query or report; 0 if there is a change to report; undefined to wait for a change. */
+/** Queries the guest agent if a query is due. Returns the milliseconds until the next query or report; undefined to wait for an event. */
 export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,

@@ -36,8 +36,8 @@ interface ParsedXml {
   readonly facts: DomainFacts;
 }
 
-/** Last XML by connection, because each connection has only one domain. */
-const lastRead = new WeakMap<DomainReader, ParsedXml>();
+/** Last parsed domain by connection. Each connection has only one domain. */
+const lastParsed = new WeakMap<DomainReader, ParsedXml>();
 
 /** Reads and parses the domain. @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection */
 export async function readDomainFacts(
@@ -45,11 +45,11 @@ export async function readDomainFacts(
   connection: DomainReader,
 ): Promise<DomainFacts> {
   const xml = await connection.readDomainXml(name, "live");
-  const last = lastRead.get(connection);
+  const last = lastParsed.get(connection);
   if (last?.xml === xml) return last.facts;
   const parsed = parseDomain(xml);
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
-  lastRead.set(connection, { xml, facts: parsed.domain });
+  lastParsed.set(connection, { xml, facts: parsed.domain });
   return parsed.domain;
 }
 
@@ -65,7 +65,7 @@ async function observeDomain(
   const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED_STATES.includes(info.state),
-    // libvirt itself pauses the guest for the last part of a migration.
+    // A guest that libvirt pauses for the last part of a migration does not count as paused.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
     // A domain that migrated away while this node still owns the VMI counts as crashed.
@@ -92,7 +92,7 @@ async function observeLinks(
   );
 }
 
-/** Waits for both even if one fails, because the other still uses the session's descriptors. */
+/** Waits for both calls even if one fails, because a running call uses the session's descriptors. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,
@@ -119,7 +119,7 @@ function observeGuest(
   return { view, facts };
 }
 
-/** Reads the stored addresses, after deleting those of NICs that no longer exist. */
+/** Deletes the stored addresses of NICs that no longer exist, and reads the remaining addresses. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],
@@ -132,7 +132,7 @@ async function observeAddresses(
   return { remembered: await addressStore.list(podUid), facts: { served } };
 }
 
-/** Observes the sockets at the paths that CNI plugins named, by pod NIC. */
+/** Watches the vhost-user sockets that CNI plugins reported, and returns their states by pod NIC. */
 function observeSockets(
   vmi: VirtualMachineInstance,
   { pod, session }: LauncherContext,
@@ -162,7 +162,7 @@ export interface KnownFacts {
 }
 
 /**
- * Collects the facts of a VMI whose launcher responds, with two libvirt calls unless the domain is known, and one read of the links.
+ * Collects the facts about a VMI. Reads the domain from libvirt unless `launcher` contains it.
  * @throws AppError with DOMAIN_XML_INVALID, and the errors of the calls
  */
 export async function observeNodeVm(

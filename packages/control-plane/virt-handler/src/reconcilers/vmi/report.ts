@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes virt-handler's fields of the VMI's status when they changed, and events about NICs and the guest.
+// Writes virt-handler's fields of the VMI's status, and events about NICs and the guest.
 import {
   type IfaceStatus,
   type VirtualMachineInstance,
@@ -73,7 +73,7 @@ function buildReadyNote(
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // Canceling a network swap restores the old network, so it is not a swap.
+  // A NIC that was already ready, or whose swap was canceled, was not plugged just now.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
   const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;
@@ -99,7 +99,7 @@ type Notes = readonly Note[];
 
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
-/** Builds an event for a new reason that blocks the whole VMI, ignoring changed messages. Source of the reason: KubeVirt virt-handler. */
+/** Builds an event if the reason that blocks the whole VMI has changed. Source of reason SyncFailed: KubeVirt, virt-handler. */
 function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (findEventType(hindrance.reason) === undefined) return [];
@@ -110,7 +110,7 @@ function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: Node
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
 
-/** Events by new phase of the guest. Source of the reasons: KubeVirt virt-handler. */
+/** Events by the phase that the guest enters. Source of the reasons: KubeVirt, virt-handler. */
 const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   Running: { type: "Normal", reason: "Started", message: "the guest runs" },
   Succeeded: { type: "Normal", reason: "Stopped", message: "the guest has shut down" },
@@ -146,8 +146,8 @@ function buildUnpluggedNotes({ before, after }: IfaceReports, facts: NicFacts): 
     });
 }
 
-/** Returns the object for events about NICs: the VM, or the VMI if it has no VM. */
-function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
+/** Returns the object for events about NICs: the VM, or the VMI if there is no VM. */
+function findEventObject(vmi: VirtualMachineInstance): KubeObject {
   const owner = findOwnerVm(vmi);
   if (owner === undefined) return vmi;
   const { apiVersion, kind, name, uid } = owner;
@@ -155,17 +155,16 @@ function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
   return { apiVersion, kind, metadata: { namespace, name, uid } };
 }
 
-/** Records one event for each kind of drift. */
 export function announceDrift(
   vmi: VirtualMachineInstance,
   { message }: Drift,
   { events }: Pick<Deps, "events">,
 ): void {
   const note = { type: "Warning", reason: "InterfaceDrifted", message, about: message } as const;
-  events.record(findDeclarer(vmi), note);
+  events.record(findEventObject(vmi), note);
 }
 
-/** Returns false for warnings during the deletion of a VMI, which are expected. */
+/** Returns false for warnings about a VMI that is being deleted, because failures are expected during a deletion. */
 function isReportable(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
@@ -175,7 +174,7 @@ export function announceChanges(
   next: NodeVmStatus,
   { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
 ): void {
-  // Links that the guest itself created have no names in the specification.
+  // The status also lists links that the guest created, which have no name in the specification.
   const isDeclared = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
   const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
@@ -187,11 +186,11 @@ export function announceChanges(
   for (const note of guestNotes) events.record(vmi, note);
   const nicNotes = [...buildPluggedNotes(reports, facts), ...buildUnpluggedNotes(reports, facts)];
   for (const note of nicNotes) {
-    if (isReportable(vmi, note)) events.record(findDeclarer(vmi), note);
+    if (isReportable(vmi, note)) events.record(findEventObject(vmi), note);
   }
 }
 
-/** Builds tests for fields of virt-controller: the report depends on `attachments`, and both write `phase`. */
+/** Builds patch tests for fields that virt-controller writes, so that the patch fails if virt-controller has changed the fields. */
 function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
@@ -251,10 +250,10 @@ function listHistoryChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** Milliseconds until the write; 0 when the change was written. */
+/** Milliseconds until the status is written; 0 if no write is pending. */
 type DelayMs = number;
 
-/** Returns whether the write must wait. A changed phase is written at once, because it changes only a few times. */
+/** Returns whether the write must wait. Writes of a changed phase are exempt, because they are rare. */
 function isRateLimited(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -312,7 +311,7 @@ interface ReportExtras {
   readonly guest?: BlockedReason | undefined;
 }
 
-/** Writes the status if it changed. @throws AppError with KUBE_CONFLICT when the attachments changed since they were read */
+/** Writes the status if it has changed. @throws AppError with KUBE_CONFLICT if virt-controller has changed the status */
 export async function reportNodeVm(
   facts: NodeVmFacts,
   extras: ReportExtras,
@@ -323,7 +322,7 @@ export async function reportNodeVm(
   return writeChanges(facts.vmi, buildNodeVmStatus(facts, { ...extras, now }), deps);
 }
 
-/** Number of failures from which a VMI is reported as blocked, because a restarted libvirt needs a moment. */
+/** Number of consecutive failures after which a VMI is reported as blocked. A restart of libvirt causes fewer failures. */
 const REPORT_AFTER_FAILURES = 3;
 
 function buildBlockedFields(
@@ -338,7 +337,7 @@ function buildBlockedFields(
   return before === undefined ? {} : { hindrance: before };
 }
 
-/** Reports why a VMI and its ifaces are blocked while `error` makes its launcher unusable. */
+/** Reports that the VMI and its ifaces are blocked, because the launcher is unusable. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },
@@ -346,9 +345,9 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // A launcher ends after its guest has migrated away, which is no failure.
+  // The launcher exits when its guest migrates away.
   if (openMigration(vmi) !== undefined) return;
-  // The recent report of a step is more precise.
+  // A status write that the cache does not contain yet describes the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = buildBlockedFields(vmi, failure, now);

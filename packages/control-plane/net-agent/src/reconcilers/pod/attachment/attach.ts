@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches one network to a pod's sandbox: writes the intent to disk, runs CNI ADD, and checks the result; or adopts an attachment of the
-// runtime. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+// Attaches one network to a pod's sandbox by CNI ADD, or adopts an attachment of the container runtime.
+// Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import { names } from "@patchbay/api";
 import {
   validateNetworkSelection,
@@ -41,14 +41,14 @@ import {
 } from "./preferred-addresses.ts";
 import { reportLostAddresses, reportAttached } from "../report.ts";
 
-/** Attributes that plugins get unchanged, each with its capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that are passed to plugins unchanged, each with its CNI capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
   ["infiniband-guid", "infinibandGUID"],
 ] as const;
 
-function toValues(selection: NetworkSelection): ReadonlyMap<string, unknown> {
+function toValuesByName(selection: NetworkSelection): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>(Object.entries(selection));
 }
 
@@ -72,7 +72,7 @@ async function readRequestedConfig(
   return cniArgs == null ? config : withCniArgs(config, cniArgs);
 }
 
-/** Builds the arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+/** Builds the CNI arguments that identify the pod. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
 function buildPodArgs(facts: PodFacts, sandbox: Sandbox): readonly (readonly [string, string])[] {
   const { namespace = "", name } = parseKey(facts.key);
   return [
@@ -96,12 +96,12 @@ function buildDeclaredArgs(
   selection: NetworkSelection,
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
-  const values = toValues(selection);
+  const values = toValuesByName(selection);
   const requested = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
   const undeclared = requested.find(([, capability]) => !hasCapability(config, capability));
   if (undeclared !== undefined) {
-    const what = `${undeclared[0]}, which no plugin of the network supports`;
-    throw new AppError("CNI_REQUEST_NOT_MET", { what });
+    const missingCapability = `${undeclared[0]}, which no plugin of the network supports`;
+    throw new AppError("CNI_REQUEST_NOT_MET", { what: missingCapability });
   }
   return Object.fromEntries(requested.map(([key, capability]) => [capability, values.get(key)]));
 }
@@ -118,7 +118,7 @@ function buildCapabilityArgs(
   };
 }
 
-/** Builds the request of ADD. @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
+/** Builds the request for ADD. @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
 export async function buildRequest(
   wanted: WantedAttachment,
   target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
@@ -141,7 +141,7 @@ function toCanonicalIp(text: string): string | undefined {
   return ip && printAddress(ip);
 }
 
-/** Finds requests that the network ignored without an error. `observedMac` replaces a missing MAC. Source: NPWG 1.3 section 4.1.2.1. */
+/** Returns requested values that the result lacks. `observedMac` replaces a missing MAC. Source: NPWG 1.3 section 4.1.2.1. */
 function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
@@ -150,17 +150,17 @@ function findMissing(
   const { mac, ips = [] } = wanted.selection;
   const assigned = findNetworkStatus(result, wanted.network, wanted.interfaceName);
   const actualMac = assigned.mac ?? observedMac;
-  const has = new Set((assigned.ips ?? []).map(toCanonicalIp));
-  const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));
+  const assignedIps = new Set((assigned.ips ?? []).map(toCanonicalIp));
+  const missingIps = ips.filter((ip) => !assignedIps.has(toCanonicalIp(ip)));
   return {
     ...(mac === undefined || normalizeMac(mac) === normalizeMac(actualMac ?? "")
       ? {}
       : { mac: `MAC ${mac}; the interface has ${actualMac ?? "none"}` }),
-    ...(missing.length === 0 ? {} : { ips: `addresses ${missing.join(", ")}` }),
+    ...(missingIps.length === 0 ? {} : { ips: `addresses ${missingIps.join(", ")}` }),
   };
 }
 
-/** Builds a row for the current sandbox with the pod's highest sequence, because later attachments may depend on earlier ones. */
+/** Builds a journal row with the pod's next sequence number. Later attachments may depend on earlier attachments. */
 async function buildRow(
   { network }: { readonly network: string },
   options: {
@@ -186,10 +186,10 @@ async function buildRow(
 
 async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   await deps.journal.write(row);
-  deps.tracked.add(facts.key, facts.uid);
+  deps.trackedPods.add(facts.key, facts.uid);
 }
 
-/** Writes the intent before ADD, because after a crash nothing else shows what ADD created. */
+/** Writes a journal row before ADD, so that the attachment can be removed after a crash. */
 export async function beginAttachment(
   network: Parameters<typeof buildRow>[0],
   options: RequestWithDevice & {
@@ -217,11 +217,11 @@ export async function beginAttachment(
 interface AddedAttachment {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the network rejected the preferred addresses; unset if it assigned them or none were requested. */
+  /** Reason why the network rejected the preferred addresses; unset if the network rejected none. */
   readonly rejection?: string;
 }
 
-/** Runs ADD, and DEL if it fails: a failed ADD may leave a NIC and a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+/** Runs ADD. If ADD or the check fails, runs DEL, because a NIC or a lease may remain. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
   options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
@@ -234,14 +234,14 @@ export async function addOrUndo(
     const result = await deps.cni.add(row.request);
     row = await withDeviceInfo({ ...row, result }, deps);
     await check?.(result);
-    const remember = async (changed: JournalRow): Promise<void> => {
+    const saveRow = async (changed: JournalRow): Promise<void> => {
       row = changed;
       await deps.journal.write(changed);
     };
-    await claimDefaultRoutes(row, remember, deps);
+    await claimDefaultRoutes(row, saveRow, deps);
     return { row, result };
   } catch (error) {
-    // If DEL also fails, the row stays "begun" and the next pass retries it. The error of ADD is reported.
+    // If DEL also fails, the row stays in state "begun", so that the next pass retries DEL. The caller gets the error of ADD.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
@@ -285,7 +285,7 @@ async function findUsableConfig(
   return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
 
-/** Writes a row for an attachment of the runtime. @throws AppError with SANDBOX_NOT_FOUND */
+/** Writes a journal row for an attachment that the container runtime created. @throws AppError with SANDBOX_NOT_FOUND */
 export async function adopt(
   { network, interfaceName }: ForeignAttachment,
   facts: PodFacts,
@@ -346,10 +346,10 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
-/** Returns a problem of the definition if there is one, because plugins' messages about a missing link or kernel module are vague. */
+/** Returns a problem of the definition instead of the plugin's error if possible, because plugins describe missing links vaguely. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
-  const problems = await deps.findProblems(network).catch(() => []); // only the plugin's error is known
+  const problems = await deps.findProblems(network).catch(() => []); // the plugin's error is returned instead
   // A policy warning does not explain the plugin's failure.
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
@@ -373,7 +373,7 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Requests the previous addresses if the network supports that. If the network rejects them, accepts new ones. */
+/** Requests the NIC's previous addresses if the network supports requests. If the network rejects them, accepts other addresses. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
@@ -392,7 +392,7 @@ async function addWithPreferred(
   }
 }
 
-/** Returns whether the runtime's cache has the attachment, with no interface. A second ADD would fail. Source: CNI SPEC 1.1, "ADD". */
+/** Returns whether the container runtime has attached the network without an interface. Source: CNI SPEC 1.1, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
@@ -406,7 +406,7 @@ async function isAttachedWithoutInterface(
   );
 }
 
-/** Adopts the existing NIC if the runtime attached this network. In a new sandbox the runtime attaches the annotation's networks again. */
+/** Adopts the existing NIC if the container runtime created it for this network. @throws AppError with CNI_NAME_TAKEN */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -426,12 +426,12 @@ async function adoptOrThrow(
   );
   const isAttached =
     isReported || (await isCached({ network, interfaceName }, { facts, existing }, deps));
-  // A DEL would destroy an attachment of another owner.
+  // The NIC must not be adopted, because a later DEL would destroy another component's attachment.
   if (!isAttached) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache has this NIC for this network. The runtime's status entry may have been overwritten. */
+/** Returns whether libcni's cache contains this NIC for this network, because the pod's status may have been overwritten. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -446,8 +446,8 @@ async function isCached(
 }
 
 /**
- * Checks that the result has the requested addresses and MAC. A launcher's MAC is exempt: it is the guest's, and virt-handler's wiring sets
- * it if a plugin (ptp, host-device) cannot.
+ * Checks that the result has the requested addresses and MAC. The MAC of a launcher is exempt, because virt-handler sets it for plugins
+ * that cannot.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
 export async function assertRequestMet(
@@ -462,7 +462,7 @@ export async function assertRequestMet(
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Reads the MAC from the NIC if one was requested and the result has none, as in CNI versions before 0.3.0. */
+/** Reads the MAC from the NIC if a MAC was requested and the result has no MAC, as before CNI 0.3.0. */
 async function readActualMac(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves a pod's default routes to an attachment that requests them, and restores the old ones at detach.
+// Moves a pod's default routes to an attachment that requests them, and restores the previous routes after a detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
 import { findGateways } from "@patchbay/api/annotations";
 import type { JournalRow } from "@patchbay/cni";
@@ -18,8 +18,8 @@ import { findVmiOf, type PodFacts } from "../observe.ts";
 import { reportRouteLost } from "../report.ts";
 import { openRowNetns } from "./netns.ts";
 
-/** Maximum number of replaced routes stored in a row. No ordinary pod has more, but a privileged container could create any number. */
-const REPLACED_MAX = 16;
+/** Maximum number of replaced routes in a journal row, because a privileged container could create any number of routes. */
+const REPLACED_ROUTES_MAX = 16;
 
 function toRejection({ network }: WantedAttachment, reason: string): AppError {
   return new AppError("CNI_REQUEST_INVALID", { network, reason: `default-route: ${reason}` });
@@ -33,21 +33,21 @@ export async function assertMayRoute(
 ): Promise<void> {
   if (findGateways(wanted.selection).length === 0) return;
   const { networks } = facts.attachments;
-  const earlier = networks.ok
+  const earlierElement = networks.ok
     ? findEarlierRouteRequest(networks.elements, wanted.selection)
     : undefined;
-  if (earlier !== undefined) {
+  if (earlierElement !== undefined) {
     throw toRejection(
       wanted,
-      `only one element may request it, and the element of ${earlier.name} already does`,
+      `only one element may request it, and the element of ${earlierElement.name} already does`,
     );
   }
   if ((await findVmiOf(facts.pod, deps)) === undefined) return;
   // The launcher's own routes carry the guest's masqueraded traffic and the pod's probes.
-  const why = "a launcher must keep its own default routes";
+  const explanation = "a launcher must keep its own default routes";
   throw toRejection(
     wanted,
-    `${why}; configure the guest's gateway in the routes of the network's ipam`,
+    `${explanation}; configure the guest's gateway in the routes of the network's ipam`,
   );
 }
 
@@ -88,14 +88,14 @@ async function setRoutes(
       await defaultRoutes.add(netns, { link: claim.interfaceName, gateway });
     } catch (cause) {
       if (!isAppError(cause, "PODNET_FAILED")) throw cause;
-      const what = `a default route by ${gateway}, which must be reached by an address of the NIC; ${describeAddresses(row)} (${cause.message})`;
-      throw new AppError("CNI_REQUEST_NOT_MET", { what }, { cause });
+      const unmetRequest = `a default route by ${gateway}, which must be reached by an address of the NIC; ${describeAddresses(row)} (${cause.message})`;
+      throw new AppError("CNI_REQUEST_NOT_MET", { what: unmetRequest }, { cause });
     }
   }
 }
 
 /**
- * Moves the default routes to a new attachment. Stores the replaced routes in the row before it removes them.
+ * Moves the default routes to a new attachment. Stores the replaced routes in the journal row before removing them.
  * @throws AppError with CNI_REQUEST_NOT_MET, SANDBOX_NOT_FOUND, PODNET_FAILED
  */
 export async function claimDefaultRoutes(
@@ -112,9 +112,9 @@ export async function claimDefaultRoutes(
   try {
     const conflicting = findConflictingRoutes(await deps.defaultRoutes.list(netns), claim);
     const replaced = routesToRemember(conflicting, claim, await listOtherClaims(row, deps));
-    if (replaced.length > REPLACED_MAX) {
-      const what = `the default routes of the pod, which has more than ${String(REPLACED_MAX)} already`;
-      throw new AppError("CNI_REQUEST_NOT_MET", { what });
+    if (replaced.length > REPLACED_ROUTES_MAX) {
+      const unmetRequest = `the default routes of the pod, which has more than ${String(REPLACED_ROUTES_MAX)} already`;
+      throw new AppError("CNI_REQUEST_NOT_MET", { what: unmetRequest });
     }
     await saveRow({ ...row, defaultRoute: { gateways: claim.gateways, replaced } });
     await setRoutes(claim, { row, netns }, deps);
@@ -123,7 +123,7 @@ export async function claimDefaultRoutes(
   }
 }
 
-/** Restores replaced routes. Only reports failures: the detach succeeded, and the pod may no longer have the route's NIC or address. */
+/** Restores replaced routes. Only reports a failure, because the pod may no longer have the NIC or the address of a route. */
 async function restore(
   claim: RouteClaim,
   context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },
@@ -140,17 +140,17 @@ async function restore(
   }
 }
 
-/** Removes the attachment's own routes after a detach, in case its NIC remains, and restores the replaced ones. */
+/** Removes the default routes of a detached attachment, and restores the routes that they replaced. */
 export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.pod === "over") return;
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return; // the namespace was deleted with its routes
   try {
-    const own = (await deps.defaultRoutes.list(netns)).filter(
+    const ownRoutes = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),
     );
-    for (const route of own) await deps.defaultRoutes.remove(netns, route);
+    for (const route of ownRoutes) await deps.defaultRoutes.remove(netns, route);
     await restore(claim, { row, facts, netns }, deps);
   } finally {
     netns.close();

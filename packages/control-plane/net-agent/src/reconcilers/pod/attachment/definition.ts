@@ -12,9 +12,9 @@ function describeSearch({ names, unreadable }: DefinitionSearch): string {
   const listed = names.slice(0, LISTED_NAMES_MAX).join(", ");
   const more =
     names.length > LISTED_NAMES_MAX ? ` and ${String(names.length - LISTED_NAMES_MAX)} more` : "";
-  const there =
+  const summary =
     names.length === 0 ? "no file there defines a network" : `files there define ${listed}${more}`;
-  return [there, ...unreadable.slice(0, LISTED_NAMES_MAX)].join("; ");
+  return [summary, ...unreadable.slice(0, LISTED_NAMES_MAX)].join("; ");
 }
 
 interface ConfigText {
@@ -28,13 +28,18 @@ async function findText(network: string, deps: Definitions): Promise<ConfigText>
   const { namespace = "", name } = parseKey(network);
   const nad = deps.nads.find({ namespace, name });
   if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
-  const own = nad.spec?.config ?? "";
-  if (own !== "") return { text: own, source: "spec.config" };
+  const inlineConfig = nad.spec?.config ?? "";
+  if (inlineConfig !== "") return { text: inlineConfig, source: "spec.config" };
   const { directory } = deps.definitionFiles;
   const search = await deps.definitionFiles.find(name);
   if (search.file !== undefined) return { text: search.file.text, source: search.file.path };
-  const searched = describeSearch(search);
-  throw new AppError("CNI_DEFINITION_FILE_MISSING", { network, directory, name, seen: searched });
+  const searchSummary = describeSearch(search);
+  throw new AppError("CNI_DEFINITION_FILE_MISSING", {
+    network,
+    directory,
+    name,
+    seen: searchSummary,
+  });
 }
 
 /** @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID */
@@ -49,7 +54,7 @@ export async function readDefinition(
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-/** Returns whether an error of {@link readDefinition} means that there is no usable definition. */
+/** Returns whether an error of {@link readDefinition} means that no usable definition exists. */
 export function isUnusableDefinition(error: unknown): boolean {
   return (
     isAppError(error, "CNI_NETWORK_NOT_FOUND") ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detaches a network with the data in its journal row, even if its plugin can no longer do so.
+// Detaches a network by the data in its journal row, if necessary without its plugin.
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type {
   AttachmentRequest,
@@ -36,7 +36,7 @@ function hasDifferentMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
   return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
 }
 
-/** Builds the settings that the NIC had after ADD; only its name without a result. */
+/** Returns the settings that the NIC had after ADD, or only its name if the result of ADD is unknown. */
 export function buildBorrowedNic(
   request: AttachmentRequest,
   result: CniResult | undefined,
@@ -50,10 +50,10 @@ export function buildBorrowedNic(
   return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
-/** Number of failed DELs after which the NIC is removed without its plugin, which may clean up resources that only it knows. */
+/** Number of failed DELs after which the NIC is removed without its plugin, by stage of the pod. */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** Restores the name by which the plugin looks the NIC up. KubeVirt has assigned that name to another link. */
+/** Restores the name by which the plugin finds the NIC. KubeVirt renames the NIC and gives its name to another link. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: before } = row.request;
   const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
@@ -64,19 +64,19 @@ async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promi
 
 async function restoreSettings(
   row: JournalRow,
-  where: { readonly netns: OpenNetns; readonly facts: PodFacts },
+  context: { readonly netns: OpenNetns; readonly facts: PodFacts },
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.restoreNic(where.netns, buildBorrowedNic(row.request, row.result));
+    await deps.podNetwork.restoreNic(context.netns, buildBorrowedNic(row.request, row.result));
   } catch (error) {
-    // DEL follows even after a failure: it may not need the settings, and it removes the NIC.
+    // DEL is called nevertheless, because it may not need the settings.
     const reason = messageOf(error);
-    deps.log.warn("failed to restore the settings of a NIC", { pod: where.facts.key, reason });
+    deps.log.warn("failed to restore the settings of a NIC", { pod: context.facts.key, reason });
   }
 }
 
-/** Builds the request of DEL. If the namespace of ADD still exists, restores the NIC in it; otherwise names no namespace. */
+/** Builds the request for DEL, and restores the NIC's name and settings. Omits a network namespace that no longer exists. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
@@ -102,10 +102,10 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
-    const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    // A NIC of the node is returned to the host and not deleted, whatever its kind.
-    if (movesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
-    else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
+    const renamedNic = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
+    // A NIC of the node is returned to the host instead of being deleted.
+    if (movesNodeNic(config)) await bringBackNic(netns, renamedNic ?? interfaceName, deps);
+    else if (renamedNic !== undefined) await deps.podNetwork.removeLink(netns, renamedNic);
     await deps.podNetwork.removeLink(netns, interfaceName);
   } finally {
     netns.close();
@@ -118,12 +118,12 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
     return "its addresses were released";
   } catch (error) {
     const addresses = row.result?.ips?.map(({ address }) => address).join(", ") ?? "";
-    const what = addresses === "" ? "its addresses" : addresses;
-    return `${what} may still be reserved (${messageOf(error)})`;
+    const addressText = addresses === "" ? "its addresses" : addresses;
+    return `${addressText} may still be reserved (${messageOf(error)})`;
   }
 }
 
-/** Removes the NIC and its leases. Some plugins fail forever, for example macvlan 1.1.1 without its parent, or dhcp without its daemon. */
+/** Removes the NIC and its leases without the plugin. Some plugins never succeed, for example dhcp without its daemon. */
 async function removeWithoutPlugin(
   row: JournalRow,
   { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
@@ -134,7 +134,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success, or the reason not to call the plugin again. */
+/** Runs DEL. Returns undefined on success, or the reason why the plugin is not called again. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -156,13 +156,13 @@ async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promis
   const cause = await runDel(row, facts, deps);
   if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
-  // A second call of the plugin would find no NIC and fail.
+  // Records the removal before the node's NICs are restored, because a second DEL would find no NIC and fail.
   const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
   await deps.journal.write(removedRow);
   return removedRow;
 }
 
-/** Deletes the libcni cache entry, as libcni does after DEL. Otherwise it would count as an existing attachment. */
+/** Deletes the libcni cache entry, as libcni does after DEL. A remaining entry would count as an existing attachment. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,

@@ -36,7 +36,7 @@ function readDeviceRequest(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Lists devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
+/** Lists devices in use in the current sandbox. Devices of a former sandbox count as free, even before its DEL. */
 async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -45,13 +45,13 @@ async function listUsedDevices(
   const rows = (await deps.journal.list(facts.uid)).filter(
     ({ request, state }) => request.containerId === sandbox.id && state !== "removed",
   );
-  const own = rows.flatMap((row) => readDevice(row) ?? []);
-  const others = facts.attachments.foreign.map(async ({ interfaceName: holder }) => {
+  const ownDevices = rows.flatMap((row) => readDevice(row) ?? []);
+  const foreignDevices = facts.attachments.foreign.map(async ({ interfaceName: holder }) => {
     const cached = await deps.resultCache.find(sandbox.id, holder);
     const id = cached === undefined ? undefined : deviceIn(cached.config);
     return id === undefined ? [] : [{ id, holder }];
   });
-  return [...own, ...(await Promise.all(others)).flat()];
+  return [...ownDevices, ...(await Promise.all(foreignDevices)).flat()];
 }
 
 function listNamedDevices(
@@ -64,7 +64,7 @@ function listNamedDevices(
   );
 }
 
-/** Returns the inputs of the device choice. A failed choice is retried when they change, also because a failed detach frees a device. */
+/** Returns the inputs of the device choice. A failed choice is retried when the inputs change. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -73,8 +73,10 @@ export function buildDeviceInputs(
   const request = readDeviceRequest(wanted, deps);
   if (request === undefined) return undefined;
   const { owned, networks } = facts.attachments;
-  const stuck = owned.filter(({ row, hasDevice }) => hasDevice && row.failedRemovals !== undefined);
-  return [request, networks, stuck.map(({ interfaceName }) => interfaceName)];
+  const failedDetaches = owned.filter(
+    ({ row, hasDevice }) => hasDevice && row.failedRemovals !== undefined,
+  );
+  return [request, networks, failedDetaches.map(({ interfaceName }) => interfaceName)];
 }
 
 export interface RequestWithDevice {
@@ -90,7 +92,7 @@ function findInfoPath(
   return deviceInfo.pathOf({ network, containerId, interfaceName });
 }
 
-/** Adds the path of the information file, for plugins that write it themselves, for example about a socket that they create. */
+/** Adds the path of the device information file for plugins that write the file themselves. */
 function withInfoFile(
   { network }: Pick<WantedAttachment, "network">,
   request: AttachmentRequest,
@@ -102,7 +104,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** Returns the pod's devices; none if the kubelet does not answer and the pod cannot have any. */
+/** Returns the pod's devices by resource. If the kubelet does not answer, returns none for a pod that cannot have the device. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,
@@ -118,20 +120,17 @@ async function listPodDevices(
   }
 }
 
-/**
- * If the network or the annotation's element requests a device, adds one to each plugin's configuration and capabilities.
- * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
- */
+/** Adds a device of the pod if the network or the annotation requests one. @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN */
 export async function addDevice(
   wanted: Pick<WantedAttachment, "network" | "selection">,
-  what: {
+  target: {
     readonly request: AttachmentRequest;
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
   },
   deps: Deps,
 ): Promise<RequestWithDevice> {
-  const { request, facts, sandbox } = what;
+  const { request, facts, sandbox } = target;
   const deviceRequest = readDeviceRequest(wanted, deps);
   if (deviceRequest === undefined) return withInfoFile(wanted, request, deps);
   const { network } = wanted;
@@ -167,7 +166,7 @@ export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<Journ
   return deviceInfo === undefined ? row : { ...row, deviceInfo };
 }
 
-/** Removes the attachment's file after DEL, but not the device plugin's own file. */
+/** Removes the device information file of the attachment. The file of the device plugin remains. */
 export async function removeDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device !== undefined) await deps.deviceInfo.remove(device.infoPath);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to pods' network namespaces: only to that of the sandbox or of ADD, never to another one at the same path or to the host's.
+// Opens network namespaces of pods. Verifies that a path refers neither to another namespace nor to the host's.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
@@ -12,7 +12,7 @@ export function requireSandbox({ sandbox, key }: PodFacts): Sandbox {
   return sandbox;
 }
 
-/** Lists the links in the sandbox. @throws AppError with SANDBOX_NOT_FOUND if its path has another namespace, OS_PATH_REFUSED */
+/** Lists the links in the sandbox. @throws AppError with SANDBOX_NOT_FOUND, OS_PATH_REFUSED */
 export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
   const sandbox = requireSandbox(facts);
   const netns = deps.namespaces.open(sandbox.netnsPath);
@@ -30,7 +30,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** Opens the namespace of ADD, which the caller closes; undefined if it was deleted or replaced. */
+/** Opens the network namespace of the row, which the caller closes. Returns undefined if it was deleted or replaced. */
 export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's NICs in pods. Plugins restore at most the name, and NICs leave a deleted namespace renamed, down and without addresses.
+// Restores NICs of the node that plugins moved into pods. A NIC returns from a deleted namespace renamed, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
@@ -8,7 +8,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { reportNicNotRestored } from "../report.ts";
 
-/** Maximum number of attempts, after which a person has to fix the NIC. Hardware leaves a deleted namespace with a delay. */
+/** Maximum number of attempts to restore a NIC. Hardware NICs return from a deleted namespace with a delay. */
 const ATTEMPTS_MAX = 5;
 
 async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
@@ -21,13 +21,13 @@ async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T
 }
 
 async function listRecordedNics(
-  { journal, tracked, bootId }: Deps,
-  except?: JournalRow,
+  { journal, trackedPods, bootId }: Deps,
+  excludedRow?: JournalRow,
 ): Promise<readonly NodeNic[]> {
   const recorded: NodeNic[] = [];
-  for (const uid of tracked.keys().flatMap((key) => tracked.listUids(key))) {
+  for (const uid of trackedPods.keys().flatMap((key) => trackedPods.listUids(key))) {
     for (const row of await journal.list(uid)) {
-      const isOther = row.podUid !== except?.podUid || row.sequence !== except.sequence;
+      const isOther = row.podUid !== excludedRow?.podUid || row.sequence !== excludedRow.sequence;
       if (isOther && row.state !== "removed" && row.bootId === bootId) {
         recorded.push(...(row.nodeNics ?? []));
       }
@@ -36,7 +36,7 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records the settings of the node's NICs that the request moves. Reuses the record of an attachment that has not fully restored a NIC. */
+/** Records the settings of the node's NICs that the request moves. Reuses existing records of NICs that are not fully restored. */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
@@ -49,7 +49,7 @@ export async function recordNodeNics(
     for (const name of names) {
       const nic = await deps.nodeNics.find(host, name);
       if (nic !== undefined) {
-        nodeNics.push(recorded.find((before) => isSameNodeNic(before, nic)) ?? nic);
+        nodeNics.push(recorded.find((record) => isSameNodeNic(record, nic)) ?? nic);
       }
     }
     return nodeNics.length === 0 ? {} : { nodeNics };
@@ -60,7 +60,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Returns whether a plugin failed only because the NIC is back on the node: ADD never ran, or DEL ran before. */
+/** Returns whether DEL failed only because the NICs are already back on the node. Restores their settings. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
@@ -87,11 +87,11 @@ async function restoreOne(
 ): Promise<readonly MissingSetting[]> {
   const restored = await deps.nodeNics.restore(host, nic);
   if (restored.kind === "there") {
-    const { rejectedSettings: missing } = restored;
-    if (missing.length === 0) return [];
-    return [{ message: `${nic.name} lacks ${missing.join(", ")}`, isTransient: true }];
+    const { rejectedSettings: rejected } = restored;
+    if (rejected.length === 0) return [];
+    return [{ message: `${nic.name} lacks ${rejected.join(", ")}`, isTransient: true }];
   }
-  // The attachment that has the NIC now restores it.
+  // Another attachment has moved the NIC and will restore it.
   if ((await listRecordedNics(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
   const problem = isHardware
@@ -101,24 +101,25 @@ async function restoreOne(
 }
 
 /**
- * Restores the settings of the node's NICs, and reports those that finally failed. After a reboot the node configures its NICs itself.
+ * Restores the settings of the node's NICs. Does nothing after a reboot, because the node configures its NICs at boot.
  * @throws AppError with PODNET_FAILED if another attempt may restore more
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const { nodeNics = [], bootId, failedRemovals = 0 } = row;
   if (nodeNics.length === 0 || bootId !== deps.bootId) return;
-  const missing = await withHostNetns(deps, async (host) => {
-    const found: MissingSetting[] = [];
-    for (const nic of nodeNics) found.push(...(await restoreOne(nic, { host, row }, deps)));
-    return found;
+  const unrestored = await withHostNetns(deps, async (host) => {
+    const missingSettings: MissingSetting[] = [];
+    for (const nic of nodeNics)
+      missingSettings.push(...(await restoreOne(nic, { host, row }, deps)));
+    return missingSettings;
   });
-  if (missing.length === 0) {
+  if (unrestored.length === 0) {
     const nics = nodeNics.map(({ name }) => name).join(", ");
     deps.log.info("restored a NIC of the node", { pod: facts.key, nics });
     return;
   }
-  const message = missing.map((setting) => setting.message).join("; ");
-  if (missing.some(({ isTransient }) => isTransient) && failedRemovals + 1 < ATTEMPTS_MAX) {
+  const message = unrestored.map((setting) => setting.message).join("; ");
+  if (unrestored.some(({ isTransient }) => isTransient) && failedRemovals + 1 < ATTEMPTS_MAX) {
     await deps.journal.write({ ...row, failedRemovals: failedRemovals + 1 });
     throw new AppError("PODNET_FAILED", {
       message: `a NIC of the node could not be restored: ${message}`,

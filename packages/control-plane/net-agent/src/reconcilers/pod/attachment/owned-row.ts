@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts journal rows for plans, with their attachment, sandbox and result.
+// Converts journal rows to inputs of attachment plans.
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import {
   buildDefaultNetworkStatuses,
@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds the entries. A network without an interface also gets one if virt-controller waits for its interface name. */
+/** Builds the status entries of a network. Adds an entry for a missing interface if virt-controller waits for its name. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -47,7 +47,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the device of a row. For adopted attachments it is in the configuration. */
+/** Returns the device of a row. An adopted row has the device in its configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -58,7 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** Excludes the default network, which the runtime detaches, unless the pod is deleted and the runtime does not know its sandbox. */
+/** Excludes the default network, which the runtime detaches. `isNothingLeft` means that neither the pod nor its sandbox exists. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -66,7 +66,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** The pod's current sandbox. While the runtime is unavailable, the recorded sandbox is assumed. */
+/** Current sandbox of the pod. If the runtime is unavailable, no row counts as stale. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;
@@ -82,7 +82,7 @@ function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: Curre
   );
 }
 
-/** Converts the row for plans, which can only detach stale rows. */
+/** Converts a row to an input of attachment plans. */
 export function toOwned(row: JournalRow, current: CurrentPod): OwnedRow {
   return {
     row,

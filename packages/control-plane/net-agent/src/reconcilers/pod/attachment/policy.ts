@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks what a network's definition may use. Its plugins run as root, no matter who wrote it.
+// Checks definitions against the tenant policy, because plugins run as root.
 import { isAppError, AppError } from "@patchbay/base";
 import { listLeaseDirectories, namesBridge, policyProblems } from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
@@ -10,7 +10,7 @@ import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** Returns undefined if the definition is unreadable, because it then assigns no addresses. */
+/** Returns undefined if the definition cannot be read. Such a definition assigns no addresses. */
 async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Finds a trusted network with the same address pool. The default network's plugin may choose its IPAM plugin, so its name decides. */
+/** Finds a trusted network with the same address pool. The default network is compared by name, because its IPAM plugin is unknown. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -41,7 +41,7 @@ async function findPoolOwner(
   return undefined;
 }
 
-/** Name of the plugin that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
+/** Name of Patchbay's plugin for container runtimes, which calls net-agent. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
 function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError | undefined {
@@ -49,10 +49,10 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
-/** Rejects a network that would call net-agent, which would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
+/** Rejects networks whose plugin calls net-agent, which would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
 export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
-  const own = findSelfCall(network, config);
-  if (own !== undefined) throw own;
+  const selfCall = findSelfCall(network, config);
+  if (selfCall !== undefined) throw selfCall;
 }
 
 type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
@@ -69,16 +69,16 @@ async function findNameProblems(
   ];
 }
 
-/** Returns why the definition is rejected, or CNI_DEFINITION_TOLERATED if the policy only warns; undefined if it may run. */
+/** Returns the policy violation, which is CNI_DEFINITION_TOLERATED if the policy only warns. Returns undefined without violation. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
   deps: PolicyFacts,
 ): Promise<AppError | undefined> {
-  const own = findSelfCall(network, config);
+  const selfCall = findSelfCall(network, config);
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
-  if (own !== undefined || policy.trustedNamespaces.includes(namespace)) return own;
+  if (selfCall !== undefined || policy.trustedNamespaces.includes(namespace)) return selfCall;
   const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
   const problems = [
     ...policyProblems({ namespace, config }, policy, ownBridges),
@@ -86,7 +86,7 @@ export async function findForbidden(
   ];
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
-  const setting = deps.policy.setting();
+  const setting = deps.policy.describeSetting();
   return new AppError(code, { network, namespace, named: problems.join(", "), setting });
 }
 
@@ -94,7 +94,7 @@ export function isRejection({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
-/** @throws AppError that {@link findForbidden} returns */
+/** @throws the error of {@link findForbidden} unless the policy only warns */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,

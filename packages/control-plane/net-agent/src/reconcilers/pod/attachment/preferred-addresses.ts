@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests a NIC's previous addresses, only from IPAM plugins with leases, because this preference must never fail an attachment.
+// Requests a NIC's previous addresses from IPAM plugins that support requests.
 import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject } from "@patchbay/api/json";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
@@ -8,11 +8,11 @@ import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interf
 
 export interface PreferredAddresses {
   readonly ips: readonly string[];
-  /** The request for these addresses; unset if the network does not support it. */
+  /** CNI request with the addresses; unset if the network does not support requested addresses. */
   readonly request?: AttachmentRequest;
 }
 
-/** IPAM plugins that assign any address unchecked, or by MAC. Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp. */
+/** IPAM plugins that assign addresses unchecked, or by MAC. Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
@@ -36,7 +36,7 @@ function withRequestedIps(
     : undefined;
 }
 
-/** Returns undefined if there are no previous addresses, or if the selection requests others. */
+/** Returns the previous addresses, or undefined if there are no previous addresses or the selection requests addresses. */
 export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain. libvirt's events and the hooks' answers wake the loop.
+// The step that defines and starts the domain.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
 import { guestBlockedReason, type BlockedReason } from "@patchbay/core/status";
 import { waitingForHooks } from "@patchbay/core/reasons";
@@ -10,13 +10,13 @@ import { performTimed, type StepContext, type NodeStep } from "./step-context.ts
 
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;
 
-export function isOnDomain(action: NodeAction): action is DomainAction {
+export function isDomainAction(action: NodeAction): action is DomainAction {
   return ["defineDomain", "startDomain", "resumeDomain"].includes(action.kind);
 }
 
 export const START_STEP = "startGuest";
 
-/** Returns the state of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
+/** Returns the state of the hook calls. Returns the domain unchanged if the guest has no hooks. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
@@ -37,7 +37,7 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hookState.error;
   }
-  if (hookState.kind === "calling") return; // waitForHooks delays the step until then
+  if (hookState.kind === "calling") return; // waitForHooks delays the step until the hooks have answered
   makeCloudInitDisks(hookState.cloudInit, context);
   await context.session.connection.defineDomain(hookState.domainXml);
 }
@@ -59,7 +59,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Returns that the step waits for hooks, unless it is already in backoff. */
+/** Returns the reason to wait while hook calls are pending. Returns undefined if the step is in backoff. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
@@ -84,7 +84,7 @@ export function buildStartStep(actions: readonly DomainAction[], context: StepCo
   return {
     ...step,
     ifaces: [],
-    isOnDevice: false,
+    isDeviceStep: false,
     perform: async () => {
       for (const action of actions)
         await performTimed(action, context, () => perform(action, context));
@@ -98,6 +98,6 @@ export function buildStartStep(actions: readonly DomainAction[], context: StepCo
         err,
       });
     },
-    wait: () => waitForHooks(actions, step, context),
+    findWaitReason: () => waitForHooks(actions, step, context),
   };
 }

@@ -13,7 +13,7 @@ export interface LauncherContext {
   readonly pod: LauncherPod;
   readonly role: NodeRole;
   readonly session: Session;
-  /** Called when something changes that no pass has observed. */
+  /** Requests another pass over the VMI. */
   readonly wake: () => void;
 }
 
@@ -22,7 +22,7 @@ export interface StepContext extends LauncherContext {
   readonly deps: Deps;
 }
 
-export function isLost(error: unknown): error is AppError {
+export function isConnectionLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }
 
@@ -44,15 +44,15 @@ export async function performTimed(
 export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
-  /** Ifaces that report its failure. If there is only one, later steps of that iface depend on this step. */
+  /** Ifaces that report a failure of the step. A step with one iface is skipped if an earlier step of that iface has failed. */
   readonly ifaces: readonly string[];
-  /** Whether it calls libvirt for a device. Such a step fails without an attempt while the domain is busy or lost. */
-  readonly isOnDevice: boolean;
+  /** Whether the step calls libvirt about a device. Device steps are not attempted after the domain was busy or libvirt was lost. */
+  readonly isDeviceStep: boolean;
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
   readonly log: (failed: FailedNodeStep) => void;
-  /** Returns why the step must wait; undefined when it can run. */
-  readonly wait?: () =>
+  /** Returns why the step must wait, or undefined if the step can run. */
+  readonly findWaitReason?: () =>
     | { readonly summary: BlockedReason; readonly pauseMs: number | undefined }
     | undefined;
 }
