@@ -338,7 +338,7 @@ test("a call ends at its deadline", async () => {
 
 test("a status without conditions reports the first that is missing", async () => {
   server.answers["Status"] = () => ({});
-  expect(await runtime.problem()).toBe("RuntimeReady is missing");
+  expect(await runtime.findProblem()).toBe("RuntimeReady is missing");
 });
 
 test("calls on a closed runtime fail", async () => {
@@ -400,7 +400,7 @@ test("a network that is not ready is a problem", async () => {
   const condition = { type: "NetworkReady", status: false, reason: "NoConfig", message: "no file" };
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
   server.answers["Status"] = () => ({ status: { conditions: [ready, condition] } });
-  expect(await runtime.problem()).toBe("NoConfig: no file");
+  expect(await runtime.findProblem()).toBe("NoConfig: no file");
 });
 
 test("a stream's address is asked for with what is wanted of it", async () => {

@@ -256,7 +256,7 @@ async function sendMessages(
 ): Promise<void> {
   if (all.length === 0) return;
   const messages = all.map(({ message }) => message);
-  const answers = await netlink.talk(netns, "route", messages);
+  const answers = await netlink.exchangeMessages(netns, "route", messages);
   const refused = answers.findIndex(({ errno }) => errno !== 0);
   const refusedChange = all[refused];
   if (refusedChange !== undefined)
@@ -269,7 +269,7 @@ async function flush(netlink: Netlink, netns: NetnsHandle, change: Flush): Promi
   const link = (await queryLinks(netlink, netns)).find(({ name }) => name === change.link);
   if (link === undefined) return;
   for (const address of link.addresses) {
-    const [answer] = await netlink.talk(netns, "route", [
+    const [answer] = await netlink.exchangeMessages(netns, "route", [
       removeAddressMessage(address, link.index),
     ]);
     const errno = answer?.errno ?? 0;
@@ -392,7 +392,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     restoreNic: (netns, nic) => restoreNic(toPod(access, netns), nic),
     removeLink: (netns, name) => removeLink(access, netns, name),
     restoreName: async (netns, nic) => {
-      assertValidNames([nic.name, nic.before, ...(nic.mac === undefined ? [] : [nic.mac])]);
+      assertValidNames([nic.name, nic.originalName, ...(nic.mac === undefined ? [] : [nic.mac])]);
       await restoreName(access, netns, nic);
     },
   };

@@ -4,8 +4,8 @@ import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
   restoreGuestView,
-  nextAgentPollMs,
-  nextGuestView,
+  computeAgentPollDelayMs,
+  updateGuestView,
   readGuestLinks,
   readGuestSystem,
   type GuestView,
@@ -111,7 +111,7 @@ class TrackedGuestAgents implements GuestAgents {
     const history = known?.inputs === inputs ? known : fresh;
     this.#queries.set(uid, history);
     if (inputs === "") return undefined;
-    const dueInMs = nextAgentPollMs({
+    const dueInMs = computeAgentPollDelayMs({
       queries: history.queries,
       failures: history.failures,
       changedAgoMs: nowMs - history.changedMs,
@@ -142,7 +142,7 @@ class TrackedGuestAgents implements GuestAgents {
     this.#unanswered.delete(uid);
     const wasSilent = this.#silences.has(uid);
     const before = this.getView(vmi);
-    const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
+    const view = updateGuestView(before, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
     return (

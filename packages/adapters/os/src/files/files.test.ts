@@ -125,7 +125,7 @@ describe("files", () => {
   });
 
   test("free space is whole blocks of the file system", async () => {
-    const { sizeBytes, freeBytes } = await files.space(directory);
+    const { sizeBytes, freeBytes } = await files.readSpace(directory);
     const { bsize } = statfsSync(directory);
     expect(freeBytes % bsize).toBe(0);
     expect(freeBytes).toBeGreaterThan(0);

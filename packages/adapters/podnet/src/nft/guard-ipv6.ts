@@ -121,11 +121,11 @@ function plainChains(guard: SendGuard): readonly Chain[] {
   const type = field(FIXED_HEADER_BYTES, BITS_PER_BYTE);
   const udp = { name: "ipv6-udp", rules: [...udpDrops(FIXED_HEADER_BYTES), "goto ipv6-source"] };
   return [
-    ...(guard.serves ? [] : [udp]),
+    ...(guard.allowsServers ? [] : [udp]),
     {
       name: "ipv6-icmp",
       rules: [
-        ...(guard.serves ? [] : icmpDrops(FIXED_HEADER_BYTES)),
+        ...(guard.allowsServers ? [] : icmpDrops(FIXED_HEADER_BYTES)),
         ...DISCOVERY_MESSAGES.map(
           (message) => `${type} ${hex(message.type)} goto ${message.chain}`,
         ),
@@ -167,7 +167,7 @@ function fragmentChains(): readonly Chain[] {
 }
 
 /** Builds the chain for packets with extension headers, whose last header the kernel finds in small packets only. */
-function extensionHeaderChain({ serves }: SendGuard): Chain {
+function extensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
     ...NOT_FINAL_HEADERS.map((header) => `frag nexthdr ${String(header)} drop`),
@@ -180,11 +180,11 @@ function extensionHeaderChain({ serves }: SendGuard): Chain {
   return {
     name: "ipv6-behind",
     rules: [
-      ...(serves ? [] : restrictions),
+      ...(allowsServers ? [] : restrictions),
       // Accepts MLD reports that a guest sends before it has an address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
       // A packet with broken headers has no protocol number.
-      serves ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
+      allowsServers ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
     ],
   };
 }
@@ -216,7 +216,7 @@ export function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
   // A guest that may be a router forwards packets that other hosts fragmented.
-  const restrictions: typeof verdicts = guard.serves
+  const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [
         [UDP, "goto ipv6-udp"],
@@ -229,7 +229,7 @@ export function ipv6Chains(guard: SendGuard, own: readonly IpPrefix[]): readonly
   return [
     { name: "ipv6", rules: [...rules, "goto ipv6-source"] },
     ...plainChains(guard),
-    ...(guard.serves ? [] : fragmentChains()),
+    ...(guard.allowsServers ? [] : fragmentChains()),
     extensionHeaderChain(guard),
     ...(guard.addresses === undefined ? ANY_SOURCE : sourceChains(own)),
   ];

@@ -22,7 +22,10 @@ const FREE: BridgeWiring = {
   owner: 107,
   queues: 1,
 };
-const WIRING: BridgeWiring = { ...FREE, guard: { macs: [MAC.toLowerCase()], serves: false } };
+const WIRING: BridgeWiring = {
+  ...FREE,
+  guard: { macs: [MAC.toLowerCase()], allowsServers: false },
+};
 const NIC: WiredLink = {
   name: "pod1",
   index: 2,
@@ -239,7 +242,7 @@ describe("the plan to wire", () => {
 });
 
 describe("the plan to wire what awaits its guest", () => {
-  const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-2" };
+  const awaited: BridgeWiring = { ...WIRING, incomingPodUid: "pod-2" };
   const AWAY = "56:78:f7:1a:da:c7";
   const other = { ...ENSLAVED, mac: AWAY };
   const quiet = { ...TAP, flooding: false };
@@ -284,9 +287,9 @@ describe("the plan to wire what awaits its guest", () => {
   });
 
   test("takes another MAC in each pod, and the same each time", () => {
-    const macIn = (awaitedIn: string) =>
+    const macIn = (incomingPodUid: string) =>
       /pod1 address (\S+)/.exec(
-        printChanges(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
+        printChanges(planWiring(NIC, index(NIC), { ...WIRING, incomingPodUid })).join("\n"),
       );
     expect(macIn("pod-2")?.[1]).toBe(AWAY);
     expect(macIn("pod-3")?.[1]).not.toBe(AWAY);

@@ -63,7 +63,7 @@ function removeAddressSteps(port: WiredLink, wiring: OnBridge): readonly Step[] 
 
 /** Settings that are fixed when the tap is created. */
 type TapOptions = Pick<BridgeWiring, "owner" | "queues">;
-type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn"> & {
+type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "incomingPodUid"> & {
   readonly passesSwitchFrames?: boolean;
 };
 
@@ -84,7 +84,7 @@ export function tapSteps(
       : removeAddressSteps(tap, wiring)),
     linkStep(tap?.mtu === mtu, name, { mtu }),
     // A tap that is not read yet queues up to 1000 frames, which are stale when the guest arrives.
-    ...portSteps(tap, name, { ...wiring, floods: wiring.awaitedIn === undefined }),
+    ...portSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
 
@@ -183,10 +183,11 @@ function withSwitchFrames<W extends Wiring>(
 const LIVE_MAC_CHANGE_KINDS = ["veth", "macvlan"];
 
 function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
-  const { podInterfaceName: name, awaitedIn } = wiring;
+  const { podInterfaceName: name, incomingPodUid } = wiring;
   const isGuests = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
-  const hasMac = awaitedIn === undefined ? isGuests : !isGuests;
-  const mac = awaitedIn === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, awaitedIn);
+  const hasMac = incomingPodUid === undefined ? isGuests : !isGuests;
+  const mac =
+    incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
   // Some NICs refuse a MAC change while up. The others stay up, so that a guest that is already there loses no frame.
   const staysUp =
     hasMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));

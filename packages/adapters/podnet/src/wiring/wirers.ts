@@ -94,7 +94,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, before: NetnsState): P
   const changes = planWiring(nic, before.links, wiring);
   await pod.applyChanges(changes);
   // A NIC with another MAC than the guest's creates no entry for it.
-  const isNew = nic.master === undefined && wiring.awaitedIn === undefined;
+  const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const present = await forwardingAfter(changes, { before, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, present));
   await pod.applyRules(removeStaleRules(before, wiring));

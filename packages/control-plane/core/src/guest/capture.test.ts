@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   CAPTURE_LIMITS,
-  capturePath,
+  buildCapturePath,
   parseCapturePath,
   parseCaptureQuery,
   printCaptureQuery,
@@ -13,23 +13,23 @@ const ORDER = { interface: "blue", filter: "tcp port 80 and not arp", seconds: 5
 
 describe("a query", () => {
   test("is printed and read", () => {
-    expect(parseCaptureQuery(printCaptureQuery(ORDER))).toEqual({ order: ORDER });
+    expect(parseCaptureQuery(printCaptureQuery(ORDER))).toEqual({ options: ORDER });
   });
 
   test("needs to name nothing but the interface", () => {
     const { seconds, bytes } = CAPTURE_LIMITS;
-    const order = {
+    const options = {
       interface: "blue",
       filter: "",
       seconds: seconds.fallback,
       bytes: bytes.fallback,
     };
-    expect(parseCaptureQuery("interface=blue")).toEqual({ order });
+    expect(parseCaptureQuery("interface=blue")).toEqual({ options });
   });
 
   test("has a filter as browsers write it too", () => {
-    const order = { filter: "host 10.0.0.1" };
-    expect(parseCaptureQuery("interface=b&filter=host+10.0.0.1")).toMatchObject({ order });
+    const options = { filter: "host 10.0.0.1" };
+    expect(parseCaptureQuery("interface=b&filter=host+10.0.0.1")).toMatchObject({ options });
   });
 
   test.each([
@@ -63,10 +63,10 @@ describe("a path", () => {
   test("is printed and read, whatever the user is called", () => {
     const request = {
       stream: "capture",
-      order: ORDER,
+      options: ORDER,
       user: "system:serviceaccount:a/b?c",
     } as const;
-    expect(parseCapturePath(capturePath(KEY, request))).toEqual({ key: KEY, ...request });
+    expect(parseCapturePath(buildCapturePath(KEY, request))).toEqual({ key: KEY, ...request });
   });
 
   test.each([

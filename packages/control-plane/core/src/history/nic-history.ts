@@ -99,13 +99,13 @@ function restoreTimings(
     ms === undefined ? [] : [{ phase: over, ms }],
   );
   const agoMs = Math.max(0, (toMs(now) ?? 0) - (toMs(startTimestamp) ?? 0));
-  const begunMs = nowMs - agoMs;
+  const startedMs = nowMs - agoMs;
   return omitUndefined({
     type,
-    isWhole: true,
-    begunMs,
+    isStartObserved: true,
+    startedMs,
     phase,
-    phaseMs: Math.min(nowMs, begunMs + spent.reduce((sum, { ms }) => sum + ms, 0)),
+    phaseMs: Math.min(nowMs, startedMs + spent.reduce((sum, { ms }) => sum + ms, 0)),
     spent,
     startTimestamp,
     isLive: true,
@@ -211,10 +211,10 @@ function findUnseenLinkChange(
   { stage, reported }: ObservedNic,
   at: ObservationTime,
 ): readonly IfaceOperation[] {
-  const { is, wanted } = stage?.link ?? {};
-  if (stage === undefined || is === undefined || wanted !== undefined) return [];
-  const isUnreported = reported?.linkState !== undefined && reported.linkState !== is;
-  return isUnreported ? [buildCompleted(stage, at, { type: "LinkState", linkState: is })] : [];
+  const { state, wanted } = stage?.link ?? {};
+  if (stage === undefined || state === undefined || wanted !== undefined) return [];
+  const isUnreported = reported?.linkState !== undefined && reported.linkState !== state;
+  return isUnreported ? [buildCompleted(stage, at, { type: "LinkState", linkState: state })] : [];
 }
 
 function advanceLink(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "link" | "ended"> {
@@ -224,7 +224,7 @@ function advanceLink(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "link
   // Without a link stage, a network swap is active.
   if (stage !== undefined && stage.link === undefined) return { link: before, ended: [] };
   if (stage?.link?.wanted === before.linkState) return { link: before, ended: [] };
-  const outcome = stage?.link?.is === before.linkState ? "Done" : "Cancelled";
+  const outcome = stage?.link?.state === before.linkState ? "Done" : "Cancelled";
   const ended = [{ ...before, endTimestamp: at.now, outcome } as const];
   return { link: startLinkChange(nic, at), ended };
 }

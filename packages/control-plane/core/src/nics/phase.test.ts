@@ -28,7 +28,7 @@ const PLUG: readonly Row[] = [
   { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "Wiring" },
   {
     name: "in the pod with a tap that is not in order",
-    given: { attachment: "Attached", links: { ...WIRED, wired: false } },
+    given: { attachment: "Attached", links: { ...WIRED, isWired: false } },
     want: "Wiring",
   },
   { name: "wired", given: { attachment: "Attached", links: WIRED }, want: "Attaching" },
@@ -44,7 +44,7 @@ const PLUG: readonly Row[] = [
   },
   {
     name: "in the guest, on links that are not in order",
-    given: { attachment: "Attached", links: { ...IN_USE, wired: false }, ...DEVICE },
+    given: { attachment: "Attached", links: { ...IN_USE, isWired: false }, ...DEVICE },
     want: "Wiring",
   },
   {
@@ -143,13 +143,13 @@ describe("an iface whose network is another", () => {
     { name: "swaps", given: ready, swap, want: "Switching" },
     {
       name: "swaps also from a network that is spoilt",
-      given: { ...ready, links: { ...IN_USE, wired: false } },
+      given: { ...ready, links: { ...IN_USE, isWired: false } },
       swap,
       want: "Switching",
     },
     {
       name: "is mended where it is while it waits",
-      given: { ...ready, links: { ...IN_USE, wired: false } },
+      given: { ...ready, links: { ...IN_USE, isWired: false } },
       swap: { podInterfaceName: "pod2", links: NO_LINKS },
       want: "Wiring",
     },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { findMovedNic } from "./pod-nic.ts";
+import { findRenamedNic } from "./pod-nic.ts";
 
 const NIC = { name: "pod16477688c0e" };
 const MIGRATED = { name: "16477688c0e-nic" };
@@ -16,9 +16,9 @@ test.each([
   { name: "what was around it has gone", links: [MIGRATED], want: MIGRATED.name },
   { name: "it was left of an earlier NIC of that name", links: [NIC, MIGRATED], want: undefined },
 ])("$name", ({ links, want }) => {
-  expect(findMovedNic(links, NIC.name)).toBe(want);
+  expect(findRenamedNic(links, NIC.name)).toBe(want);
 });
 
 test("keeps the address of a NIC that is named by its position", () => {
-  expect(findMovedNic([{ name: "net12-nic" }], "net12")).toBe("net12-nic");
+  expect(findRenamedNic([{ name: "net12-nic" }], "net12")).toBe("net12-nic");
 });

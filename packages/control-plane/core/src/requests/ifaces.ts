@@ -25,12 +25,12 @@ import {
   networksOf,
   withNics,
 } from "../nics/nics.ts";
-import { nicsPatch } from "../nics/spec-plan.ts";
+import { toNicsPatch } from "../nics/spec-plan.ts";
 import { toRefusal, type Refusal, refuse, type NicPlan, type Parsed } from "./refusal.ts";
 import { NEEDS_START } from "./spec-edits.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { isEqual } from "@patchbay/base";
-import { reservePorts, ioPortProblem } from "../nics/pcie/ports.ts";
+import { reservePorts, findIoPortProblem } from "../nics/pcie/ports.ts";
 import { noFreePortMessage } from "../reasons/messages.ts";
 
 export type NicTarget =
@@ -78,7 +78,7 @@ function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[]
     target.kind === "vm"
       ? { object: target.vm, base: "/spec/template/spec" }
       : { object: target.vmi, base: "/spec" };
-  return nicsPatch({ ...location, spec: specOf(target) }, to);
+  return toNicsPatch({ ...location, spec: specOf(target) }, to);
 }
 
 interface AddIfaceFacts {
@@ -207,7 +207,7 @@ function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const unfit = ioPortProblem(vmi, wanted)?.message;
+  const unfit = findIoPortProblem(vmi, wanted)?.message;
   const ports = reservePorts(vmi, specOf(facts.target), facts.bindings);
   if (unfit !== undefined || ports === undefined || ports.free > ports.reserved.length)
     return unfit;

@@ -13,7 +13,7 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { effectiveVmiSpec } from "@patchbay/api/validate";
 import { normalizeMac } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
-import { findNetworkSwap, NETWORK_FIELDS, canPlug, type Sides } from "../nics/spec-plan.ts";
+import { findNetworkSwap, NETWORK_FIELDS, canPlug, type NicsSyncInput } from "../nics/spec-plan.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
@@ -71,7 +71,7 @@ function isBeingUnplugged(actual: Nics, name: string): boolean {
   return iface !== undefined && isAbsent(iface);
 }
 
-function changedIfaces(sides: Sides): readonly string[] {
+function changedIfaces(sides: NicsSyncInput): readonly string[] {
   const { desired, actual, bindings } = sides;
   return desired.ifaces.flatMap((iface, index) => {
     const path = `${IFACES_PATH}[${String(index)}]`;
@@ -84,7 +84,7 @@ function changedIfaces(sides: Sides): readonly string[] {
   });
 }
 
-function changedNetworks(sides: Sides): readonly string[] {
+function changedNetworks(sides: NicsSyncInput): readonly string[] {
   const { desired, actual } = sides;
   return desired.networks.flatMap((network, index) => {
     const path = `${NETWORKS_PATH}[${String(index)}]`;
@@ -121,7 +121,7 @@ function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
 }
 
 /** Lists all differences, for VMs whose NICs do not change live. Ignores interfaces that are being unplugged. */
-function stagedNics({ desired, actual }: Sides): readonly string[] {
+function stagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
   const [wanted, existing] = [desired, actual].map((nics) =>
     nics.ifaces.filter((each) => !isAbsent(each)),
   );
@@ -149,7 +149,7 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
   ];
 }
 
-function waitingNics(sides: Sides, isStaged: boolean): readonly string[] {
+function waitingNics(sides: NicsSyncInput, isStaged: boolean): readonly string[] {
   if (isStaged) return stagedNics(sides);
   const { desired, actual } = sides;
   return [...changedNetworks(sides), ...changedIfaces(sides), ...removedDefault(desired, actual)];

@@ -21,7 +21,7 @@ import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
 import { withRetainedMacs } from "../nics/mac.ts";
-import { printDevices } from "../nics/pcie/topology.ts";
+import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
@@ -84,7 +84,7 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
   const vmi = withTopology(withLastAddresses(vmiFromTemplate(vm, bindings), vm), before);
-  const devices = printDevices(vmi);
+  const devices = listDeviceAddresses(vmi);
   return devices.length === 0 ? vmi : withTopology(vmi, { ...before, devices });
 }
 

@@ -62,7 +62,7 @@ test("the runtime is asked to remove it, and pods keep what they name", async ()
   pods.put(aPod({ containers: [aContainer({ image: "reg/a:1" })], volumes: KERNEL }));
   const files = {
     ...createFakeFiles(),
-    space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
+    readSpace: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
   };
   const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
   const listAdded = () => Promise.resolve([]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of settings: reports all problems at once, before anything is created. Pure.
 import { isIP } from "node:net";
-import { dataplaneGroupProblem } from "@patchbay/core/nics";
+import { checkDataplaneGroup } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
 /** Requested settings. An unset subnet is chosen later. */
@@ -95,7 +95,7 @@ function serviceSubnetProblem(
 }
 
 function groupProblem({ dataplaneGroup }: RequestedSettings): string | undefined {
-  return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
+  return dataplaneGroup === undefined ? undefined : checkDataplaneGroup(dataplaneGroup);
 }
 
 const CHECKS: readonly (readonly [

@@ -49,7 +49,7 @@ export function describeContainerRuntimeContract(
 
     test("it tells its name, and that it is ready", async () => {
       expect((await runtime.version()).name).not.toBe("");
-      expect(await runtime.problem()).toBeUndefined();
+      expect(await runtime.findProblem()).toBeUndefined();
     });
 
     test("a sandbox is ready, with a network of its own, and shown as it was asked for", async () => {

@@ -194,7 +194,7 @@ const ROWS: readonly Row[] = [
   {
     name: "a name that another network holds is nothing to a pod that ends",
     given: facts([A], {
-      pod: "ending",
+      podState: "ending",
       foreign: [{ network: "other/a", interfaceName: "net1" }],
     }),
     want: [],
@@ -234,7 +234,7 @@ const ROWS: readonly Row[] = [
   {
     name: "what was adopted is left to the runtime at the pod's end",
     given: facts([A], {
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -280,7 +280,7 @@ const ROWS: readonly Row[] = [
     name: "beside Multus' dynamic networks controller what was begun before goes with the pod",
     given: facts([A], {
       mode: "multus-dynamic",
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -361,33 +361,33 @@ const ROWS: readonly Row[] = [
     name: "a KubeVirt launcher that is over loses everything",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1")],
     }),
     want: ["del ns1/a@net1"],
   },
   {
     name: "a pod that ends gets nothing new and keeps what it has",
-    given: facts([A, B], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    given: facts([A, B], { owned: [owned("ns1/a", "net1")], podState: "ending" }),
     want: [],
   },
   {
     name: "a pod that ends still loses what it no longer wants",
-    given: facts([], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    given: facts([], { owned: [owned("ns1/a", "net1")], podState: "ending" }),
     want: ["del ns1/a@net1"],
   },
   {
     name: "a pod that is over loses everything, whatever it asks for",
     given: facts([A, B], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { state: "begun" })],
-      pod: "over",
+      podState: "over",
     }),
     want: ["del ns1/b@net2", "del ns1/a@net1"],
   },
   {
     name: "a pod that is over loses everything even when its list cannot be read",
     given: {
-      ...facts([], { owned: [owned("ns1/a", "net1")], pod: "over" }),
+      ...facts([], { owned: [owned("ns1/a", "net1")], podState: "over" }),
       networks: { ok: false, reason: "x" },
     },
     want: ["del ns1/a@net1"],

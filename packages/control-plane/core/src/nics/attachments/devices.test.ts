@@ -23,42 +23,42 @@ const ROWS: readonly Row[] = [
   {
     name: "the next that nobody has",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "a gap that an attachment has left",
     request: { resource: NIC },
-    facts: { held: [{ id: "b", resource: NIC, holder: "net2" }] },
+    facts: { inUse: [{ id: "b", resource: NIC, holder: "net2" }] },
     want: { id: "a", resource: NIC },
   },
   {
     name: "not the one that another element names",
     request: { resource: NIC },
-    facts: { named: ["a"] },
+    facts: { requestedElsewhere: ["a"] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "one whose ID another resource's device in use has too",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
     want: { id: "a", resource: NIC },
   },
   {
     name: "not one that is in use by somebody whose resource is not known",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", holder: "net1" }] },
+    facts: { inUse: [{ id: "a", holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "none where all are in use or named",
     request: { resource: NIC },
     facts: {
-      held: [
+      inUse: [
         { id: "a", resource: NIC, holder: "net1" },
         { id: "b", holder: "net2" },
       ],
-      named: ["c"],
+      requestedElsewhere: ["c"],
     },
     want: `the pod has no more devices of ${NIC}: a is of net1, b is of net2, c is named by another element`,
   },
@@ -90,28 +90,28 @@ const ROWS: readonly Row[] = [
   {
     name: "none that is named and in use",
     request: { resource: NIC, id: "a" },
-    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: "net1 has device a",
   },
   {
     name: "a directory of sockets of its own",
     request: { resource: SOCKETS },
-    facts: { given: DIRECTORIES, held: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
+    facts: { allocated: DIRECTORIES, inUse: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
     name: "one that others have, where none is left",
     request: { resource: SOCKETS },
     facts: {
-      given: DIRECTORIES,
-      held: ["s1", "s2"].map((id) => ({ id, resource: SOCKETS, holder: "net1" })),
+      allocated: DIRECTORIES,
+      inUse: ["s1", "s2"].map((id) => ({ id, resource: SOCKETS, holder: "net1" })),
     },
     want: { id: "s1", resource: SOCKETS },
   },
   {
     name: "the one that is named, though others have it",
     request: { id: "s2" },
-    facts: { given: DIRECTORIES, held: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
+    facts: { allocated: DIRECTORIES, inUse: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
@@ -127,7 +127,12 @@ const ROWS: readonly Row[] = [
 ];
 
 test.each(ROWS)("$name", ({ request, facts, want }) => {
-  const choice = chooseDevice(request, { given: INPUT, held: [], named: [], ...facts });
+  const choice = chooseDevice(request, {
+    allocated: INPUT,
+    inUse: [],
+    requestedElsewhere: [],
+    ...facts,
+  });
   expect(choice).toEqual(
     typeof want === "string" ? { ok: false, reason: want } : { ok: true, ...want },
   );

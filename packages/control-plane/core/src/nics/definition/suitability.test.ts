@@ -156,25 +156,25 @@ const ROWS: readonly Row[] = [
   {
     name: "a VLAN on a bridge, where the kernel cannot",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlan)"],
   },
   {
     name: "a trunk, where the kernel cannot",
     plugins: [{ type: "cnv-bridge", bridge: "br1", vlanTrunk: [{ id: 5 }] }],
-    facts: { filtersVlans: false, plugins: new Set(["cnv-bridge"]) },
+    facts: { canFilterVlans: false, plugins: new Set(["cnv-bridge"]) },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlanTrunk)"],
   },
-  ...[true, undefined].map((filtersVlans) => ({
-    name: `a VLAN where the kernel can: ${String(filtersVlans)}`,
+  ...[true, undefined].map((canFilterVlans) => ({
+    name: `a VLAN where the kernel can: ${String(canFilterVlans)}`,
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
-    facts: { filtersVlans },
+    facts: { canFilterVlans },
     want: [],
   })),
   {
     name: "VLAN 0, which is none",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 0, vlanTrunk: [] }],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: [],
   },
   {
@@ -222,7 +222,7 @@ const ROWS: readonly Row[] = [
       { type: "macvlan", master: "eth9", ipam: { type: "dhcp" } },
       { type: "bridge", bridge: "eth0", vlan: 7 },
     ],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: ["CNI_PLUGIN_MISSING", "CNI_LINK_MISSING", "CNI_LINK_UNFIT", "CNI_VLAN_UNSUPPORTED"],
   },
 ];
@@ -238,7 +238,7 @@ describe("a definition names", () => {
         ["eth0", ""],
         ["br1", "bridge"],
       ]),
-      filtersVlans: undefined,
+      canFilterVlans: undefined,
       leases: [],
       isRequestedByLauncher: false,
       ...facts,

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { DnsSettings } from "../../nics/addresses/resolver.ts";
-import { servedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
+import { buildServedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
 import {
   toRemovableWiring,
   type RemovableWiring,
@@ -25,17 +25,17 @@ import {
   isMadeByHook,
   buildLease,
   findBindingModule,
-  afterSwap,
+  toSwappedFacts,
   buildWiring,
   planLinkSocket,
   findVhostUserBlock,
-  unplugRetryMs,
+  computeUnplugRetryMs,
   buildLiveNic,
   buildNicDefinition,
   planLeftoverBridge,
   planSwapNetwork,
   type LinkSocketAction,
-  type VhostUserWait,
+  type VhostUserBlock,
   type UnplugRequest,
   type RemoveBridgeAction,
   type SwapAction,
@@ -91,7 +91,7 @@ export type NodeAction =
 /** Why an interface waits. `blockedReasonOfWait` maps it to `hotplug.reason`. */
 export type WaitReason =
   | PlacementProblem
-  | VhostUserWait
+  | VhostUserBlock
   | "GuestRefused"
   | "TapReplaced"
   | "TapLost"
@@ -186,7 +186,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
   const wirable = facts.ifaces.filter(isWirable);
-  const unwired = wirable.filter(({ links }) => !links.wired);
+  const unwired = wirable.filter(({ links }) => !links.isWired);
   if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirable.filter(hasOwnDevice), facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
@@ -198,10 +198,11 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 
 /** Whether the tap that the device opened was deleted, even if another tap has its name now. */
 function hasLostTap(facts: IfaceFacts): boolean {
-  const { tap, tapIndex, tapOpen, wired } = facts.links;
-  if (tapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser") return false;
+  const { tap, tapIndex, isTapOpen, isWired } = facts.links;
+  if (isTapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser")
+    return false;
   const isMissing = !tap && tapIndex === undefined;
-  return isMissing || wired;
+  return isMissing || isWired;
 }
 
 function planDetach(
@@ -212,7 +213,7 @@ function planDetach(
   const iface = facts.name;
   if (abortsWithoutTap === true && hasLostTap(facts))
     return { kind: "wait", iface, reason: "TapLost" };
-  const forMs = request === undefined ? 0 : unplugRetryMs(request.count) - request.agoMs;
+  const forMs = request === undefined ? 0 : computeUnplugRetryMs(request.count) - request.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: toAlias(iface) };
   const replaced =
     findBindingModule(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
@@ -240,7 +241,7 @@ function planAttach(iface: IfaceFacts, placement: NicPlacement | WaitReason): No
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isMadeByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
-  if (!findBindingModule(iface).live.link) return [];
+  if (!findBindingModule(iface).live.canSetLink) return [];
   const definition = iface.device?.linkUp === isUp ? undefined : buildLiveNic(iface, isUp);
   if (definition === undefined) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
@@ -251,7 +252,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   const link = planLink(iface);
   const { swap } = iface;
   if (link.length > 0 || swap === undefined) return link;
-  const remember = planRecordAddresses(afterSwap({ ...iface, swap }));
+  const remember = planRecordAddresses(toSwappedFacts({ ...iface, swap }));
   if (remember !== undefined) return [remember];
   return planSwapNetwork(iface, (each) => planWiring(facts, each));
 }
@@ -345,7 +346,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
   const attached = facts.ifaces.filter(isInPod);
-  return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
+  return attached.filter(({ links }) => !links.isWired).map((iface) => planWire(facts, iface));
 }
 
 export function isInPod(iface: IfaceFacts): boolean {
@@ -374,7 +375,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
 /** Plans DHCP servers. They start before a device is attached, because the guest requests an address at once. */
 function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
-  const nics = servedNics(facts);
+  const nics = buildServedNics(facts);
   const ended = served.filter((old) => nics.every((nic) => nic.bridgeName !== old.bridgeName));
   const changed = nics.filter((nic) => !served.some((old) => isEqual(old, nic)));
   return [

@@ -27,7 +27,7 @@ class HostNodeView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
   /** Result of `supportsVlanFiltering`, cached because a running kernel does not change. */
-  #filtersVlans: boolean | undefined;
+  #canFilterVlans: boolean | undefined;
 
   constructor(deps: NodeViewDeps) {
     this.#deps = deps;
@@ -50,8 +50,8 @@ class HostNodeView implements NodeView {
   }
 
   async supportsVlanFiltering(): Promise<boolean | undefined> {
-    this.#filtersVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
-    return this.#filtersVlans;
+    this.#canFilterVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
+    return this.#canFilterVlans;
   }
 
   leaseDirectory(directory: string, networkName: string): string {
