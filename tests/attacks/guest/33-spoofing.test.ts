@@ -23,10 +23,10 @@ const ALL = "ff:ff:ff:ff:ff:ff";
 const ALL_NODES = "33:33:00:00:00:01";
 const ADDRESSES: SendGuard = {
   macs: [OWN.mac],
-  serves: false,
+  allowsServers: false,
   addresses: [OWN.ipv4, OWN.ipv6, LINK_LOCAL],
 };
-const MAC: SendGuard = { macs: [OWN.mac], serves: false };
+const MAC: SendGuard = { macs: [OWN.mac], allowsServers: false };
 
 const COUNT = 40;
 /** The guests' kernels send a few frames of their own. */

@@ -17,7 +17,7 @@ import {
 import { FRAMES, LAST, OWN } from "./frame-table.ts";
 import { sendAll } from "./frames.ts";
 
-const MAC: SendGuard = { macs: [OWN.mac], serves: false };
+const MAC: SendGuard = { macs: [OWN.mac], allowsServers: false };
 const ADDRESSES: SendGuard = { ...MAC, addresses: [OWN.ipv4, OWN.ipv6, OWN.linkLocal] };
 
 /** Allows large frames. */

@@ -57,7 +57,14 @@ function iface(bootOrder: number | undefined): NicFacts {
     binding: { kind: "bridge" },
     podInterfaceName: "pod1",
     attachment: { name, podInterfaceName: "pod1", state: "Attached" },
-    links: { podInterface: true, tap: true, bridge: true, wired: true, tapOpen: false, mtu: 1500 },
+    links: {
+      podInterface: true,
+      tap: true,
+      bridge: true,
+      isWired: true,
+      isTapOpen: false,
+      mtu: 1500,
+    },
   };
 }
 

@@ -5,8 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import type { NetworkStatus } from "@patchbay/api/annotations";
-import { collectIfaceFacts, expectedWirings, withWired, type ServedNic } from "@patchbay/core/nics";
-import { EMPTY_VIEW } from "@patchbay/core/guest";
+import {
+  collectIfaceFacts,
+  listExpectedWirings,
+  withWired,
+  type ServedNic,
+} from "@patchbay/core/nics";
+import { EMPTY_GUEST_VIEW } from "@patchbay/core/guest";
 import { createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/interfaces";
@@ -16,13 +21,13 @@ import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
 import {
-  leaseFromRecorded,
+  buildRecordedLease,
   listServerAddresses,
 } from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import {
   fitSearch,
   limitOptions,
-  servedNics,
+  buildServedNics,
 } from "../../../packages/control-plane/core/src/nics/addresses/served-nic.ts";
 import {
   attachmentStatuses,
@@ -89,11 +94,11 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
     remembered: [claimed],
     nics: [],
-    guest: EMPTY_VIEW,
+    guest: EMPTY_GUEST_VIEW,
     bindings: {},
   });
-  const wired = new Set(expectedWirings(ifaces).map(({ tapName }) => tapName));
-  const [nic] = servedNics({ vmi, ifaces: withWired(ifaces, wired) });
+  const wired = new Set(listExpectedWirings(ifaces).map(({ tapName }) => tapName));
+  const [nic] = buildServedNics({ vmi, ifaces: withWired(ifaces, wired) });
   if (nic === undefined) throw new Error("nothing is served");
   return nic;
 }
@@ -367,7 +372,7 @@ describe("a server", () => {
 
   test("serves IPv6 at NICs on one subnet, and of a prefix shorter than /64", async () => {
     const ipv6 = (address: string): ServedNic["lease"] =>
-      leaseFromRecorded({ podInterfaceName: "a", index: 3, addresses: [address], routes: [] }) ??
+      buildRecordedLease({ podInterfaceName: "a", index: 3, addresses: [address], routes: [] }) ??
       {};
     const nics = [
       { ...SERVED_NIC, lease: ipv6("fd09::5/64") },

@@ -16,7 +16,7 @@ import {
 } from "./links.ts";
 
 const WIRING = guestWiring(1);
-const AWAITED = { ...WIRING, awaitedIn: "pod-2" } as const;
+const AWAITED = { ...WIRING, incomingPodUid: "pod-2" } as const;
 
 let namespaces: Namespaces;
 let host: string;
@@ -124,7 +124,7 @@ test("two macvlans of one parent: the source pod releases its MAC for the target
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:07";
   const wiring = { ...guestWiring(1), mac };
-  const awaited = { ...wiring, awaitedIn: "pod-2" } as const;
+  const awaited = { ...wiring, incomingPodUid: "pod-2" } as const;
   const source = namespaces.add("pod7");
   addNic({ host, pod: source }, { name: "pod1", kind: "macvlan", mac });
   addNic(
@@ -147,8 +147,10 @@ test("two macvlans of one parent: two pods without their guest have different MA
   const wiring = { ...guestWiring(1), mac };
   const remaining = namespaces.add("pod8");
   addNic({ host, pod: remaining }, { name: "pod1", kind: "macvlan", mac });
-  await network.wireTap(namespaces.open(remaining), { ...wiring, awaitedIn: "pod-1" });
+  await network.wireTap(namespaces.open(remaining), { ...wiring, incomingPodUid: "pod-1" });
   addNic({ host, pod: `${PREFIX}-pod9` }, { name: "pod1", kind: "macvlan", mac });
-  await network.wireTap(target, { ...wiring, awaitedIn: "pod-2" });
-  expect((await network.observe(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);
+  await network.wireTap(target, { ...wiring, incomingPodUid: "pod-2" });
+  expect((await network.observe(target)).isWired({ ...wiring, incomingPodUid: "pod-2" })).toBe(
+    true,
+  );
 });

@@ -49,14 +49,15 @@ function dyingNetlink(changes: Changes): Netlink {
   const netlink = createNetlink();
   return {
     ...netlink,
-    talk: async (netns, protocol, messages) => {
+    exchangeMessages: async (netns, protocol, messages) => {
       const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
-      if (protocol !== "route" || isRequest) return netlink.talk(netns, protocol, messages);
+      if (protocol !== "route" || isRequest)
+        return netlink.exchangeMessages(netns, protocol, messages);
       const done: Uint8Array[] = [];
       while (done.length < messages.length && changes.take()) {
         done.push(messages[done.length] ?? new Uint8Array());
       }
-      const answers = await netlink.talk(netns, protocol, done);
+      const answers = await netlink.exchangeMessages(netns, protocol, done);
       if (done.length === messages.length) return answers;
       throw died();
     },

@@ -8,7 +8,7 @@ import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
-  leaseFromRecorded,
+  buildRecordedLease,
   listServerAddresses,
 } from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
@@ -58,7 +58,7 @@ async function makeGuest(kind: string) {
   const network = makeNetwork();
   const netns = namespaces.open(pod);
   const remembered = await network.readAddresses(netns, "pod1");
-  const lease = leaseFromRecorded(remembered) ?? {};
+  const lease = buildRecordedLease(remembered) ?? {};
   const { gatewayMac = "" } = remembered;
   const wiring: BridgeWiring = {
     ...own,

@@ -200,7 +200,7 @@ test("an agent in a container writes sysctls through the specified process, inde
 
 describe("an interrupted wiring", () => {
   const own = new Namespaces();
-  const guard = { macs: [GUEST_MAC], serves: false, addresses: ["10.0.2.2"] };
+  const guard = { macs: [GUEST_MAC], allowsServers: false, addresses: ["10.0.2.2"] };
   const wiring: MasqueradeWiring = { ...WIRING, guard };
   afterAll(() => {
     own.close();

@@ -62,7 +62,7 @@ function write(name: string, text: string): string {
 function openGuest(): OpenGuestStream {
   return async (key, request) => {
     const place =
-      request.isBeside === true
+      request.sharesScreen === true
         ? { path: join(directory, "screen.sock") }
         : { host: GUEST.address, port: GUEST.port };
     const open = node.createOpenStream(async () => {

@@ -34,7 +34,7 @@ const DOMAIN = "default_vm1";
 /** Debian's paths. */
 const CNI_BIN_DIRS = ["/opt/cni/bin", "/usr/lib/cni"];
 /** Only the agents change links here, so that undetected changes do not occur. */
-const UNWATCHED: LinkWatch = { watch: () => ({ catchUp: () => undefined }) };
+const UNWATCHED: LinkWatch = { watch: () => ({ discardEvents: () => undefined }) };
 
 function ip(...args: readonly string[]): string {
   return run("ip", ...args);
@@ -63,10 +63,10 @@ function countedNetlink(life: Life): Netlink {
   const netlink = createNetlink();
   const [looks, actions] = [life.bindLooks(netlink), life.bind(netlink)];
   return {
-    talk: (netns, protocol, messages) => {
+    exchangeMessages: (netns, protocol, messages) => {
       const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
       const hands = isRequest || protocol === "netfilter" ? looks : actions;
-      return hands.talk(netns, protocol, messages);
+      return hands.exchangeMessages(netns, protocol, messages);
     },
     makeTap: (netns, tap) => actions.makeTap(netns, tap),
     sendFrames: (netns, link, frames) => actions.sendFrames(netns, link, frames),

@@ -54,7 +54,7 @@ function removePod(): void {
 
 /** The rules' settings: what the guest may send, and address resolution in the pod. */
 type Rules = Pick<BridgeWiring, "guard" | "replies">;
-const GUARD: Rules = { guard: { macs: [GUEST_MAC], serves: false, addresses: [GUEST_IP] } };
+const GUARD: Rules = { guard: { macs: [GUEST_MAC], allowsServers: false, addresses: [GUEST_IP] } };
 const ANSWERS: Rules = { replies: { addresses: ["169.254.75.10/32"] } };
 
 async function wireByPatchbay(rules: Rules): Promise<void> {

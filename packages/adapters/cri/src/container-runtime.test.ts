@@ -342,7 +342,7 @@ test("a call ends at its deadline", async () => {
 
 test("a status without conditions reports the first missing condition", async () => {
   server.answers["Status"] = () => ({});
-  expect(await runtime.problem()).toBe("RuntimeReady is missing");
+  expect(await runtime.findProblem()).toBe("RuntimeReady is missing");
 });
 
 test("calls on a closed runtime fail", async () => {
@@ -404,7 +404,7 @@ test("reports a network that is not ready as a problem", async () => {
   const condition = { type: "NetworkReady", status: false, reason: "NoConfig", message: "no file" };
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
   server.answers["Status"] = () => ({ status: { conditions: [ready, condition] } });
-  expect(await runtime.problem()).toBe("NoConfig: no file");
+  expect(await runtime.findProblem()).toBe("NoConfig: no file");
 });
 
 test("requests a stream's address with the requested streams", async () => {

@@ -81,7 +81,7 @@ class CriRuntime implements ContainerRuntime {
     return { name: answer.runtimeName, version: answer.runtimeVersion };
   }
 
-  async problem(): Promise<string | undefined> {
+  async findProblem(): Promise<string | undefined> {
     type Answer = { readonly status: { readonly conditions: readonly WireCondition[] } | null };
     const { status } = await this.#runtime<Answer>("Status", {});
     return toProblem(status?.conditions ?? []);

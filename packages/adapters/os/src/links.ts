@@ -27,7 +27,7 @@ class WatchedNamespace implements WatchedLinks {
     });
   }
 
-  catchUp(): void {
+  discardEvents(): void {
     if (!this.#isClosed) osNative().readLinks(this.#watch);
   }
 
@@ -55,7 +55,7 @@ class WatchedNamespace implements WatchedLinks {
 export function createLinkWatch(): LinkWatch {
   return {
     watch(netns, onChange, signal): WatchedLinks {
-      if (signal.aborted) return { catchUp: () => undefined };
+      if (signal.aborted) return { discardEvents: () => undefined };
       let watched: WatchedNamespace;
       try {
         watched = new WatchedNamespace(checkedFd(netns), onChange);
@@ -88,7 +88,7 @@ async function withNetns<T>(netns: NetnsHandle, operation: (fd: number) => Promi
 
 export function createNetlink(): Netlink {
   return {
-    talk: (netns, protocol, messages) =>
+    exchangeMessages: (netns, protocol, messages) =>
       withNetns(netns, async (fd) => osNative().talkNetlink(fd, PROTOCOLS[protocol], messages)),
     makeTap: (netns, { name, owner, isMultiQueue }) =>
       withNetns(netns, async (fd) => osNative().makeTap(fd, name, owner, isMultiQueue)),

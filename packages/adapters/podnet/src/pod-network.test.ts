@@ -96,9 +96,9 @@ function createNetwork(
   const counted: Netlink = {
     ...netlink,
     // Whoever looks asks for links once, and for rules.
-    talk: (netns, protocol, messages) => {
+    exchangeMessages: (netns, protocol, messages) => {
       if (protocol === "route") observations += 1;
-      return netlink.talk(netns, protocol, messages);
+      return netlink.exchangeMessages(netns, protocol, messages);
     },
   };
   const network = createPodNetwork({ runner, netlink: counted });

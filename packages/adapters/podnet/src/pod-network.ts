@@ -259,7 +259,7 @@ async function sendMessages(
 ): Promise<void> {
   if (pendingMessages.length === 0) return;
   const messages = pendingMessages.map(({ message }) => message);
-  const answers = await netlink.talk(netns, "route", messages);
+  const answers = await netlink.exchangeMessages(netns, "route", messages);
   const refusedIndex = answers.findIndex(({ errno }) => errno !== 0);
   const refusedChange = pendingMessages[refusedIndex];
   if (refusedChange !== undefined)
@@ -272,7 +272,7 @@ async function flushAddresses(netlink: Netlink, netns: NetnsHandle, change: Flus
   const link = (await queryLinks(netlink, netns)).find(({ name }) => name === change.link);
   if (link === undefined) return;
   for (const address of link.addresses) {
-    const [answer] = await netlink.talk(netns, "route", [
+    const [answer] = await netlink.exchangeMessages(netns, "route", [
       encodeAddressRemoval(address, link.index),
     ]);
     const errno = answer?.errno ?? 0;
@@ -398,7 +398,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
     restoreNic: (netns, nic) => restoreNic(toPod(access, netns), nic),
     removeLink: (netns, name) => removeLink(access, netns, name),
     restoreName: async (netns, nic) => {
-      assertValidNames([nic.name, nic.before, ...(nic.mac === undefined ? [] : [nic.mac])]);
+      assertValidNames([nic.name, nic.originalName, ...(nic.mac === undefined ? [] : [nic.mac])]);
       await restoreName(access, netns, nic);
     },
   };

@@ -135,11 +135,11 @@ export async function removeLink(
 export async function restoreName(
   access: NamespaceAccess,
   netns: NetnsHandle,
-  { name, before, mac }: RenamedNic,
+  { name, originalName, mac }: RenamedNic,
 ): Promise<void> {
   if (!(await linkExists(access, netns, name))) return;
   const address = mac === undefined ? [] : ["address", mac];
   await ipLink(access, netns, ["set", "dev", name, "nomaster", "down", ...address]);
-  await removeLink(access, netns, before);
-  await ipLink(access, netns, ["set", "dev", name, "name", before]);
+  await removeLink(access, netns, originalName);
+  await ipLink(access, netns, ["set", "dev", name, "name", originalName]);
 }

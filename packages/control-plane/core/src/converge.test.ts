@@ -24,10 +24,10 @@ import { isEqual } from "@patchbay/base";
 import { collectIfaceFacts } from "./nics/phase.ts";
 import type { IfaceFacts } from "./nics/facts.ts";
 import type { KernelLink } from "./nics/links/link-facts.ts";
-import { EMPTY_VIEW } from "./guest/agent-view.ts";
-import { ownTapName, namesOf } from "./nics/names.ts";
+import { EMPTY_GUEST_VIEW } from "./guest/agent-view.ts";
+import { buildTapName, buildIfaceNames } from "./nics/names.ts";
 import { withMacs } from "./nics/mac.ts";
-import { expectedWirings, withWired } from "./nics/node-plan.ts";
+import { listExpectedWirings, withWired } from "./nics/node-plan.ts";
 import { withNics } from "./nics/nics.ts";
 import { buildNodeVmStatus } from "./status/node-vm.ts";
 import { buildVmiStatus } from "./status/vmi.ts";
@@ -192,7 +192,7 @@ class World {
     const none = { agentConnected: false, devices: [], paths: [] };
     const facts = { ...machine, ...none, nics, controllers, pciAddresses };
     const links = [...this.links.values()];
-    const sources = { vmi, links, nics, guest: EMPTY_VIEW, bindings: NETWORK.bindings };
+    const sources = { vmi, links, nics, guest: EMPTY_GUEST_VIEW, bindings: NETWORK.bindings };
     return {
       vmi,
       role: "owner",
@@ -208,7 +208,7 @@ class World {
   }
 
   #judged(ifaces: readonly IfaceFacts[]): readonly IfaceFacts[] {
-    const whole = expectedWirings(ifaces).filter((wiring) => this.#isWired(wiring));
+    const whole = listExpectedWirings(ifaces).filter((wiring) => this.#isWired(wiring));
     return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
   }
 
@@ -391,8 +391,8 @@ describe("all loops together", () => {
         expect([...world.nics.keys()].sort()).toEqual(["ua-a", "ua-d"]);
         const statuses = world.vmi?.status?.interfaces ?? [];
         const links = statuses.flatMap(({ name = "", podInterfaceName: nic = "" }) => {
-          const { bridgeName } = namesOf(name, nic);
-          return [nic, bridgeName, ownTapName(name, nic)];
+          const { bridgeName } = buildIfaceNames(name, nic);
+          return [nic, bridgeName, buildTapName(name, nic)];
         });
         expect([...world.links.keys()].sort()).toEqual(links.sort());
         expect(world.networks()).toEqual({ a: "default/blue", d: "default/green" });

@@ -3,7 +3,7 @@
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
-  policyInForce,
+  choosePolicy,
   describePolicySetting,
   type AgentMode,
   type TenantPolicy,
@@ -62,7 +62,7 @@ class WatchedPolicy implements CurrentPolicy {
     const { flags, kubevirts, log } = this.#deps;
     // Like other components, uses the first KubeVirt object as the cluster's configuration.
     const [kubevirt] = kubevirts.list();
-    const { policy, causes } = policyInForce({ flags, kubevirt, before: this.#policy });
+    const { policy, causes } = choosePolicy({ flags, kubevirt, previous: this.#policy });
     if (kubevirt !== undefined && causes.length > 0) {
       this.#reportInvalid(
         kubevirt,

@@ -14,7 +14,7 @@ import {
   listLauncherNames,
   migrationProblem,
 } from "@patchbay/core/migration";
-import { ifacesWithoutPort } from "@patchbay/core/nics";
+import { findIfacesWithoutPort } from "@patchbay/core/nics";
 import { targetProblem } from "@patchbay/core/requests";
 import {
   findByLauncher,
@@ -153,7 +153,7 @@ test.each<{ name: string; status?: VmiStatus }>([
   const vmi = vmiOf(status);
   const seen = trimVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [
-    ifacesWithoutPort(it, it.spec, {}),
+    findIfacesWithoutPort(it, it.spec, {}),
     targetProblem({ kind: "vmi", vmi: it }),
     listLauncherNames(it),
     migrationProblem(it, { namespace: "ns", name: "vm" }),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies of routes and admission.
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
-import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core/nics";
+import type { MacOwner, RandomBytes, FindSegment } from "@patchbay/core/nics";
 import type { MutationCache, Reader } from "@patchbay/kube";
 import type { Logger, KeyedMutex } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
@@ -35,7 +35,7 @@ export interface Deps {
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Returns the segment of a network. Networks on the same bridge have the same segment. */
-  readonly segmentOf: SegmentOf;
+  readonly segmentOf: FindSegment;
   readonly hasGuest: (vm: ObjectKey) => boolean;
   readonly listNetworkNames: (namespace: string) => readonly string[];
   readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;

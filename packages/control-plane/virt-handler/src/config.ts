@@ -10,7 +10,7 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core/nics";
+import { DATAPLANE_GROUP_FLAG, checkDataplaneGroup } from "@patchbay/core/nics";
 import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { Command, InvalidArgumentError } from "commander";
 
@@ -39,7 +39,7 @@ const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 export const DEFAULT_CONCURRENCY = 512;
 
 function toDataplaneGroup(text: string): number {
-  const problem = dataplaneGroupProblem(Number(text));
+  const problem = checkDataplaneGroup(Number(text));
   if (problem === undefined) return Number(text);
   throw new InvalidArgumentError(problem);
 }

@@ -4,8 +4,8 @@ import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
   restoreGuestView,
-  nextAgentPollMs,
-  nextGuestView,
+  computeAgentPollDelayMs,
+  updateGuestView,
   readGuestLinks,
   readGuestSystem,
   type GuestView,
@@ -111,7 +111,7 @@ class TrackedGuestAgents implements GuestAgents {
     const history = previous?.inputs === inputs ? previous : newHistory;
     this.#queries.set(uid, history);
     if (inputs === "") return undefined;
-    const dueInMs = nextAgentPollMs({
+    const dueInMs = computeAgentPollDelayMs({
       queries: history.queries,
       failures: history.failures,
       changedAgoMs: nowMs - history.changedMs,
@@ -142,7 +142,7 @@ class TrackedGuestAgents implements GuestAgents {
     this.#unanswered.delete(uid);
     const wasSilent = this.#silences.has(uid);
     const previousView = this.getView(vmi);
-    const view = nextGuestView(previousView, readGuestLinks(links), { macs, nowMs });
+    const view = updateGuestView(previousView, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
     return (

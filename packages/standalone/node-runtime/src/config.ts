@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { arch, hostname } from "node:os";
 import { addCommonFlags, addCriFlags, type CommonFlags, type CriFlags } from "@patchbay/daemon";
-import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core/nics";
+import { DATAPLANE_GROUP_FLAG, checkDataplaneGroup } from "@patchbay/core/nics";
 import { Command, InvalidArgumentError } from "commander";
 
 export interface Flags extends CommonFlags, CriFlags {
@@ -39,7 +39,7 @@ function collect(value: string, previous: readonly string[]): readonly string[] 
 }
 
 function parseDataplaneGroup(text: string): number {
-  const problem = dataplaneGroupProblem(Number(text));
+  const problem = checkDataplaneGroup(Number(text));
   if (problem === undefined) return Number(text);
   throw new InvalidArgumentError(problem);
 }

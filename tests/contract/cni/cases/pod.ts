@@ -47,7 +47,7 @@ function plan(
     isHostNetwork: false,
     owned,
     mode: "multus",
-    pod: "alive",
+    podState: "alive",
     foreign: foreign.flatMap(({ name: network, interface: interfaceName }) =>
       interfaceName === undefined ? [] : [{ network, interfaceName }],
     ),

@@ -46,7 +46,7 @@ const DNSMASQ = [
   "--no-ping",
   "--dhcp-range=10.9.0.50,10.9.0.50,1h",
 ] as const;
-const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
+const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], allowsServers: false };
 
 /** A test's changes of the facts, beside those in the namespaces. */
 export type FactsChange = Partial<

@@ -125,7 +125,7 @@ describe("files", () => {
   });
 
   test("free space is a multiple of the file system's block size", async () => {
-    const { sizeBytes, freeBytes } = await files.space(directory);
+    const { sizeBytes, freeBytes } = await files.readSpace(directory);
     const { bsize } = statfsSync(directory);
     expect(freeBytes % bsize).toBe(0);
     expect(freeBytes).toBeGreaterThan(0);

@@ -113,7 +113,7 @@ export function createFiles(): Files {
       withFileError("lstat", path, () =>
         withDefaultIfMissing(false, () => lstat(path).then(() => true)),
       ),
-    space: (path) =>
+    readSpace: (path) =>
       withFileError("statfs", path, async () => {
         const { bsize, blocks, bavail } = await statfs(path);
         return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize };

@@ -80,7 +80,7 @@ function decodeLinkWithIndices(
       ...base,
       // State 0 (disabled) also means that the port is down or has no carrier, which other fields report.
       isBlocked: ![0, FORWARDING].includes(state),
-      filtersVlans: findNumber(data, VLAN_FILTERING) === 1,
+      canFilterVlans: findNumber(data, VLAN_FILTERING) === 1,
       masterIndex: findNumber(attributes, IFLA.master) ?? 0,
       partnerIndex: findNumber(attributes, IFLA_LINK) ?? 0,
       isPartnerElsewhere: attributes.has(IFLA_LINK_NETNSID),

@@ -112,7 +112,9 @@ async function applyChange(
 ): Promise<void> {
   const { type, body, expectedErrno, description } = change;
   const flags = type === RTM.newRoute ? REQUEST_ACK | CREATE | EXCLUSIVE : REQUEST_ACK;
-  const [answer] = await netlink.talk(netns, "route", [encodeMessage({ type, flags }, body)]);
+  const [answer] = await netlink.exchangeMessages(netns, "route", [
+    encodeMessage({ type, flags }, body),
+  ]);
   const errno = answer?.errno ?? 0;
   if (errno === 0 || errno === expectedErrno) return;
   const message = `the kernel refused "${description}": ${describeErrno(errno)}`;

@@ -130,7 +130,9 @@ describe("links", () => {
 
   test("before a truncated message are returned", async () => {
     const whole = createKernel(() => ({ links: [NIC, TAP] }));
-    const [answer] = await whole.talk(NETNS, "route", [new Uint8Array([0, 0, 0, 0, 18, 0])]);
+    const [answer] = await whole.exchangeMessages(NETNS, "route", [
+      new Uint8Array([0, 0, 0, 0, 18, 0]),
+    ]);
     const data = answer?.data.subarray(0, answer.data.length - 8) ?? new Uint8Array();
     const netlink = createFakeNetlink((_protocol, message) => (message[4] === 18 ? { data } : {}));
     expect((await queryLinks(netlink, NETNS)).map(({ name }) => name)).toEqual(["pod1"]);

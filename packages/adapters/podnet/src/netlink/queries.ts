@@ -51,7 +51,7 @@ export async function dump(
   requests: readonly Uint8Array[],
 ): Promise<readonly Message[]> {
   for (let attempt = 1; ; attempt += 1) {
-    const messages = decodeAnswers(await netlink.talk(netns, "route", requests));
+    const messages = decodeAnswers(await netlink.exchangeMessages(netns, "route", requests));
     if (attempt === DUMP_ATTEMPTS_MAX || !messages.some(({ isInterrupted }) => isInterrupted))
       return messages;
   }
@@ -129,7 +129,7 @@ interface RulesState {
 }
 
 export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<RulesState> {
-  const answers = await netlink.talk(netns, "netfilter", RULE_REQUESTS);
+  const answers = await netlink.exchangeMessages(netns, "netfilter", RULE_REQUESTS);
   if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
   const [generationMessages, tableMessages] = answers.map(({ data }) => decodeMessages(data));
   const generation = generationMessages?.find(({ type }) => type === NEW_GENERATION);

@@ -9,9 +9,9 @@ import { type Table, tableText } from "./table.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const GUARDS: readonly SendGuard[] = [
-  { macs: [MAC], serves: false },
-  { macs: [MAC], serves: true },
-  { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] },
+  { macs: [MAC], allowsServers: false },
+  { macs: [MAC], allowsServers: true },
+  { macs: [MAC], allowsServers: false, addresses: ["10.9.0.1", "fd09::1"] },
 ];
 
 /** What nft would print, had each rule refused one frame. */
@@ -31,7 +31,7 @@ describe("dropped frames of a guest", () => {
     expect(addDropCounters({ name: "c", rules }).rules).toEqual(want);
   });
 
-  test.each(GUARDS)("have a readable reason for each rule: $serves $addresses", (guard) => {
+  test.each(GUARDS)("have a readable reason for each rule: $allowsServers $addresses", (guard) => {
     const chains = guardTable("tap1", guard).chains.map(({ name }) => name);
     const reasons = parseRefusals(countedOnce(guard)).map(({ description: what }) => what);
     expect(reasons.length).toBeGreaterThan(5);

@@ -131,11 +131,11 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
     rules: [...buildUdpDrops(FIXED_HEADER_BYTES), "goto ipv6-source"],
   };
   return [
-    ...(guard.serves ? [] : [udp]),
+    ...(guard.allowsServers ? [] : [udp]),
     {
       name: "ipv6-icmp",
       rules: [
-        ...(guard.serves ? [] : buildIcmpDrops(FIXED_HEADER_BYTES)),
+        ...(guard.allowsServers ? [] : buildIcmpDrops(FIXED_HEADER_BYTES)),
         ...DISCOVERY_MESSAGES.map(
           (message) => `${typeField} ${toHex(message.type)} goto ${message.chain}`,
         ),
@@ -177,7 +177,7 @@ function buildFragmentChains(): readonly Chain[] {
 }
 
 /** Builds the chain for packets with extension headers. The kernel finds the last header of small packets only. */
-function buildExtensionHeaderChain({ serves }: SendGuard): Chain {
+function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
     ...NOT_FINAL_HEADERS.map((header) => `frag nexthdr ${String(header)} drop`),
@@ -190,11 +190,11 @@ function buildExtensionHeaderChain({ serves }: SendGuard): Chain {
   return {
     name: "ipv6-behind",
     rules: [
-      ...(serves ? [] : restrictions),
+      ...(allowsServers ? [] : restrictions),
       // Before it has an address, a guest sends MLD reports from the unspecified address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
       // A packet with malformed headers has no protocol number and matches no rule.
-      serves ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
+      allowsServers ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
     ],
   };
 }
@@ -229,7 +229,7 @@ export function ipv6Chains(guard: SendGuard, addresses: readonly IpPrefix[]): re
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
   // A guest that may act as a router forwards fragments of other hosts.
-  const restrictions: typeof verdicts = guard.serves
+  const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [
         [UDP, "goto ipv6-udp"],
@@ -242,7 +242,7 @@ export function ipv6Chains(guard: SendGuard, addresses: readonly IpPrefix[]): re
   return [
     { name: "ipv6", rules: [...rules, "goto ipv6-source"] },
     ...buildHeaderChains(guard),
-    ...(guard.serves ? [] : buildFragmentChains()),
+    ...(guard.allowsServers ? [] : buildFragmentChains()),
     buildExtensionHeaderChain(guard),
     ...(guard.addresses === undefined ? ANY_SOURCE : buildSourceChains(addresses)),
   ];

@@ -5,7 +5,7 @@ import { guardTable } from "./guard.ts";
 import { tableText } from "./table.ts";
 
 const MAC = "02:00:00:00:5e:01";
-const GUARD: SendGuard = { macs: [MAC], serves: false };
+const GUARD: SendGuard = { macs: [MAC], allowsServers: false };
 const OWN: SendGuard = { ...GUARD, addresses: ["10.9.0.1", "fd09::1", "fe80::ff:fe00:5e01"] };
 
 /** Rules of a chain of the table for a guard; that those count which refuse is told in refusals.test.ts. */
@@ -124,7 +124,7 @@ describe("the frames that a guest may send", () => {
   });
 
   test("include those of a DHCP server and a router if it may serve", () => {
-    const serving = { ...GUARD, serves: true };
+    const serving = { ...GUARD, allowsServers: true };
     expect(listRules(serving, "ipv4")).toEqual(["goto ipv4-source"]);
     const text = tableText(guardTable("tap1", serving));
     expect(text).not.toMatch(/547|0x223|frag|length > /);

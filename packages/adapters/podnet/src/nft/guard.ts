@@ -40,8 +40,8 @@ function buildIpv4Chains(guard: SendGuard, addresses: readonly string[]): readon
     (type) => `meta protocol ip igmp type ${type} goto ipv4-source`,
   );
   return [
-    { name: "ipv4", rules: [...(guard.serves ? [] : restrictions), "goto ipv4-source"] },
-    ...(guard.serves
+    { name: "ipv4", rules: [...(guard.allowsServers ? [] : restrictions), "goto ipv4-source"] },
+    ...(guard.allowsServers
       ? []
       : [
           { name: "ipv4-udp", rules: [...DHCP_ANSWERS, "goto ipv4-source"] },

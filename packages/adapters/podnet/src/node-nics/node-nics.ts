@@ -311,7 +311,7 @@ class KernelNodeNics implements NodeNics {
   }
 
   async #send(netns: NetnsHandle, message: Uint8Array): Promise<number> {
-    const [answer] = await this.#options.netlink.talk(netns, "route", [message]);
+    const [answer] = await this.#options.netlink.exchangeMessages(netns, "route", [message]);
     return answer?.errno ?? 0;
   }
 

@@ -183,9 +183,9 @@ export class MutableKernel {
         this.requests.push(`makeTap ${tap.name}`);
         this.#add({ name: tap.name, kind: "tun" });
       },
-      talk: async (netns, protocol, messages) => {
+      exchangeMessages: async (netns, protocol, messages) => {
         const changes = messages.filter((message) => this.#isChange(protocol, message));
-        if (changes.length === 0) return kernel.talk(netns, protocol, messages);
+        if (changes.length === 0) return kernel.exchangeMessages(netns, protocol, messages);
         const answers: NetlinkAnswer[] = [];
         for (const message of changes) {
           const errno = refused[this.#take(message)] ?? 0;

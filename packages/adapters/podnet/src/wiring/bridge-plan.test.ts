@@ -22,7 +22,10 @@ const FREE: BridgeWiring = {
   owner: 107,
   queues: 1,
 };
-const WIRING: BridgeWiring = { ...FREE, guard: { macs: [MAC.toLowerCase()], serves: false } };
+const WIRING: BridgeWiring = {
+  ...FREE,
+  guard: { macs: [MAC.toLowerCase()], allowsServers: false },
+};
 const NIC: WiredLink = {
   name: "pod1",
   index: 2,
@@ -244,7 +247,7 @@ describe("the wiring plan", () => {
 });
 
 describe("the wiring plan for a tap that awaits its guest", () => {
-  const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-2" };
+  const awaited: BridgeWiring = { ...WIRING, incomingPodUid: "pod-2" };
   const AWAY = "56:78:f7:1a:da:c7";
   const other = { ...ENSLAVED, mac: AWAY };
   const quiet = { ...TAP, flooding: false };
@@ -289,9 +292,9 @@ describe("the wiring plan for a tap that awaits its guest", () => {
   });
 
   test("chooses another MAC in each pod, always the same in one pod", () => {
-    const macIn = (awaitedIn: string) =>
+    const macIn = (incomingPodUid: string) =>
       /pod1 address (\S+)/.exec(
-        printChanges(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
+        printChanges(planWiring(NIC, index(NIC), { ...WIRING, incomingPodUid })).join("\n"),
       );
     expect(macIn("pod-2")?.[1]).toBe(AWAY);
     expect(macIn("pod-3")?.[1]).not.toBe(AWAY);

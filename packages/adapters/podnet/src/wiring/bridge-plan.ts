@@ -65,7 +65,7 @@ function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly
 
 /** Settings that cannot change after the creation of a tap. */
 type TapOptions = Pick<BridgeWiring, "owner" | "queues">;
-type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "awaitedIn"> & {
+type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "incomingPodUid"> & {
   readonly passesSwitchFrames?: boolean;
 };
 
@@ -86,7 +86,7 @@ export function tapSteps(
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
     // Before a migrated guest arrives, flooding to its tap is off, because the tap would queue up to 1000 stale frames.
-    ...buildPortSteps(tap, name, { ...wiring, floods: wiring.awaitedIn === undefined }),
+    ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
 
@@ -185,10 +185,11 @@ function withSwitchFrames<W extends Wiring>(
 const LIVE_MAC_CHANGE_KINDS = ["veth", "macvlan"];
 
 function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
-  const { podInterfaceName: name, awaitedIn } = wiring;
+  const { podInterfaceName: name, incomingPodUid } = wiring;
   const hasGuestMac = nic.mac.toLowerCase() === wiring.mac.toLowerCase();
-  const hasWantedMac = awaitedIn === undefined ? hasGuestMac : !hasGuestMac;
-  const mac = awaitedIn === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, awaitedIn);
+  const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
+  const mac =
+    incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
   // Some NICs reject a MAC change while up. All others stay up, so that a running guest loses no frame.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));

@@ -94,7 +94,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
   // Only a new NIC with the guest's MAC creates a forwarding entry.
-  const isNew = nic.master === undefined && wiring.awaitedIn === undefined;
+  const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, presentEntries));
   await pod.applyRules(removeStaleRules(stateBefore, wiring));

@@ -3,7 +3,7 @@
 import { findByName } from "../nics/nics.ts";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
-import { isIpv6LinkLocal, defaultRouteFamilies } from "../nics/addresses/lease.ts";
+import { isIpv6LinkLocal, listDefaultRouteFamilies } from "../nics/addresses/lease.ts";
 import type { ObservedWiring } from "../nics/bindings/pod-wiring.ts";
 import type { ServedNic } from "../nics/addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
@@ -67,7 +67,7 @@ function collectDhcpFacts({
   const nic = served.find((servedNic) => servedNic.iface === iface.name);
   return {
     ...(buildLease(iface) === undefined ? {} : { serves: nic !== undefined }),
-    offersDefaultRoute: nic !== undefined && defaultRouteFamilies(nic.lease).includes(4),
+    offersDefaultRoute: nic !== undefined && listDefaultRouteFamilies(nic.lease).includes(4),
   };
 }
 

@@ -376,7 +376,7 @@ test.each([
     change: {
       links: {
         nodePeer: link("veth7", { master: "br0" }),
-        nodeBridge: link("br0", { filtersVlans: true }),
+        nodeBridge: link("br0", { canFilterVlans: true }),
       },
     },
     command: "`bridge vlan add vid VLAN dev veth7`",

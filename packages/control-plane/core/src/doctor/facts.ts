@@ -12,7 +12,7 @@ export interface PathLink {
   /** Addresses in the form ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
   readonly isBlocked: boolean;
-  readonly filtersVlans: boolean;
+  readonly canFilterVlans: boolean;
   /** VLAN of untagged frames on a bridge or a bridge port. Unset if the link drops untagged frames. */
   readonly untaggedVlan?: number;
   readonly vlans: readonly number[];

@@ -191,7 +191,7 @@ const NODE: readonly PathRow[] = [
   [
     "a peer without a VLAN",
     {
-      links: { nodeBridge: link("br0", { filtersVlans: true }) },
+      links: { nodeBridge: link("br0", { canFilterVlans: true }) },
       traces: [asked("outward", "podNic", "nodePeer")],
     },
     ["nodePeer", "VlanMissing"],
@@ -224,7 +224,7 @@ const NODE: readonly PathRow[] = [
     {
       links: {
         nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }),
-        nodeBridge: link("br0", { filtersVlans: true, vlans: [1] }),
+        nodeBridge: link("br0", { canFilterVlans: true, vlans: [1] }),
       },
       observed: { target: { address: "10.9.0.254", at: "bridge" } },
     },
@@ -276,7 +276,7 @@ const NODE: readonly PathRow[] = [
     {
       links: {
         nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }),
-        nodeBridge: link("br0", { filtersVlans: true }),
+        nodeBridge: link("br0", { canFilterVlans: true }),
         uplinks: [link("eno1", { vlans: [1] })],
       },
     },

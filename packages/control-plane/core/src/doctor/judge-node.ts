@@ -112,7 +112,7 @@ const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the no
 
 /** Returns the VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
 function findVlan({ links }: ObservedPath): number | undefined {
-  return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
+  return links.nodeBridge?.canFilterVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
 
 function isOutwardLost(facts: PathFacts): boolean {
@@ -145,7 +145,8 @@ function judgePeerMaster(
 }
 
 function judgePeerVlan(peer: PathLink, { links }: ObservedPath): Verdict | undefined {
-  if (links.nodeBridge?.filtersVlans !== true || peer.untaggedVlan !== undefined) return undefined;
+  if (links.nodeBridge?.canFilterVlans !== true || peer.untaggedVlan !== undefined)
+    return undefined;
   const why = `bridge ${links.nodeBridge.name} filters VLANs, and this port has none for untagged frames`;
   return dead("VlanMissing", why, peer.name);
 }

@@ -4,7 +4,7 @@ import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import type { BindingKind } from "../nics/bindings/binding.ts";
 import { NO_LINKS, type GuestNicFacts, type IfaceFacts } from "../nics/facts.ts";
-import { addressFields } from "./addresses.ts";
+import { buildAddressFields } from "./addresses.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 const EARLIER = "2026-01-01T00:00:00.000Z";
@@ -36,7 +36,9 @@ function factsOf({ binding = "bridge", pod, guest, served, reported }: Options):
 }
 
 function told(options: Options): readonly unknown[] {
-  const { ipAddress, ipAddresses, addressInfo } = addressFields(factsOf(options), { now: NOW });
+  const { ipAddress, ipAddresses, addressInfo } = buildAddressFields(factsOf(options), {
+    now: NOW,
+  });
   expect(ipAddress).toBe(ipAddresses?.[0]);
   return [ipAddresses, addressInfo?.source];
 }
@@ -156,9 +158,9 @@ describe("reports since when they are reported", () => {
       want: NOW,
     },
   ])("$name", ({ guest, reported: last = reported, want }) => {
-    expect(addressFields(factsOf({ reported: last, guest }), { now: NOW }).addressInfo?.since).toBe(
-      want,
-    );
+    expect(
+      buildAddressFields(factsOf({ reported: last, guest }), { now: NOW }).addressInfo?.since,
+    ).toBe(want);
   });
 });
 
@@ -168,6 +170,6 @@ describe("reports that the agent does not respond", () => {
     { name: "not for the pod's", sketch: { pod: ["10.0.0.1"] }, want: undefined },
   ])("$name", ({ sketch: options, want }) => {
     const moment = { now: NOW, silentSince: EARLIER };
-    expect(addressFields(factsOf(options), moment).addressInfo?.silentSince).toBe(want);
+    expect(buildAddressFields(factsOf(options), moment).addressInfo?.silentSince).toBe(want);
   });
 });

@@ -7,17 +7,17 @@ import { buildLease, findBindingModule } from "../nics/node-plan.ts";
 
 export interface AddressContext {
   readonly now: string;
-  /** Time since which the guest agent has not responded, in RFC 3339. Unset while it responds. */
+  /** RFC 3339 time at which the guest agent stopped responding. Unset while the agent responds. */
   readonly silentSince?: string;
 }
 
 type AddressFields = Pick<IfaceStatus, "ipAddress" | "ipAddresses" | "addressInfo">;
 
-const FAMILIES = { 4: "ipv4", 6: "ipv6" } as const;
+const FAMILY_KEYS = { 4: "ipv4", 6: "ipv6" } as const;
 
 interface FamilyAddresses {
   readonly addresses: readonly string[];
-  readonly by: "pod" | "guest-agent" | undefined;
+  readonly source: "pod" | "guest-agent" | undefined;
 }
 
 function listPodAddresses({ attachment }: IfaceFacts): readonly string[] {
@@ -33,13 +33,13 @@ function findFamily(address: string): number | undefined {
   return parseIp(address)?.version;
 }
 
-function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[] {
+function filterByFamily(addresses: readonly string[], family: 4 | 6): readonly string[] {
   return addresses.filter((address) => findFamily(address) === family);
 }
 
-/** Lists the addresses that the pod offers: one IPv4 address with DHCP. Without DHCP the guest may use all of them. */
+/** Returns the pod addresses that the guest may use. If DHCP leases an IPv4 address, returns only that address. */
 function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
-  const addresses = ofFamily(listPodAddresses(facts), family);
+  const addresses = filterByFamily(listPodAddresses(facts), family);
   const { ipv4 } = buildLease(facts) ?? {};
   if (family === 6 || ipv4 === undefined) return addresses;
   const served = addresses.filter((address) => normalizeAddress(ipv4.address).includes(address));
@@ -47,40 +47,41 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
 }
 
 /**
- * Returns the addresses of one family: the guest's, or the assigned ones until the agent reports. A guest behind the pod's
- * addresses has the pod's, because its own are unreachable; without a pod address it has its own.
+ * Returns the guest's addresses of one family, or the pod's addresses until the guest agent reports. With NAT, the pod's
+ * addresses take precedence, because the guest's own addresses are unreachable.
  */
-function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
-  const guest = facts.device?.guest?.[FAMILIES[family]];
+function chooseAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
+  const guest = facts.device?.guest?.[FAMILY_KEYS[family]];
   if (findBindingModule(facts).addressSource === "pod") {
-    const pod = ofFamily(listPodAddresses(facts), family);
-    if (pod.length > 0) return { addresses: pod, by: "pod" };
+    const pod = filterByFamily(listPodAddresses(facts), family);
+    if (pod.length > 0) return { addresses: pod, source: "pod" };
     const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));
-    return { addresses: reachable, by: reachable.length > 0 ? "guest-agent" : undefined };
+    return { addresses: reachable, source: reachable.length > 0 ? "guest-agent" : undefined };
   }
-  if (guest !== undefined) return { addresses: guest, by: "guest-agent" };
+  if (guest !== undefined) return { addresses: guest, source: "guest-agent" };
   const served = listServedAddresses(facts, family);
-  return { addresses: served, by: served.length > 0 ? "pod" : undefined };
+  return { addresses: served, source: served.length > 0 ? "pod" : undefined };
 }
 
-function combinedSource(reported: readonly FamilyAddresses[]): AddressSource | undefined {
-  const sources = new Set(reported.map(({ by }) => by));
+function combineSources(reported: readonly FamilyAddresses[]): AddressSource | undefined {
+  const sources = new Set(reported.map(({ source }) => source));
   if (!sources.has("guest-agent")) return sources.has("pod") ? "pod" : undefined;
   return sources.has("pod") ? "pod, guest-agent" : "guest-agent";
 }
 
 /**
- * Sorts the pod's primary family first, and in each family the assigned addresses first. Link-local addresses come last.
- * Source: Kubernetes PodStatus.podIPs, whose first address is the primary one.
+ * Sorts by family, the pod's primary family first. In each family the pod's addresses come first. Link-local addresses come
+ * last overall. Source: Kubernetes PodStatus.podIPs, whose first address is the primary address.
  */
 function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
   const families = [...new Set([...pod.map(findFamily), 4, 6])];
-  const rankOf = (address: string): number => (pod.includes(address) ? 0 : 1);
+  const rankAddress = (address: string): number => (pod.includes(address) ? 0 : 1);
   const ordered = families.flatMap((family) =>
     addresses
       .filter((address) => findFamily(address) === family)
       .toSorted(
-        (left, right) => rankOf(left) - rankOf(right) || comparePositions(pod, left, right),
+        (left, right) =>
+          rankAddress(left) - rankAddress(right) || comparePositions(pod, left, right),
       ),
   );
   return [...ordered.filter((each) => !isLinkLocal(each)), ...ordered.filter(isLinkLocal)];
@@ -90,20 +91,17 @@ function comparePositions(pod: readonly string[], left: string, right: string): 
   return pod.indexOf(left) - pod.indexOf(right);
 }
 
-/**
- * Builds the status fields: the addresses, their source, and the time of the first report with both. A report without
- * addresses has a time too, which distinguishes a guest without addresses from an unknown one.
- */
-export function addressFields(
+/** Builds the address fields of the status. `since` is the time of the first report with these addresses and this source. */
+export function buildAddressFields(
   facts: IfaceFacts,
   { now, silentSince }: AddressContext,
 ): AddressFields {
-  const reported = [reportedAddresses(facts, 4), reportedAddresses(facts, 6)];
+  const reported = [chooseAddresses(facts, 4), chooseAddresses(facts, 6)];
   const addresses = sortAddresses(
     reported.flatMap((family) => family.addresses),
     listPodAddresses(facts),
   );
-  const source = combinedSource(reported);
+  const source = combineSources(reported);
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
   const isUnchanged = addressInfo?.source === source && isEqual(ipAddresses, addresses);

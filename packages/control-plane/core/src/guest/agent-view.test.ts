@@ -6,10 +6,10 @@ import { describe, expect, test } from "vitest";
 import type { GuestLink } from "./links.ts";
 import {
   restoreGuestView,
-  nextGuestView,
-  EMPTY_VIEW,
+  updateGuestView,
+  EMPTY_GUEST_VIEW,
   type GuestView,
-  nextAgentPollMs,
+  computeAgentPollDelayMs,
 } from "./agent-view.ts";
 
 const MAC = "02:00:00:00:00:01";
@@ -27,11 +27,11 @@ function other(last: number, more: Partial<GuestLink> = {}): GuestLink {
 /** Answers, and the seconds at which they came. */
 function after(
   answers: readonly (readonly [number, readonly GuestLink[]])[],
-  begin: GuestView = EMPTY_VIEW,
+  begin: GuestView = EMPTY_GUEST_VIEW,
 ): GuestView {
   return answers.reduce(
     (view, [seconds, answer]) =>
-      nextGuestView(view, answer, { macs: [MAC], nowMs: seconds * 1000 }),
+      updateGuestView(view, answer, { macs: [MAC], nowMs: seconds * 1000 }),
     begin,
   );
 }
@@ -165,7 +165,7 @@ describe("a NIC", () => {
   });
 
   test("is forgotten with its device", () => {
-    const view = nextGuestView(after([[0, [AGENT_CONNECTED]]]), [AGENT_CONNECTED], {
+    const view = updateGuestView(after([[0, [AGENT_CONNECTED]]]), [AGENT_CONNECTED], {
       macs: [],
       nowMs: 1000,
     });
@@ -214,7 +214,7 @@ describe("links that the guest created", () => {
   test("become a NIC when the VM gets a NIC with their MAC", () => {
     const view = after([[0, [AGENT_CONNECTED, other(1)]]]);
     const mac = other(1).mac ?? "";
-    const next = nextGuestView(view, [AGENT_CONNECTED, other(1)], {
+    const next = updateGuestView(view, [AGENT_CONNECTED, other(1)], {
       macs: [MAC, mac],
       nowMs: 1000,
     });
@@ -295,6 +295,6 @@ test.each([
 ])(
   "$changedAgoMs ms after a change, after $queries queries, $failures unanswered: next query in $want ms",
   ({ want, ...history }) => {
-    expect(nextAgentPollMs({ queriedAgoMs: 0, failures: 0, ...history })).toBe(want);
+    expect(computeAgentPollDelayMs({ queriedAgoMs: 0, failures: 0, ...history })).toBe(want);
   },
 );

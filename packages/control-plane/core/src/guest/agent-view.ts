@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulates the reports of a guest's agent. A single reply that omits an item does not erase it, because agents of busy or
-// starting guests send empty replies.
+// Accumulates the reports of a guest agent. Retains an item that a single reply omits, because a busy agent may send an empty
+// reply.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -8,45 +8,42 @@ import type { GuestLink } from "./links.ts";
 interface PollHistory {
   readonly changedAgoMs: number;
   readonly queries: number;
-  /** Time since the last query, in milliseconds. Meaningless if there was none. */
+  /** Time since the last query, in milliseconds. Ignored while `queries` is 0. */
   readonly queriedAgoMs: number;
   readonly failures: number;
 }
 
-/**
- * Delays of the first queries after a change, in milliseconds. A guest has a new NIC after 80 ms (measured with Linux 6.1),
- * and udev may rename it within seconds.
- */
+/** Times of the first four queries after a change, in milliseconds. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of later queries, because users of the guest may add addresses. Source: KubeVirt's agent poller. */
+/** Interval of all later queries, in milliseconds. Users may add addresses in the guest at any time. Source: KubeVirt's agent poller. */
 const POLL_INTERVAL_MS = 120_000;
-/** Delay after the first failure. A second failure in a row shows that the agent hangs. */
+/** Delay of the next query after a single failure, in milliseconds. */
 const FIRST_RETRY_DELAY_MS = 15_000;
-/** Longest interval for an agent that does not reply. Each such query blocks operations on the VM for 2 s. */
+/** Longest query interval, in milliseconds. Each unanswered query blocks other operations on the VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
-export function nextAgentPollMs({
+export function computeAgentPollDelayMs({
   changedAgoMs,
   queries,
   queriedAgoMs,
   failures,
 }: PollHistory): number {
-  const soonMs = POLL_DELAYS_MS[queries];
-  if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
+  const earlyDelayMs = POLL_DELAYS_MS[queries];
+  if (earlyDelayMs !== undefined) return Math.max(0, earlyDelayMs - changedAgoMs);
   if (failures === 1) return Math.max(0, FIRST_RETRY_DELAY_MS - queriedAgoMs);
-  const everyMs = Math.min(POLL_INTERVAL_MAX_MS, POLL_INTERVAL_MS * 2 ** Math.min(failures, 10));
-  return Math.max(0, everyMs - queriedAgoMs);
+  const intervalMs = Math.min(POLL_INTERVAL_MAX_MS, POLL_INTERVAL_MS * 2 ** Math.min(failures, 10));
+  return Math.max(0, intervalMs - queriedAgoMs);
 }
 
-/** When an item was first missing, in monotonic time, and from how many replies in a row it has been missing. */
-interface Missing {
+/** Monotonic time of the first reply that omits an item, and the number of such replies in a row. */
+interface MissingRecord {
   readonly sinceMs: number;
   readonly count: number;
 }
 
 interface LastReported<T> {
   readonly value: T | undefined;
-  readonly missing?: Missing;
+  readonly missing?: MissingRecord;
 }
 
 export interface LinkView {
@@ -54,8 +51,7 @@ export interface LinkView {
   readonly name?: string;
   readonly ipv4: LastReported<readonly string[]>;
   readonly ipv6: LastReported<readonly string[]>;
-  /** Set while the replies omit the whole link. */
-  readonly missing?: Missing;
+  readonly missing?: MissingRecord;
 }
 
 export interface GuestView {
@@ -63,20 +59,20 @@ export interface GuestView {
   readonly otherLinks: readonly LinkView[];
 }
 
-export const EMPTY_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
+export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-/** An item is removed when it was missing for this time and in {@link REMOVE_AFTER_REPLIES} replies in a row. */
+/** Minimum time for which an item must be missing before it is removed, in milliseconds. */
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;
 
-const UNKNOWN: LastReported<readonly string[]> = { value: undefined };
+const UNKNOWN_ADDRESSES: LastReported<readonly string[]> = { value: undefined };
 
-function nextMissing(before: Missing | undefined, nowMs: number): Missing {
-  return { sinceMs: before?.sinceMs ?? nowMs, count: (before?.count ?? 0) + 1 };
+function updateMissing(previous: MissingRecord | undefined, nowMs: number): MissingRecord {
+  return { sinceMs: previous?.sinceMs ?? nowMs, count: (previous?.count ?? 0) + 1 };
 }
 
-function isExpired({ sinceMs, count }: Missing, nowMs: number): boolean {
+function isExpired({ sinceMs, count }: MissingRecord, nowMs: number): boolean {
   return count >= REMOVE_AFTER_REPLIES && nowMs - sinceMs >= REMOVE_AFTER_MS;
 }
 
@@ -84,34 +80,34 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Returns the reported addresses, or the old list if only the order changed or none are reported for a short time. */
-function nextAddresses(
-  before: LastReported<readonly string[]>,
+/** Returns the reported addresses. Returns the previous addresses if only their order changed or they are missing only briefly. */
+function updateAddresses(
+  previous: LastReported<readonly string[]>,
   reported: readonly string[],
   nowMs: number,
 ): LastReported<readonly string[]> {
   if (reported.length > 0) {
-    const { value } = before;
+    const { value } = previous;
     return { value: value !== undefined && isSameSet(value, reported) ? value : reported };
   }
-  const missing = nextMissing(before.missing, nowMs);
-  return isExpired(missing, nowMs) ? { value: [] } : { value: before.value, missing };
+  const missing = updateMissing(previous.missing, nowMs);
+  return isExpired(missing, nowMs) ? { value: [] } : { value: previous.value, missing };
 }
 
-const UNKNOWN_LINK: LinkView = { ipv4: UNKNOWN, ipv6: UNKNOWN };
+const UNKNOWN_LINK: LinkView = { ipv4: UNKNOWN_ADDRESSES, ipv6: UNKNOWN_ADDRESSES };
 
-function nextLink(
-  before: LinkView = UNKNOWN_LINK,
+function updateLink(
+  previous: LinkView = UNKNOWN_LINK,
   reported: GuestLink | undefined,
   nowMs: number,
 ): LinkView {
-  const { mac, name } = { ...before, ...reported };
+  const { mac, name } = { ...previous, ...reported };
   return {
     ...(mac === undefined ? {} : { mac }),
     ...(name === undefined ? {} : { name }),
-    ipv4: nextAddresses(before.ipv4, reported?.ipv4 ?? [], nowMs),
-    ipv6: nextAddresses(before.ipv6, reported?.ipv6 ?? [], nowMs),
-    ...(reported === undefined ? { missing: nextMissing(before.missing, nowMs) } : {}),
+    ipv4: updateAddresses(previous.ipv4, reported?.ipv4 ?? [], nowMs),
+    ipv6: updateAddresses(previous.ipv6, reported?.ipv6 ?? [], nowMs),
+    ...(reported === undefined ? { missing: updateMissing(previous.missing, nowMs) } : {}),
   };
 }
 
@@ -121,48 +117,48 @@ function isSameLink(left: LinkIdentity, right: LinkIdentity): boolean {
   return left.mac === right.mac && (left.mac !== undefined || left.name === right.name);
 }
 
-function nextNics(
+function updateNics(
   { nics }: GuestView,
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
 ): GuestView["nics"] {
   const entries = macs.flatMap((mac): readonly (readonly [string, LinkView])[] => {
-    const [before, reported] = [nics.get(mac), answer.find((link) => link.mac === mac)];
-    return before === undefined && reported === undefined
+    const [previous, reported] = [nics.get(mac), answer.find((link) => link.mac === mac)];
+    return previous === undefined && reported === undefined
       ? []
-      : [[mac, nextLink(before, reported, nowMs)]];
+      : [[mac, updateLink(previous, reported, nowMs)]];
   });
   return new Map(entries);
 }
 
-/** Sorts links with addresses first, because only {@link OTHER_LINKS_MAX} links are retained. */
+/** Compares links so that links with addresses sort first, because only {@link OTHER_LINKS_MAX} links are retained. */
 function compareHasAddresses(left: GuestLink, right: GuestLink): number {
   const [hasLeft, hasRight] = [left, right].map(({ ipv4, ipv6 }) => ipv4.length + ipv6.length > 0);
   return Number(hasRight) - Number(hasLeft);
 }
 
-function nextOtherLinks(
+function updateOtherLinks(
   { otherLinks }: GuestView,
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
 ): GuestView["otherLinks"] {
   const isOwn = ({ mac }: LinkIdentity): boolean => mac !== undefined && macs.includes(mac);
   const reported = answer.filter((link) => !isOwn(link));
-  const known = otherLinks
+  const knownLinks = otherLinks
     .filter((link) => !isOwn(link))
-    .map((before) =>
-      nextLink(
-        before,
-        reported.find((link) => isSameLink(link, before)),
+    .map((previous) =>
+      updateLink(
+        previous,
+        reported.find((link) => isSameLink(link, previous)),
         nowMs,
       ),
     )
     .filter(({ missing }) => missing === undefined || !isExpired(missing, nowMs));
-  const fresh = reported
-    .filter((link) => !otherLinks.some((before) => isSameLink(link, before)))
+  const newLinks = reported
+    .filter((link) => !otherLinks.some((previous) => isSameLink(link, previous)))
     .toSorted(compareHasAddresses)
-    .map((link) => nextLink(undefined, link, nowMs));
-  return [...known, ...fresh].slice(0, OTHER_LINKS_MAX);
+    .map((link) => updateLink(undefined, link, nowMs));
+  return [...knownLinks, ...newLinks].slice(0, OTHER_LINKS_MAX);
 }
 
 interface PollContext {
@@ -171,27 +167,27 @@ interface PollContext {
   readonly nowMs: number;
 }
 
-export function nextGuestView(
+export function updateGuestView(
   view: GuestView,
   answer: readonly GuestLink[],
   context: PollContext,
 ): GuestView {
   if (answer.length === 0) return view;
   return {
-    nics: nextNics(view, answer, context),
-    otherLinks: nextOtherLinks(view, answer, context),
+    nics: updateNics(view, answer, context),
+    otherLinks: updateOtherLinks(view, answer, context),
   };
 }
 
-/** Restores the agent's addresses of one family. An empty list is the agent's report only if it is the only source. */
+/** Restores the agent's addresses of one family. An empty list counts as reported only if the agent is the only source. */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,
 ): LastReported<readonly string[]> {
   const source = addressInfo?.source ?? "";
-  if (!source.includes("guest-agent")) return UNKNOWN;
+  if (!source.includes("guest-agent")) return UNKNOWN_ADDRESSES;
   const ofFamily = ipAddresses.filter((text) => parseIp(text)?.version === family);
-  return source === "guest-agent" || ofFamily.length > 0 ? { value: ofFamily } : UNKNOWN;
+  return source === "guest-agent" || ofFamily.length > 0 ? { value: ofFamily } : UNKNOWN_ADDRESSES;
 }
 
 function restoreLink(status: IfaceStatus): LinkView {

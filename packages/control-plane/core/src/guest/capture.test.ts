@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   CAPTURE_LIMITS,
-  capturePath,
+  buildCapturePath,
   parseCapturePath,
   parseCaptureQuery,
   printCaptureQuery,
@@ -13,23 +13,23 @@ const ORDER = { interface: "blue", filter: "tcp port 80 and not arp", seconds: 5
 
 describe("a capture query", () => {
   test("round-trips", () => {
-    expect(parseCaptureQuery(printCaptureQuery(ORDER))).toEqual({ order: ORDER });
+    expect(parseCaptureQuery(printCaptureQuery(ORDER))).toEqual({ options: ORDER });
   });
 
   test("requires only the interface", () => {
     const { seconds, bytes } = CAPTURE_LIMITS;
-    const order = {
+    const options = {
       interface: "blue",
       filter: "",
       seconds: seconds.fallback,
       bytes: bytes.fallback,
     };
-    expect(parseCaptureQuery("interface=blue")).toEqual({ order });
+    expect(parseCaptureQuery("interface=blue")).toEqual({ options });
   });
 
   test("accepts a filter in a browser's encoding", () => {
-    const order = { filter: "host 10.0.0.1" };
-    expect(parseCaptureQuery("interface=b&filter=host+10.0.0.1")).toMatchObject({ order });
+    const options = { filter: "host 10.0.0.1" };
+    expect(parseCaptureQuery("interface=b&filter=host+10.0.0.1")).toMatchObject({ options });
   });
 
   test.each([
@@ -63,10 +63,10 @@ describe("a capture path", () => {
   test("round-trips with any user name", () => {
     const request = {
       stream: "capture",
-      order: ORDER,
+      options: ORDER,
       user: "system:serviceaccount:a/b?c",
     } as const;
-    expect(parseCapturePath(capturePath(KEY, request))).toEqual({ key: KEY, ...request });
+    expect(parseCapturePath(buildCapturePath(KEY, request))).toEqual({ key: KEY, ...request });
   });
 
   test.each([

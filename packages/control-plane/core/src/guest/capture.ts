@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObjectKey } from "../interfaces/store.ts";
-import { guestPath, parseGuestPath } from "./requests.ts";
+import { buildGuestPath, parseGuestPath } from "./requests.ts";
 import { joinedBytes } from "@patchbay/base";
 
 export interface CaptureOptions {
   readonly interface: string;
-  /** Expression of pcap-filter(7). An empty one selects all packets. */
+  /** Expression in pcap-filter(7) syntax. The empty string selects all packets. */
   readonly filter: string;
   readonly seconds: number;
   readonly bytes: number;
@@ -13,23 +13,23 @@ export interface CaptureOptions {
 
 export interface CaptureRequest {
   readonly stream: "capture";
-  readonly order: CaptureOptions;
+  readonly options: CaptureOptions;
   readonly user: string;
 }
 
 export const CAPTURE = "capture";
 
 export const CAPTURE_LIMITS = {
-  seconds: { fallback: 60, least: 1, most: 3600 },
-  bytes: { fallback: 16 * 1024 * 1024, least: 1024, most: 1024 * 1024 * 1024 },
+  seconds: { fallback: 60, min: 1, max: 3600 },
+  bytes: { fallback: 16 * 1024 * 1024, min: 1024, max: 1024 * 1024 * 1024 },
 } as const;
 
 const FILTER_MAX = 1000;
 const FIELDS = ["interface", "filter", "seconds", "bytes"] as const;
 
-type Values = ReadonlyMap<string, string>;
+type QueryValues = ReadonlyMap<string, string>;
 
-function parseValues(query: string): Values | undefined {
+function parseValues(query: string): QueryValues | undefined {
   const parts = query.split("&").filter((part) => part !== "");
   try {
     return new Map(
@@ -43,39 +43,39 @@ function parseValues(query: string): Values | undefined {
   }
 }
 
-function numberProblem(values: Values, name: keyof typeof CAPTURE_LIMITS): string | undefined {
-  const { least, most } = CAPTURE_LIMITS[name];
+function checkNumber(values: QueryValues, name: keyof typeof CAPTURE_LIMITS): string | undefined {
+  const { min, max } = CAPTURE_LIMITS[name];
   const text = values.get(name);
   if (text === undefined) return undefined;
-  const isValid = /^\d{1,10}$/.test(text) && Number(text) >= least && Number(text) <= most;
+  const isValid = /^\d{1,10}$/.test(text) && Number(text) >= min && Number(text) <= max;
   return isValid
     ? undefined
-    : `${name}: must be a whole number from ${String(least)} to ${String(most)}`;
+    : `${name}: must be a whole number from ${String(min)} to ${String(max)}`;
 }
 
-function filterProblem(filter: string): string | undefined {
+function checkFilter(filter: string): string | undefined {
   if (filter.length > FILTER_MAX) {
     return `filter: must have at most ${String(FILTER_MAX)} characters`;
   }
   return /^[\x20-\x7e]*$/.test(filter) ? undefined : "filter: must be printable ASCII on one line";
 }
 
-function listProblems(values: Values): readonly string[] {
+function listProblems(values: QueryValues): readonly string[] {
   const known: readonly string[] = FIELDS;
   const unknown = [...values.keys()].filter((name) => !known.includes(name));
   const isNamed = (values.get("interface") ?? "") !== "";
   return [
     isNamed ? undefined : "interface: must name an interface of the VM",
-    filterProblem(values.get("filter") ?? ""),
-    numberProblem(values, "seconds"),
-    numberProblem(values, "bytes"),
+    checkFilter(values.get("filter") ?? ""),
+    checkNumber(values, "seconds"),
+    checkNumber(values, "bytes"),
     ...unknown.map((name) => `${name}: is not known; known are ${known.join(", ")}`),
   ].filter((problem) => problem !== undefined);
 }
 
 export function parseCaptureQuery(
   query: string,
-): { readonly order: CaptureOptions } | { readonly problems: readonly string[] } {
+): { readonly options: CaptureOptions } | { readonly problems: readonly string[] } {
   const values = parseValues(query);
   if (values === undefined) return { problems: ["query: is not encoded as a URL's query"] };
   const problems = listProblems(values);
@@ -83,7 +83,7 @@ export function parseCaptureQuery(
   const parseNumberField = (name: keyof typeof CAPTURE_LIMITS): number =>
     Number(values.get(name) ?? CAPTURE_LIMITS[name].fallback);
   return {
-    order: {
+    options: {
       interface: values.get("interface") ?? "",
       filter: values.get("filter") ?? "",
       seconds: parseNumberField("seconds"),
@@ -92,26 +92,26 @@ export function parseCaptureQuery(
   };
 }
 
-export function printCaptureQuery(order: CaptureOptions): string {
-  return FIELDS.map((name) => `${name}=${encodeURIComponent(String(order[name]))}`).join("&");
+export function printCaptureQuery(options: CaptureOptions): string {
+  return FIELDS.map((name) => `${name}=${encodeURIComponent(String(options[name]))}`).join("&");
 }
 
-export function capturePath(key: ObjectKey, { order, user }: CaptureRequest): string {
-  const path = guestPath(key, CAPTURE);
-  return `${path}/${encodeURIComponent(user)}?${printCaptureQuery(order)}`;
+export function buildCapturePath(key: ObjectKey, { options, user }: CaptureRequest): string {
+  const path = buildGuestPath(key, CAPTURE);
+  return `${path}/${encodeURIComponent(user)}?${printCaptureQuery(options)}`;
 }
 
 export function parseCapturePath(
   url: string,
 ): (CaptureRequest & { readonly key: Required<ObjectKey> }) | undefined {
   const [path = "", query = ""] = url.split("?");
-  const at = path.lastIndexOf("/");
-  const { key, what } = parseGuestPath(path.slice(0, at)) ?? {};
-  if (key === undefined || what !== CAPTURE) return undefined;
+  const separator = path.lastIndexOf("/");
+  const { key, subresource } = parseGuestPath(path.slice(0, separator)) ?? {};
+  if (key === undefined || subresource !== CAPTURE) return undefined;
   const parsed = parseCaptureQuery(query);
-  if (!("order" in parsed)) return undefined;
-  const user = decodeURIComponent(path.slice(at + 1));
-  return { key, stream: CAPTURE, order: parsed.order, user };
+  if (!("options" in parsed)) return undefined;
+  const user = decodeURIComponent(path.slice(separator + 1));
+  return { key, stream: CAPTURE, options: parsed.options, user };
 }
 
 const FILE_HEADER_BYTES = 24;
@@ -123,7 +123,7 @@ interface LimitedPackets {
   readonly isFull: boolean;
 }
 
-/** Passes whole packets of a pcap stream up to a limit. Expects little endian, which x86 and arm64 use. */
+/** Limits the size of a little-endian pcap stream without splitting packets. */
 export class PacketLimiter {
   #remainingBytes: number;
   #pending: Uint8Array = new Uint8Array(0);
@@ -149,7 +149,7 @@ export class PacketLimiter {
     }
   }
 
-  /** Returns the bytes of the file's header, or of the next packet with its header. Undefined until the length is known. */
+  /** Returns the size in bytes of the file header, or of the next packet and its header. Undefined until the header has arrived. */
   #nextLength(): number | undefined {
     if (!this.#hasHeader) return FILE_HEADER_BYTES;
     if (this.#pending.length < PACKET_HEADER_BYTES) return undefined;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the guest agent's report about users, file systems and the guest itself into KubeVirt's fields. Unprintable text is
-// omitted, because the guest is hostile. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
+// Converts the guest agent's reports on users, file systems and the operating system to KubeVirt's fields. Omits unprintable
+// text, because the guest is not trusted. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
 // virDomainGetGuestInfo.
 import type { GuestOsInfo } from "@patchbay/api";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 
-/** Longest text in characters, which a link name of Windows may have. Source: MIB_IF_ROW2. */
+/** Maximum length of a reported text, in characters. Windows link names may have this length. Source: MIB_IF_ROW2. */
 const TEXT_MAX = 255;
 
 export function isPrintable(text: string): boolean {
@@ -33,22 +33,21 @@ interface GuestFilesystem {
   readonly disk?: readonly { readonly serial: string }[];
 }
 
-/** The agent's report. Fields that the agent does not support are unset. */
+/** Guest information in KubeVirt's format. Fields that the agent does not support are unset. */
 interface GuestAgentInfo {
   readonly hostname?: string;
   readonly os?: GuestOsInfo;
   readonly guestAgentVersion?: string;
-  /** Commands that the agent knows. It rejects those without `enabled`. */
+  /** Commands that the agent implements. The agent rejects commands without `enabled`. */
   readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
-  /** Whether the guest's file systems are frozen for a copy of the disks. */
   readonly fsFreezeStatus?: "frozen" | "thawed";
-  /** Time zone's name and offset in seconds east of UTC, for example `CET, 3600`. */
+  /** Name of the time zone and its offset east of UTC in seconds, for example `CET, 3600`. */
   readonly timezone?: string;
   readonly userList?: readonly GuestUser[];
   readonly fsInfo?: { readonly disks: readonly GuestFilesystem[] };
 }
 
-/** Largest number of entries to parse, because a guest may report any number. */
+/** Maximum number of entries to parse, because a guest may report any number. */
 const ENTRIES_MAX = 256;
 
 function readText(facts: GuestFacts, name: string): string {
@@ -61,23 +60,29 @@ function readNumber(facts: GuestFacts, name: string): number {
   return /^\d{1,16}$/.test(text) ? Number(text) : 0;
 }
 
-function listIndexes(facts: GuestFacts, count: string): readonly number[] {
-  return Array.from({ length: Math.min(readNumber(facts, count), ENTRIES_MAX) }, (_each, at) => at);
+function listIndexes(facts: GuestFacts, countField: string): readonly number[] {
+  return Array.from(
+    { length: Math.min(readNumber(facts, countField), ENTRIES_MAX) },
+    (_unused, index) => index,
+  );
 }
 
 export function parseGuestUsers(facts: GuestFacts): readonly GuestUser[] {
   return listIndexes(facts, "user.count").flatMap((index) => {
-    const at = `user.${String(index)}`;
-    const [userName, domain] = [readText(facts, `${at}.name`), readText(facts, `${at}.domain`)];
-    const loginTime = readNumber(facts, `${at}.login-time`) / 1000;
+    const prefix = `user.${String(index)}`;
+    const [userName, domain] = [
+      readText(facts, `${prefix}.name`),
+      readText(facts, `${prefix}.domain`),
+    ];
+    const loginTime = readNumber(facts, `${prefix}.login-time`) / 1000;
     if (userName === "") return [];
     return [{ userName, ...(domain !== "" && { domain }), ...(loginTime > 0 && { loginTime }) }];
   });
 }
 
-function parseDisks(facts: GuestFacts, at: string): Pick<GuestFilesystem, "disk"> {
-  const disk = listIndexes(facts, `${at}.disk.count`).flatMap((index) => {
-    const serial = readText(facts, `${at}.disk.${String(index)}.serial`);
+function parseDisks(facts: GuestFacts, prefix: string): Pick<GuestFilesystem, "disk"> {
+  const disk = listIndexes(facts, `${prefix}.disk.count`).flatMap((index) => {
+    const serial = readText(facts, `${prefix}.disk.${String(index)}.serial`);
     return serial === "" ? [] : [{ serial }];
   });
   return disk.length === 0 ? {} : { disk };
@@ -85,17 +90,17 @@ function parseDisks(facts: GuestFacts, at: string): Pick<GuestFilesystem, "disk"
 
 export function parseGuestFilesystems(facts: GuestFacts): readonly GuestFilesystem[] {
   return listIndexes(facts, "fs.count").flatMap((index) => {
-    const at = `fs.${String(index)}`;
-    const mountPoint = readText(facts, `${at}.mountpoint`);
+    const prefix = `fs.${String(index)}`;
+    const mountPoint = readText(facts, `${prefix}.mountpoint`);
     if (mountPoint === "") return [];
     return [
       {
-        diskName: readText(facts, `${at}.name`),
+        diskName: readText(facts, `${prefix}.name`),
         mountPoint,
-        fileSystemType: readText(facts, `${at}.fstype`),
-        usedBytes: readNumber(facts, `${at}.used-bytes`),
-        totalBytes: readNumber(facts, `${at}.total-bytes`),
-        ...parseDisks(facts, at),
+        fileSystemType: readText(facts, `${prefix}.fstype`),
+        usedBytes: readNumber(facts, `${prefix}.used-bytes`),
+        totalBytes: readNumber(facts, `${prefix}.total-bytes`),
+        ...parseDisks(facts, prefix),
       },
     ];
   });
@@ -106,10 +111,10 @@ function parseAgent(
 ): Pick<GuestAgentInfo, "guestAgentVersion" | "supportedCommands"> {
   const guestAgentVersion = readText(facts, "agent.version");
   const supportedCommands = listIndexes(facts, "agent.command.count").flatMap((index) => {
-    const at = `agent.command.${String(index)}`;
-    const name = readText(facts, `${at}.name`);
+    const prefix = `agent.command.${String(index)}`;
+    const name = readText(facts, `${prefix}.name`);
     if (name === "") return [];
-    return [{ name, ...(facts[`${at}.enabled`] === "true" && { enabled: true as const }) }];
+    return [{ name, ...(facts[`${prefix}.enabled`] === "true" && { enabled: true as const }) }];
   });
   return {
     ...(guestAgentVersion !== "" && { guestAgentVersion }),
@@ -123,7 +128,7 @@ function parseFreezeStatus(facts: GuestFacts): Pick<GuestAgentInfo, "fsFreezeSta
   return isKnown ? { fsFreezeStatus } : {};
 }
 
-/** The agent's replies by topic. A topic is unset if the agent does not support it. */
+/** The agent's replies by topic. Topics that the agent does not support are unset. */
 export interface AgentReplies {
   readonly system?: GuestOsInfo | undefined;
   readonly agent?: GuestFacts | undefined;

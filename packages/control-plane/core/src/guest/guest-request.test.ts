@@ -4,7 +4,7 @@ import type { VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { GUEST_REQUESTS, type GuestRequest } from "./requests.ts";
-import { guestRequestProblem } from "./guest-request.ts";
+import { checkGuestRequest } from "./guest-request.ts";
 
 type State = "starting" | "running" | "paused" | "with an agent";
 
@@ -34,7 +34,7 @@ const ROWS: Readonly<Record<GuestRequest, readonly string[]>> = {
 
 test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])("%s", (request) => {
   const message = Object.values(STATES).map((status) => {
-    const problem = guestRequestProblem(aVmi({ status }), request);
+    const problem = checkGuestRequest(aVmi({ status }), request);
     return problem === undefined ? "" : `${String(problem.code)} ${problem.message}`;
   });
   expect(message).toEqual(ROWS[request]);
@@ -43,14 +43,14 @@ test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])("%s", (request) => {
 test("a guest with a liveness probe is not paused, and may be unpaused", () => {
   const vmi = aVmi({ status: STATES.paused });
   const probed = { ...vmi, spec: { ...vmi.spec, livenessProbe: { guestAgentPing: {} } } };
-  expect(guestRequestProblem(probed, "pause")).toMatchObject({
+  expect(checkGuestRequest(probed, "pause")).toMatchObject({
     code: 403,
     message: "Pausing VMIs with LivenessProbe is currently not supported",
   });
-  expect(guestRequestProblem(probed, "unpause")).toBeUndefined();
+  expect(checkGuestRequest(probed, "unpause")).toBeUndefined();
 });
 
 test("treats a VMI without status as not running", () => {
   const vmi = { ...aVmi(), status: undefined };
-  expect(guestRequestProblem(vmi as never, "pause")?.message).toBe("VM is not running");
+  expect(checkGuestRequest(vmi as never, "pause")?.message).toBe("VM is not running");
 });

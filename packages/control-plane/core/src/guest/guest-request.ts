@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks requests to a guest against its reported status. Source of messages: KubeVirt pkg/virt-api/rest lifecycle.go,
+// Checks requests to a guest against the VMI's status. Source of the messages: KubeVirt pkg/virt-api/rest lifecycle.go,
 // subresource.go, console.go, vnc.go and portforward.go.
 import { type VirtualMachineInstance, isDefaultNetwork } from "@patchbay/api";
 import type { GuestRequest, GuestStream } from "./requests.ts";
@@ -12,46 +12,46 @@ function hasCondition({ status }: VirtualMachineInstance, type: string): boolean
 
 type ProblemFinder = (vmi: VirtualMachineInstance) => string | undefined;
 
-const needsAgent: ProblemFinder = (vmi) =>
+const requireAgent: ProblemFinder = (vmi) =>
   hasCondition(vmi, AGENT_CONNECTED)
     ? undefined
     : "VMI does not have guest agent connected; install qemu-guest-agent in the guest and start it";
 
-const PROBLEMS: Readonly<Record<GuestRequest, ProblemFinder>> = {
+const PROBLEM_FINDERS: Readonly<Record<GuestRequest, ProblemFinder>> = {
   pause: (vmi) => (hasCondition(vmi, PAUSED) ? "VMI is already paused" : undefined),
   unpause: (vmi) => (hasCondition(vmi, PAUSED) ? undefined : "VMI is not paused"),
   softreboot: (vmi) => (hasCondition(vmi, PAUSED) ? "VMI is paused" : undefined),
   reset: () => undefined,
-  guestosinfo: needsAgent,
-  userlist: needsAgent,
-  filesystemlist: needsAgent,
+  guestosinfo: requireAgent,
+  userlist: requireAgent,
+  filesystemlist: requireAgent,
   interfacetraffic: () => undefined,
 };
 
-function notRunning(request: GuestRequest, phase: string): Refusal {
+function refuseNotRunning(request: GuestRequest, phase: string): Refusal {
   if (request === "reset") {
-    const why = `Unable to connect to VirtualMachineInstance because phase is ${phase} instead of Running or Scheduled`;
-    return toRefusal(400, [], `Failed to reset non-running VMI with phase ${phase}: ${why}`);
+    const reason = `Unable to connect to VirtualMachineInstance because phase is ${phase} instead of Running or Scheduled`;
+    return toRefusal(400, [], `Failed to reset non-running VMI with phase ${phase}: ${reason}`);
   }
-  const isPower = request === "pause" || request === "softreboot";
-  return toRefusal(409, [], isPower ? "VM is not running" : "VMI is not running");
+  const isPowerRequest = request === "pause" || request === "softreboot";
+  return toRefusal(409, [], isPowerRequest ? "VM is not running" : "VMI is not running");
 }
 
-export function guestRequestProblem(
+export function checkGuestRequest(
   vmi: VirtualMachineInstance,
   request: GuestRequest,
 ): Refusal | undefined {
   const phase = vmi.status?.phase ?? "Pending";
-  if (phase !== "Running") return notRunning(request, phase);
-  // The liveness probe would fail, and the kubelet would kill the guest.
+  if (phase !== "Running") return refuseNotRunning(request, phase);
+  // A paused guest would fail its liveness probe, and the kubelet would kill the container.
   if (request === "pause" && vmi.spec.livenessProbe !== undefined) {
     return toRefusal(403, [], "Pausing VMIs with LivenessProbe is currently not supported");
   }
-  const problem = PROBLEMS[request](vmi);
+  const problem = PROBLEM_FINDERS[request](vmi);
   return problem === undefined ? undefined : toRefusal(409, [], problem);
 }
 
-const MISSING: Readonly<Record<GuestStream, string>> = {
+const MISSING_DEVICE_MESSAGES: Readonly<Record<GuestStream, string>> = {
   console: "No serial consoles are present.",
   vnc: "No graphics devices are present.",
 };
@@ -61,32 +61,32 @@ function hasDevice({ spec }: VirtualMachineInstance, stream: GuestStream): boole
   return (stream === "console" ? autoattachSerialConsole : autoattachGraphicsDevice) ?? true;
 }
 
-export function guestStreamProblem(
+export function checkGuestStream(
   vmi: VirtualMachineInstance,
   stream: GuestStream,
 ): Refusal | undefined {
-  if (!hasDevice(vmi, stream)) return toRefusal(400, [], MISSING[stream]);
-  return runningProblem(vmi);
+  if (!hasDevice(vmi, stream)) return toRefusal(400, [], MISSING_DEVICE_MESSAGES[stream]);
+  return checkRunning(vmi);
 }
 
-export function runningProblem(vmi: VirtualMachineInstance): Refusal | undefined {
+export function checkRunning(vmi: VirtualMachineInstance): Refusal | undefined {
   const { phase } = vmi.status ?? {};
   if (phase === "Failed") return toRefusal(409, [], "VMI is in failed status");
   return phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-function forwardProblem({ status }: VirtualMachineInstance): Refusal | undefined {
+function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefined {
   if (findCondition(status?.conditions, PAUSED)?.status === "True") {
     return toRefusal(409, [], "VMI is paused");
   }
   return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-/** Returns the address for port forwarding, or why there is none. It is the pod's address, which the guest cannot choose. */
+/** Returns the pod's address for port forwarding, or why forwarding is refused. Addresses that the guest reports are not trusted. */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,
 ): { readonly address: string } | { readonly refusal: Refusal } {
-  const problem = forwardProblem(vmi);
+  const problem = checkForwarding(vmi);
   if (problem !== undefined) return { refusal: problem };
   const { attachments = [] } = vmi.status ?? {};
   const podNetwork = (vmi.spec.networks ?? []).find(isDefaultNetwork)?.name;

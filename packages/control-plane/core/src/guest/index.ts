@@ -2,15 +2,15 @@
 export {
   type GuestView,
   restoreGuestView,
-  nextAgentPollMs,
-  nextGuestView,
-  EMPTY_VIEW,
+  computeAgentPollDelayMs,
+  updateGuestView,
+  EMPTY_GUEST_VIEW,
 } from "./agent-view.ts";
 export {
   CAPTURE,
   CAPTURE_LIMITS,
   type CaptureOptions,
-  capturePath,
+  buildCapturePath,
   type CaptureRequest,
   parseCapturePath,
   parseCaptureQuery,
@@ -26,19 +26,19 @@ export {
 } from "./details.ts";
 export {
   findForwardAddress,
-  guestRequestProblem,
-  guestStreamProblem,
-  runningProblem,
+  checkGuestRequest,
+  checkGuestStream,
+  checkRunning,
 } from "./guest-request.ts";
 export { readGuestLinks } from "./links.ts";
 export {
   DOCTOR,
-  doctorPath,
+  buildDoctorPath,
   GUEST_REQUESTS,
-  guestPath,
+  buildGuestPath,
   type GuestRequest,
   type GuestStream,
-  guestStreamPath,
+  buildGuestStreamPath,
   HANDLER_CLIENT_NAME,
   HANDLER_SERVER_NAME,
   isGuestStream,

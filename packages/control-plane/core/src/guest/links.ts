@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sanitizes the links that the guest agent reports, because the guest is hostile.
+// Sanitizes the links that the guest agent reports, because the guest is not trusted.
 import {
   IP_BITS,
   isWithin,
@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api/values";
 import { isPrintable } from "./details.ts";
 
-/** A NIC as the guest agent reports it, before it is sanitized. */
+/** An unsanitized NIC from the guest agent's reply. */
 export interface GuestNic {
   readonly name: string;
   readonly mac: string;
@@ -28,7 +28,7 @@ export interface GuestLink {
 }
 
 const ADDRESSES_MAX = 16;
-/** Link to skip. Source: KubeVirt agent-poller. */
+/** Name of the Linux loopback link, which is skipped. Source: KubeVirt agent-poller. */
 const LOOPBACK = "lo";
 const NO_MAC = /^(?:00:)*00$/;
 
@@ -45,7 +45,7 @@ function parsePrefixes(...texts: readonly string[]): readonly IpPrefix[] {
   return texts.flatMap((text) => parseIp(text) ?? []);
 }
 
-/** Prefixes without reachable hosts: unspecified, loopback, multicast, IPv4-mapped. Source: RFC 6890; RFC 4291, 2.5 and 2.7. */
+/** Prefixes that no remote host can have: unspecified, loopback, multicast, reserved, IPv4-mapped. Source: RFC 6890; RFC 4291. */
 const UNREACHABLE_PREFIXES = parsePrefixes(
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -72,15 +72,15 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }
 
-/** Returns one key for links with the same MAC: a NIC, its aliases, and a bridge, bond or VLAN on it. */
-function groupKey(nic: GuestNic): string {
+/** Returns the same key for all links with one MAC, for example a NIC and a bridge, bond or VLAN on that NIC. */
+function buildGroupKey(nic: GuestNic): string {
   const mac = readMac(nic);
   return mac === undefined ? `name ${nic.name}` : `mac ${mac}`;
 }
 
 function mergeNics(nics: readonly GuestNic[]): GuestLink {
   const mac = nics.flatMap((nic) => readMac(nic) ?? [])[0];
-  // The agent lists links in creation order, so the NIC comes before a bridge or VLAN on it.
+  // The agent lists links in creation order, so a NIC precedes its bridges and VLANs.
   const name = nics.flatMap((nic) => readName(nic) ?? [])[0];
   return {
     ...(mac === undefined ? {} : { mac }),
@@ -94,11 +94,11 @@ function isUseful({ mac, name, ipv4, ipv6 }: GuestLink): boolean {
   return mac !== undefined || (name !== undefined && ipv4.length + ipv6.length > 0);
 }
 
-/** Sanitizes the agent's reply: returns one link for each MAC, in the same order. */
+/** Sanitizes the agent's reply and merges links with the same MAC. Preserves the order. */
 export function readGuestLinks(answer: readonly GuestNic[]): readonly GuestLink[] {
   const byKey = Map.groupBy(
     answer.filter(({ name }) => name !== LOOPBACK),
-    groupKey,
+    buildGroupKey,
   );
   return [...byKey.values()].map(mergeNics).filter(isUseful);
 }

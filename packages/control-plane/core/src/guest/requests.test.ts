@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test, describe } from "vitest";
 import {
-  guestPath,
+  buildGuestPath,
   parseGuestRequest,
-  guestStreamPath,
+  buildGuestStreamPath,
   parseGuestStream,
-  doctorPath,
+  buildDoctorPath,
   parseDoctorPath,
   parseDoctorQuery,
 } from "./requests.ts";
 
 test("parses a request from its path", () => {
   const key = { namespace: "ns", name: "vm-1" };
-  const path = guestPath(key, "pause");
+  const path = buildGuestPath(key, "pause");
   expect(path).toBe("/v1/namespaces/ns/virtualmachineinstances/vm-1/pause");
   expect(parseGuestRequest(path)).toEqual({ key, request: "pause" });
 });
@@ -33,17 +33,17 @@ const KEY = { namespace: "ns", name: "vm" };
 test.each([
   { stream: "console", preservesSession: false },
   { stream: "vnc", preservesSession: true },
-  { stream: "vnc", preservesSession: true, isBeside: true },
+  { stream: "vnc", preservesSession: true, sharesScreen: true },
 ] as const)(
   "round-trips a $stream request, preserving the session: $preservesSession",
   (request) => {
-    expect(parseGuestStream(guestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
+    expect(parseGuestStream(buildGuestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
   },
 );
 
 test("allows only one console client", () => {
-  const request = { stream: "console", preservesSession: false, isBeside: true } as const;
-  expect(parseGuestStream(guestStreamPath(KEY, request))?.isBeside).toBeUndefined();
+  const request = { stream: "console", preservesSession: false, sharesScreen: true } as const;
+  expect(parseGuestStream(buildGuestStreamPath(KEY, request))?.sharesScreen).toBeUndefined();
 });
 
 test.each([
@@ -81,7 +81,7 @@ describe("a doctor path", () => {
   const key = { namespace: "blue", name: "vm1" };
 
   test("round-trips", () => {
-    expect(parseDoctorPath(doctorPath(key, "a/b"))).toEqual({ key, iface: "a/b" });
+    expect(parseDoctorPath(buildDoctorPath(key, "a/b"))).toEqual({ key, iface: "a/b" });
   });
 
   test.each(["/v1/namespaces/a/virtualmachineinstances/b/doctor", "/", "/v1/x/doctor/a"])(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of virt-api to virt-handler about a guest, and the names in their certificates.
-// Source: KubeVirt kubecli VirtHandlerConn.
+// HTTP requests from virt-api to virt-handler about a guest, and the names in both certificates. Source: KubeVirt kubecli
+// VirtHandlerConn.
 import type { ObjectKey } from "../interfaces/store.ts";
 
 export const GUEST_REQUESTS = {
@@ -11,98 +11,99 @@ export const GUEST_REQUESTS = {
   guestosinfo: "get",
   userlist: "get",
   filesystemlist: "get",
-  /** virt-handler responds without a query to the guest. */
+  /** virt-handler answers this request without querying the guest. */
   interfacetraffic: "get",
 } as const;
 
 export type GuestRequest = keyof typeof GUEST_REQUESTS;
 
-/** Server name in virt-handler's certificate, which is the same on every node. */
+/** Server name in virt-handler's certificates. All nodes use the same name. */
 export const HANDLER_SERVER_NAME = "virt-handler";
 /** Common name of the only client that virt-handler accepts. */
 export const HANDLER_CLIENT_NAME = "virt-api";
 
-/** Last part of the path at which virt-handler requests its certificate for migrations from virt-api. */
+/** Name of virt-api's endpoint from which virt-handler requests a certificate for migrations. */
 export const RELAY_CERTIFICATE = "relaycertificate";
 
 function isGuestRequest(name: string): name is GuestRequest {
   return Object.hasOwn(GUEST_REQUESTS, name);
 }
 
-export function guestPath({ namespace = "", name }: ObjectKey, what: string): string {
-  const parts = ["v1", "namespaces", namespace, "virtualmachineinstances", name, what];
+export function buildGuestPath({ namespace = "", name }: ObjectKey, subresource: string): string {
+  const parts = ["v1", "namespaces", namespace, "virtualmachineinstances", name, subresource];
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
 
 export function parseGuestPath(
   path: string,
-): { readonly key: Required<ObjectKey>; readonly what: string } | undefined {
+): { readonly key: Required<ObjectKey>; readonly subresource: string } | undefined {
   const parts = path.split("/");
-  const [, version, plural, namespace = "", resource, name = "", what = ""] = parts;
+  const [, version, plural, namespace = "", resource, name = "", subresource = ""] = parts;
   const isPath =
     parts.length === 7 &&
     [version, plural, resource].join() === "v1,namespaces,virtualmachineinstances";
-  return isPath ? { key: { namespace, name }, what } : undefined;
+  return isPath ? { key: { namespace, name }, subresource } : undefined;
 }
 
 export function parseGuestRequest(
   path: string,
 ): { readonly key: Required<ObjectKey>; readonly request: GuestRequest } | undefined {
-  const { key, what = "" } = parseGuestPath(path) ?? {};
-  return key !== undefined && isGuestRequest(what) ? { key, request: what } : undefined;
+  const { key, subresource = "" } = parseGuestPath(path) ?? {};
+  return key !== undefined && isGuestRequest(subresource)
+    ? { key, request: subresource }
+    : undefined;
 }
 
 const STREAMS = ["console", "vnc"] as const;
 
-/** A stream of the guest, which serves one client at a time. */
 export type GuestStream = (typeof STREAMS)[number];
 
 /** WebSocket subprotocol for raw bytes. Source: KubeVirt kubecli PlainStreamProtocolName. */
 export const STREAM_PROTOCOL = "plain.kubevirt.io";
 
-/** Query parameter. With `true`, a new client does not disconnect the current one. Source: KubeVirt PreserveSessionParamName. */
+/** Query parameter. If it is `true`, a new client does not disconnect the current client. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
-/** Query parameter of virt-handler only. With `true`, the client shares the screen with the current client. */
+/** Query parameter that only virt-handler accepts. If it is `true`, the client shares the screen with the current client. */
 const SHARED_VIEW = "beside";
 
 export interface StreamRequest {
   readonly stream: GuestStream;
-  /** Whether to reject the request while another client has the stream, instead of disconnecting that client. */
+  /** Whether the request is rejected while another client uses the stream. Otherwise that client is disconnected. */
   readonly preservesSession: boolean;
-  /** Set to observe the screen briefly without disconnecting its client. */
-  readonly isBeside?: true;
+  /** Whether to share the screen with the current client, for example for a screenshot. */
+  readonly sharesScreen?: true;
 }
 
 export function isGuestStream(name: string): name is GuestStream {
   return (STREAMS as readonly string[]).includes(name);
 }
 
-export function guestStreamPath(
+export function buildGuestStreamPath(
   key: ObjectKey,
-  { stream, preservesSession, isBeside }: StreamRequest,
+  { stream, preservesSession, sharesScreen }: StreamRequest,
 ): string {
   const parameters = [
     ...(preservesSession ? [PRESERVE_SESSION] : []),
-    ...(isBeside === true ? [SHARED_VIEW] : []),
+    ...(sharesScreen === true ? [SHARED_VIEW] : []),
   ];
   const query = parameters.map((name) => `${name}=true`).join("&");
-  return `${guestPath(key, stream)}${query === "" ? "" : `?${query}`}`;
+  return `${buildGuestPath(key, stream)}${query === "" ? "" : `?${query}`}`;
 }
 
 export function parseGuestStream(
   url: string,
 ): (StreamRequest & { readonly key: Required<ObjectKey> }) | undefined {
   const [path = "", query = ""] = url.split("?");
-  const { key, what = "" } = parseGuestPath(path) ?? {};
-  if (key === undefined || !isGuestStream(what)) return undefined;
+  const { key, subresource = "" } = parseGuestPath(path) ?? {};
+  if (key === undefined || !isGuestStream(subresource)) return undefined;
   const parameters = query.split("&");
   const preservesSession = parameters.includes(`${PRESERVE_SESSION}=true`);
-  const isBeside = what === "vnc" && parameters.includes(`${SHARED_VIEW}=true`);
-  return { key, stream: what, preservesSession, ...(isBeside && { isBeside }) };
+  const sharesScreen = subresource === "vnc" && parameters.includes(`${SHARED_VIEW}=true`);
+  return { key, stream: subresource, preservesSession, ...(sharesScreen && { sharesScreen }) };
 }
 
-/** Name of the subresource, and a part of virt-handler's path. */
+/** Name of the NIC doctor's subresource and of its path segment at virt-handler. */
 export const DOCTOR = "doctor";
 
 /** Longest interface name in characters. Source: Kubernetes DNS label. */
@@ -122,15 +123,15 @@ export function parseDoctorQuery(
   return problems.length > 0 ? { problems } : { iface };
 }
 
-export function doctorPath(key: ObjectKey, iface: string): string {
-  return `${guestPath(key, DOCTOR)}/${encodeURIComponent(iface)}`;
+export function buildDoctorPath(key: ObjectKey, iface: string): string {
+  return `${buildGuestPath(key, DOCTOR)}/${encodeURIComponent(iface)}`;
 }
 
 export function parseDoctorPath(
   path: string,
 ): { readonly key: Required<ObjectKey>; readonly iface: string } | undefined {
-  const at = path.lastIndexOf("/");
-  const { key, what } = parseGuestPath(path.slice(0, at)) ?? {};
-  if (key === undefined || what !== DOCTOR) return undefined;
-  return { key, iface: decodeURIComponent(path.slice(at + 1)) };
+  const separator = path.lastIndexOf("/");
+  const { key, subresource } = parseGuestPath(path.slice(0, separator)) ?? {};
+  if (key === undefined || subresource !== DOCTOR) return undefined;
+  return { key, iface: decodeURIComponent(path.slice(separator + 1)) };
 }

@@ -35,7 +35,7 @@ function interfaceOf(stage: IfaceStage, reason: string | undefined): IfaceStatus
   return {
     name,
     podInterfaceName,
-    ...(link === undefined ? {} : { linkState: link.is }),
+    ...(link === undefined ? {} : { linkState: link.state }),
     hotplug: { type, phase, ...blockedReason, since: printTime(0) },
   };
 }
@@ -88,7 +88,7 @@ function print(operation: IfaceOperation): string {
 const READY: Observed = {
   atMs: 0,
   phase: "Ready",
-  more: { link: { is: "up" } },
+  more: { link: { state: "up" } },
   vmiPhase: "Scheduled",
 };
 const ON_GREEN = { networkName: "default/green" };
@@ -222,8 +222,8 @@ test.each<Row>([
     name: "a link that is set down",
     seen: [
       READY,
-      { atMs: 100, phase: "Ready", more: { link: { is: "up", wanted: "down" } }, isTold: false },
-      { atMs: 130, phase: "Ready", more: { link: { is: "down" } } },
+      { atMs: 100, phase: "Ready", more: { link: { state: "up", wanted: "down" } }, isTold: false },
+      { atMs: 130, phase: "Ready", more: { link: { state: "down" } } },
     ],
     want: ["LinkState down default/blue 100-130 [] Done"],
   },
@@ -234,16 +234,16 @@ test.each<Row>([
       {
         atMs: 100,
         phase: "Ready",
-        more: { link: { is: "up", wanted: "down" } },
+        more: { link: { state: "up", wanted: "down" } },
         reason: "LinkStateFailed",
       },
       {
         atMs: 900,
         phase: "Ready",
-        more: { link: { is: "up", wanted: "down" } },
+        more: { link: { state: "up", wanted: "down" } },
         isRestarted: true,
       },
-      { atMs: 1000, phase: "Ready", more: { link: { is: "up" } } },
+      { atMs: 1000, phase: "Ready", more: { link: { state: "up" } } },
     ],
     want: ["LinkState down default/blue 100-1000 [] Cancelled LinkStateFailed ×2"],
   },
@@ -251,8 +251,8 @@ test.each<Row>([
     name: "a repaired link that changed on its own is not an operation",
     seen: [
       READY,
-      { atMs: 100, phase: "Ready", more: { link: { is: "down", wanted: "up" } }, isTold: false },
-      { atMs: 130, phase: "Ready", more: { link: { is: "up" } } },
+      { atMs: 100, phase: "Ready", more: { link: { state: "down", wanted: "up" } }, isTold: false },
+      { atMs: 130, phase: "Ready", more: { link: { state: "up" } } },
     ],
     want: [],
   },
@@ -280,8 +280,8 @@ test.each<Row>([
     name: "a link set by a process that crashed before it reported",
     seen: [
       READY,
-      { atMs: 700, phase: "Ready", more: { link: { is: "down" } }, isRestarted: true },
-      { atMs: 900, phase: "Ready", more: { link: { is: "down" } } },
+      { atMs: 700, phase: "Ready", more: { link: { state: "down" } }, isRestarted: true },
+      { atMs: 900, phase: "Ready", more: { link: { state: "down" } } },
     ],
     want: ["LinkState down default/blue 700-700 [] Done"],
   },

@@ -102,7 +102,7 @@ function restoreTimings(
   const phaseStartMs = nowMs - elapsedMs;
   return omitUndefined({
     type,
-    isWhole: true,
+    isStartObserved: true,
     begunMs: phaseStartMs,
     phase,
     phaseMs: Math.min(nowMs, phaseStartMs + endedPhases.reduce((sum, { ms }) => sum + ms, 0)),
@@ -224,10 +224,10 @@ function findUnseenLinkChange(
   { stage, reported }: ObservedNic,
   time: ObservationTime,
 ): readonly IfaceOperation[] {
-  const { is, wanted } = stage?.link ?? {};
-  if (stage === undefined || is === undefined || wanted !== undefined) return [];
-  const isUnreported = reported?.linkState !== undefined && reported.linkState !== is;
-  return isUnreported ? [buildCompleted(stage, time, { type: "LinkState", linkState: is })] : [];
+  const { state, wanted } = stage?.link ?? {};
+  if (stage === undefined || state === undefined || wanted !== undefined) return [];
+  const isUnreported = reported?.linkState !== undefined && reported.linkState !== state;
+  return isUnreported ? [buildCompleted(stage, time, { type: "LinkState", linkState: state })] : [];
 }
 
 function advanceLink(nic: ObservedNic, time: ObservationTime): Pick<NextNic, "link" | "ended"> {
@@ -237,7 +237,7 @@ function advanceLink(nic: ObservedNic, time: ObservationTime): Pick<NextNic, "li
   // A stage without a link occurs during a network swap.
   if (stage !== undefined && stage.link === undefined) return { link: activeChange, ended: [] };
   if (stage?.link?.wanted === activeChange.linkState) return { link: activeChange, ended: [] };
-  const outcome = stage?.link?.is === activeChange.linkState ? "Done" : "Cancelled";
+  const outcome = stage?.link?.state === activeChange.linkState ? "Done" : "Cancelled";
   const ended = [{ ...activeChange, endTimestamp: time.now, outcome } as const];
   return { link: startLinkChange(nic, time), ended };
 }

@@ -2,7 +2,7 @@
 // Rules for changes of the domain by hooks. See ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainChange } from "@patchbay/domain";
-import { nameOfAlias } from "../nics/names.ts";
+import { parseAlias } from "../nics/names.ts";
 import { ifacesOf } from "../nics/nics.ts";
 
 interface RefusedChange {
@@ -104,7 +104,7 @@ function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<st
   if (!NIC_TYPES.includes(type)) {
     return `a NIC of type ${type ?? "none"} is not one that a hook may add; use user or ethernet`;
   }
-  const name = nameOfAlias(findChildAttribute(device, "alias", "name") ?? "");
+  const name = parseAlias(findChildAttribute(device, "alias", "name") ?? "");
   const iface = ifacesOf(spec).find((candidate) => candidate.name === name);
   if (name === undefined || iface === undefined) return undefined;
   if (!hookNics.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;

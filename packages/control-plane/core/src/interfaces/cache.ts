@@ -2,7 +2,7 @@
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { ObjectKey } from "./store.ts";
 
-/** A change of a cache. An object that was deleted and recreated is reported as `deleted` and then `added`. */
+/** A change in a cache. A recreated object is reported as `deleted`, then as `added`. */
 export type Change<T extends KubeObject> =
   | { readonly kind: "added"; readonly current: T }
   | { readonly kind: "updated"; readonly previous: T; readonly current: T }
@@ -12,7 +12,7 @@ export type Change<T extends KubeObject> =
 export interface Cache<T extends KubeObject> {
   find(key: ObjectKey): T | undefined;
   list(): readonly T[];
-  /** Returns the objects for which the index function returned `value`, sorted. */
+  /** Returns the objects for which the index function `index` returned `value`, sorted by namespace and name. */
   listBy(index: string, value: string): readonly T[];
   /** Calls `listener` after each change until the returned function is called. */
   onChange(listener: (change: Change<T>) => void): () => void;

@@ -18,11 +18,11 @@ export interface AttachmentRequest {
   readonly interfaceName: string;
   readonly config: NetworkConfigList;
   readonly args: readonly (readonly [string, string])[];
-  /** Values for the plugins' capabilities, for example `mac`. */
+  /** Capability arguments for the plugins by capability, for example `mac`. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
-/** Identifies an attachment. Source: CNI SPEC 1.1 section 2, "GC". */
+/** Fields that identify an attachment. Source: CNI SPEC 1.1 section 2, "GC". */
 export interface AttachmentName {
   readonly containerId: string;
   readonly interfaceName: string;
@@ -49,33 +49,32 @@ export interface CniResult {
 export interface Cni {
   /** Runs ADD and stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;
-  /** Runs DEL of all plugins even if one fails. `prevResult` is the result of ADD if known. */
+  /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK in order and stops at the first error. Returns false if no plugin ran, because the configuration disables CHECK or
-   * is too old. Do not detach after a failure: some plugins reject what they created themselves.
+   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK or its
+   * version does not support CHECK. Callers must not detach the interface after a failure, because some plugins reject
+   * interfaces that they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
   /**
-   * Runs STATUS in order and stops at the first error. Returns false if no plugin ran, because the configuration or the
-   * plugins are older than 1.1.0.
-   * @throws AppError as `check`; `cniCode` 50 means that ADD would fail, and 51 that existing attachments may lack connectivity too
+   * Runs STATUS of the plugins in order and stops at the first error. Returns false if the configuration or all plugins are
+   * older than CNI 1.1.0.
+   * @throws AppError with the same codes as `check`. `cniCode` 50: ADD would fail. `cniCode` 51: existing attachments may also
+   * lack connectivity.
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Runs GC of all plugins even if one fails. Each plugin frees the resources of attachments that `listValid` omits, so
-   * `listValid` is called while no other operation on the network runs, and other operations wait until GC has ended.
-   * Returns false if no plugin ran, because the configuration disables GC, or because it or the plugins are older than 1.1.0.
-   * @throws AppError as `check`, and what `listValid` throws
+   * Runs GC of all plugins, even after a failure. Plugins free the resources of attachments that are missing from the result of
+   * `listValid`. `listValid` is called while no other operation on the network runs; other operations wait until GC ends.
+   * Returns false if the configuration disables GC, or if the configuration or all plugins are older than CNI 1.1.0.
+   * @throws AppError with the same codes as `check`, and errors of `listValid`
    */
   gc(
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /**
-   * Runs DEL of the IPAM plugins only, for a NIC that no longer exists and whose main plugin cannot clean up. Must not be
-   * called while the NIC exists, because its addresses would be assigned to other NICs.
-   */
+  /** Runs DEL of the IPAM plugins only. The NIC must no longer exist, because its addresses become available to other NICs. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

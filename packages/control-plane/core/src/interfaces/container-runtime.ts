@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of CRI v1 that the kubelet uses, with CRI's names.
+// The part of CRI v1 that the kubelet uses. Names are those of CRI.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {
   readonly name: string;
   readonly namespace: string;
   readonly uid: string;
-  /** Number of the pod's earlier sandboxes. */
+  /** Number of sandboxes that the pod had before this sandbox. */
   readonly attempt: number;
 }
 
-/** Scope of a namespace: shared in the sandbox, private to the container, or the node's own. Source: CRI NamespaceMode. */
+/** Namespace of the sandbox (POD), of the container (CONTAINER) or of the node (NODE). Source: CRI NamespaceMode. */
 export type NamespaceMode = "POD" | "CONTAINER" | "NODE";
 
 /** Source: CRI NamespaceOption. */
@@ -26,9 +26,9 @@ export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 /** Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
 export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
-  /** Empty with host networking, where runtimes reject a host name. */
+  /** Host name of the pod. Empty with host networking, because runtimes reject a host name for such pods. */
   readonly hostname: string;
-  /** Absolute path. Log paths of the containers are relative to it. */
+  /** Absolute path of the directory to which `ContainerConfig.logPath` is relative. */
   readonly logDirectory: string;
   readonly dns?: {
     readonly servers: readonly string[];
@@ -66,11 +66,11 @@ export interface SandboxSummary {
 
 /** Source: CRI PodSandboxStatus, with the verbose information of containerd and CRI-O. */
 export interface SandboxStatus extends SandboxSummary {
-  /** The sandbox's addresses, the primary one first. Empty with host networking. */
+  /** The sandbox's addresses, starting with the primary address. Empty with host networking. */
   readonly ips: readonly string[];
-  /** PID of the pause container. Unset if the runtime does not report it or the container is dead. */
+  /** PID of the pause container. Unset if the runtime reports no PID or the container has exited. */
   readonly pid?: number;
-  /** Path of the network namespace. Unset with host networking. */
+  /** Path of the network namespace. Unset if the pod uses host networking. */
   readonly netnsPath?: string;
 }
 
@@ -85,7 +85,7 @@ export interface ContainerMount {
   readonly propagation: MountPropagation;
 }
 
-/** A device node. `permissions` consists of `r`, `w` and `m`. Source: CRI Device. */
+/** A device node in a container. `permissions` combines the letters `r`, `w` and `m`. Source: CRI Device. */
 export interface ContainerDevice {
   readonly containerPath: string;
   readonly hostPath: string;
@@ -95,18 +95,17 @@ export interface ContainerDevice {
 /** Source: CRI LinuxContainerResources. */
 export interface ContainerResources {
   readonly cpuShares?: number;
-  /** CPU time in each `cpuPeriod`. Both are in microseconds. */
+  /** CPU time limit in each `cpuPeriod`. Both fields are in microseconds. */
   readonly cpuQuota?: number;
   readonly cpuPeriod?: number;
   readonly memoryLimitBytes?: number;
-  /** -1000 to 1000. */
+  /** Score adjustment of the kernel's OOM killer, from -1000 to 1000. */
   readonly oomScoreAdj?: number;
 }
 
 /**
- * Security settings of a container. Empty lists of paths restrict nothing. If user and group are set, the process has only
- * that group and `supplementalGroups`, not the groups that the image assigns to the user.
- * Source: CRI LinuxContainerSecurityContext.
+ * Security settings of a container. If user and group are set, the process gets only that group and `supplementalGroups`,
+ * without the groups of the image's user. Source: CRI LinuxContainerSecurityContext.
  */
 export interface ContainerSecurity {
   readonly namespaces: NamespaceOptions;
@@ -127,7 +126,7 @@ export interface ContainerSecurity {
 export interface ContainerConfig {
   readonly metadata: { readonly name: string; readonly attempt: number };
   readonly image: string;
-  /** Replaces the image's entrypoint. */
+  /** Command that replaces the image's entrypoint. */
   readonly command: readonly string[];
   readonly args: readonly string[];
   readonly workingDir: string;
@@ -136,7 +135,7 @@ export interface ContainerConfig {
   readonly devices: readonly ContainerDevice[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Path relative to the sandbox's log directory. */
+  /** Path of the log file, relative to the sandbox's `logDirectory`. */
   readonly logPath: string;
   readonly stdin: boolean;
   readonly stdinOnce: boolean;
@@ -164,14 +163,14 @@ export interface ContainerSummary {
 
 /** Source: CRI ContainerStatus. */
 export interface ContainerStatus extends Omit<ContainerSummary, "sandboxId"> {
-  /** Start and end in nanoseconds since 1970; 0n until the event has happened. */
+  /** Start time in nanoseconds since 1970. 0n until the container has started. */
   readonly startedAt: bigint;
   readonly finishedAt: bigint;
   readonly exitCode: number;
-  /** For example `Completed`, `Error`, `OOMKilled`, `ContainerCannotRun`. */
+  /** Machine-readable reason of the state, for example `Completed`, `Error`, `OOMKilled` or `ContainerCannotRun`. */
   readonly reason: string;
   readonly message: string;
-  /** Digest reference or ID of the running image. */
+  /** Digest reference of the running image, or its ID. */
   readonly imageRef: string;
   readonly logPath: string;
 }
@@ -181,7 +180,7 @@ export interface ContainerWrites {
   readonly id: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Bytes at the runtime's last measurement, which is some seconds old. */
+  /** Size at the runtime's last measurement, which may be several seconds old. */
   readonly writtenBytes: number;
 }
 
@@ -191,9 +190,9 @@ export interface ContainerImage {
   readonly tags: readonly string[];
   readonly digests: readonly string[];
   readonly bytes: number;
-  /** The image's user if it is numeric. */
+  /** User ID from the image. Unset if the image's user is a name. */
   readonly uid?: number;
-  /** The image's user if it is a name; otherwise empty. */
+  /** User name from the image. Empty if the image's user is numeric. */
   readonly username: string;
 }
 
@@ -213,7 +212,7 @@ export interface ExecResult {
 /** Source: CRI AttachRequest. */
 export interface AttachRequest {
   readonly containerId: string;
-  /** Whether the stream is a terminal. For `attach`, whether the container has one. */
+  /** Whether the stream is a terminal. For `attach`, the value must match the container's `tty`. */
   readonly tty: boolean;
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -231,16 +230,16 @@ export interface RuntimeFilter {
 }
 
 /**
- * A container runtime. Calls that stop or remove something succeed if it does not exist. Lookups return undefined for
- * an unknown ID.
- * @throws AppError from every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, CRI's code and message), CRI_TIMED_OUT
+ * A container runtime. Stopping or removing a missing object succeeds. Lookups return undefined for unknown IDs.
+ * @throws AppError from every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, and CRI's code and message),
+ * CRI_TIMED_OUT
  */
 export interface ContainerRuntime {
   version(): Promise<{ readonly name: string; readonly version: string }>;
   /** Returns why the runtime or its network is not ready; undefined if both are ready. */
-  problem(): Promise<string | undefined>;
+  findProblem(): Promise<string | undefined>;
 
-  /** Creates and starts the sandbox with its network. Returns its ID. */
+  /** Creates and starts a sandbox with its network. Returns the sandbox ID. */
   runSandbox(config: SandboxConfig): Promise<string>;
   /** Kills the sandbox's containers and removes its network. */
   stopSandbox(id: string): Promise<void>;
@@ -254,28 +253,29 @@ export interface ContainerRuntime {
     sandbox: SandboxConfig,
   ): Promise<string>;
   startContainer(id: string): Promise<void>;
-  /** Sends the image's stop signal, and SIGKILL after `graceSeconds`. Resolves when the container has ended. */
+  /** Sends the image's stop signal, and SIGKILL after `graceSeconds`. Resolves when the container has exited. */
   stopContainer(id: string, graceSeconds: number): Promise<void>;
   removeContainer(id: string): Promise<void>;
   listContainers(filter?: RuntimeFilter): Promise<readonly ContainerSummary[]>;
   findContainer(id: string): Promise<ContainerStatus | undefined>;
-  /** Lists the containers' writable layers, including those of ended containers if the runtime reports them. */
+  /** Lists the writable layers of all containers. Some runtimes omit exited containers. */
   listWrites(): Promise<readonly ContainerWrites[]>;
 
   /**
-   * Runs a program in a container until it ends. At the deadline the runtime kills it, and the call fails with CRI_TIMED_OUT.
-   * With more than 64 KiB of output, the call fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
+   * Runs a program in a container and waits until the program exits. At the deadline the runtime kills the program, and the
+   * call fails with CRI_TIMED_OUT. With more than 64 KiB of output, the call fails with CRI_FAILED and status
+   * RESOURCE_EXHAUSTED.
    */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
-  /** Returns the URL of a stream (SPDY or WebSocket upgrade). The program starts when the stream is opened. */
+  /** Returns the URL of an exec stream (SPDY or WebSocket). The program starts when a client connects to the URL. */
   exec(request: ExecRequest): Promise<string>;
-  /** Returns the URL of a stream to the container's main process. */
+  /** Returns the URL of a stream (SPDY or WebSocket) to the container's main process. */
   attach(request: AttachRequest): Promise<string>;
-  /** Makes the runtime reopen the log file. Callers use it after a rotation. */
+  /** Makes the runtime reopen the container's log file after a rotation. */
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Pulls an image from its registry and returns its ID. An aborted pull leaves no data behind. */
+  /** Pulls an image from its registry and returns the image ID. An aborted pull leaves no data behind. */
   pullImage(
     reference: string,
     credentials?: RegistryCredentials,
@@ -285,8 +285,8 @@ export interface ContainerRuntime {
   removeImage(id: string): Promise<void>;
 
   /**
-   * Calls `onChange` with the ID of each sandbox or container that was started, stopped or removed, until aborted. Calls it
-   * without an ID after each connect, including the first, because events may have been missed. Events may be repeated.
+   * Until aborted, calls `onChange` with the ID of each sandbox or container that was started, stopped or removed. Calls
+   * `onChange` without an ID after each connection to the runtime, because events may have been missed. Events may be repeated.
    */
   watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** State of a domain. `crashed` includes a QEMU process that died. Source: libvirt virDomainState, virDomainShutoffReason. */
+/** State of a domain. A domain whose QEMU process died is `crashed`. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
   | "running"
   | "blocked"
@@ -19,8 +19,8 @@ export interface DomainInfo {
   /** Whether a disk error paused the domain. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
   /**
-   * `left`: shut off because the domain migrated to another host. `leaving`: paused for the final transfer.
-   * Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
+   * State of an outgoing migration. `left`: the domain is shut off because it migrated. `leaving`: the domain is paused for the
+   * final transfer. Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
    */
   readonly move?: "left" | "leaving";
 }
@@ -39,9 +39,9 @@ export type HypervisorEvent =
       readonly alias: string;
     }
   | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
-  /** Pass `iteration` over the guest's memory started. Each pass after the first sends the pages written since the previous one. */
+  /** A new pass over the guest's memory started. Each pass sends the pages that the guest wrote during the previous pass. */
   | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }
-  /** A job completed. `downtimeMs` is how long the guest was paused, if libvirt reports it. */
+  /** A job completed. `downtimeMs` is the guest's downtime. Unset if libvirt does not report the downtime. */
   | { readonly kind: "jobCompleted"; readonly domain: string; readonly downtimeMs?: number };
 
 /** Source: libvirt virDomainEventType. */
@@ -56,15 +56,15 @@ export type DomainLifecycle =
   | "pmsuspended"
   | "crashed";
 
-/** A NIC as the guest reports it. The guest may send any text of any length. */
+/** A NIC as the guest reports it. The texts are not trusted and may have any length. */
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
-  /** Addresses as the guest writes them, without prefix lengths. At most 32 for each NIC and 1024 in total. */
+  /** Addresses as the guest reports them, without prefix lengths. At most 32 addresses for each NIC and 1024 in total. */
   readonly addresses: readonly string[];
 }
 
-/** The guest's operating system. The guest may send any text. Source: libvirt virDomainGetGuestInfo. */
+/** The guest's operating system. The texts are not trusted. Source: libvirt virDomainGetGuestInfo. */
 export interface GuestSystem {
   readonly id?: string;
   readonly name?: string;
@@ -77,10 +77,10 @@ export interface GuestSystem {
 }
 
 /**
- * Topics of the guest agent besides NICs and operating system. `agent` is the agent itself, `freeze` whether file systems
- * are frozen, `routes` whether there is an IPv4 default route. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent
- * protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents, guest-file-open of
- * /proc/net/route.
+ * Topics that can be queried from the guest agent, except NICs and operating system. `agent`: version and commands. `freeze`:
+ * whether file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt virDomainGuestInfoTypes;
+ * QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents, guest-file-open
+ * of /proc/net/route.
  */
 export type GuestTopic =
   | "agent"
@@ -92,52 +92,54 @@ export type GuestTopic =
   | "filesystems";
 
 /**
- * Values from the agent's reply. Keys are libvirt's, such as `user.0.name`, and `agent.version`, `agent.command.0.name`,
- * `freeze.status` and `routes.default.ipv4` (true or false). The guest may send any text as a value.
+ * Untrusted values from the agent's reply. Keys are libvirt's names such as `user.0.name`, or `agent.version`,
+ * `agent.command.0.name`, `freeze.status` and `routes.default.ipv4` (`true` or `false`).
  */
 export type GuestFacts = Readonly<Record<string, string>>;
 
-/** The running domain, or its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
+/** `live`: the running domain. `config`: its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
-/** Where a device is attached. `both` changes the running domain and its definition, or neither. */
+/** Part of the domain to which a device is attached. `both` changes the running domain and its definition, or neither of them. */
 export type AttachTarget = DeviceTarget | "both";
 
 export type HypervisorAddress =
-  /** A URI, for example `test:///default`. */
   | { readonly kind: "uri"; readonly uri: string }
-  /** An open descriptor (O_PATH) of a `qemu:///session` socket. It must stay open until `open` settles. */
+  /** O_PATH descriptor of a `qemu:///session` socket. The descriptor must remain open until `open` settles. */
   | { readonly kind: "socket"; readonly fd: number };
 
 export interface ConnectionEnd {
   readonly reason: string;
-  /** Which side ended the connection. `daemon`: libvirtd hung up, timed out or sent garbage; `client`: our child process failed. */
+  /**
+   * Side that ended the connection. `us`: the caller closed it. `daemon`: libvirtd hung up, timed out or sent invalid data.
+   * `client`: the child process that connects to libvirtd failed.
+   */
   readonly by: "us" | "daemon" | "client";
 }
 
 export interface OpenOptions {
-  /** Time limit in milliseconds. The default is long enough for a daemon that has just started. */
+  /** Time limit for connecting, in milliseconds. The default allows for a daemon that is still starting. */
   readonly timeoutMs?: number;
 }
 
 /** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
   readonly peerUri: string;
-  /** URI at which the source QEMU reaches the target to transfer memory. */
+  /** URI of the target to which the source's QEMU sends the guest's memory. */
   readonly memoryUri: string;
-  /** The live domain on the target, based on `readDomainXml(name, "moving")`. Unset: same as on the source. */
+  /** XML of the live domain on the target, based on `readDomainXml(name, "moving")`. Unset: the domain is unchanged. */
   readonly liveXml?: string;
-  /** The persistent definition on the target. Unset: same as on the source. */
+  /** XML of the persistent definition on the target. Unset: the definition is unchanged. */
   readonly configXml?: string;
-  /** Disks to copy, by target name such as `vda`, and the URI that receives them. Unset if all disks are shared. */
+  /** Target names of the disks to copy, such as `vda`, and the URI to which they are copied. Unset if all disks are shared. */
   readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
   readonly bandwidthMibPerSecond?: number;
-  /** Whether libvirt throttles a guest that writes memory faster than it is transferred. */
+  /** Whether libvirt throttles a guest that writes memory faster than the migration transfers memory. */
   readonly throttles?: boolean;
-  /** Migrates even if libvirt does not consider the disks safe. */
+  /** Whether to migrate even if libvirt considers the disks unsafe. */
   readonly allowsUnsafe?: boolean;
 }
 
-/** A domain's job, for example its migration. Source: libvirt virDomainGetJobStats. */
+/** Progress of a domain's current job, for example a migration. Source: libvirt virDomainGetJobStats. */
 export interface JobStats {
   readonly state: "none" | "running" | "completed" | "failed" | "cancelled" | "unknown";
   readonly move?: "out" | "in";
@@ -148,7 +150,7 @@ export interface JobStats {
   readonly memoryBytesPerSecond?: number;
   readonly dirtyPagesPerSecond?: number;
   readonly pageBytes?: number;
-  /** Share of CPU time that libvirt withholds from the guest, in percent, 0 to 99. */
+  /** Share of CPU time that libvirt withholds from the guest, from 0 to 99 percent. */
   readonly throttlePercent?: number;
   readonly downtimeMs?: number;
 }
@@ -160,8 +162,8 @@ export interface Hypervisor {
 }
 
 /**
- * One connection. Calls run one after the other, each with a deadline.
- * All throw {@link AppError}: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
+ * A connection to a hypervisor. Calls run sequentially, and each call has a deadline. Every call throws {@link AppError} with
+ * one of these codes: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
  * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
  * LIBVIRT_REFUSED.
@@ -170,38 +172,35 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */
   findDomain(name: string): Promise<DomainInfo | undefined>;
   /**
-   * Returns the domain's XML. `moving` is the live domain in the form that another daemon accepts.
-   * Source: libvirt virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
+   * Returns the domain's XML. `moving` returns the live domain in the format for a migration to another daemon. Source: libvirt
+   * virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
    */
   readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
-  /**
-   * Starts a defined domain, running or paused. A domain that already runs is success, even if it should start paused.
-   * Source: libvirt virDomainCreateWithFlags.
-   */
+  /** Starts a defined domain, running or paused. Succeeds if the domain already runs. Source: libvirt virDomainCreateWithFlags. */
   startDomain(name: string, initialState?: "running" | "paused"): Promise<void>;
-  /** Requests a shutdown. A domain that is off is success. Source: libvirt virDomainShutdown. */
+  /** Requests a shutdown from the guest. Succeeds if the domain is off. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
-  /** Stops the domain at once. A domain that is off is success. Source: libvirt virDomainDestroy. */
+  /** Stops the domain immediately. Succeeds if the domain is off. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
-  /** Pauses the vCPUs. A paused domain is success. Source: libvirt virDomainSuspend. */
+  /** Pauses the vCPUs. Succeeds if the domain is paused. Source: libvirt virDomainSuspend. */
   suspendDomain(name: string): Promise<void>;
-  /** Resumes the vCPUs. A running domain is success. Source: libvirt virDomainResume. */
+  /** Resumes the vCPUs. Succeeds if the domain is running. Source: libvirt virDomainResume. */
   resumeDomain(name: string): Promise<void>;
-  /** Requests a reboot from the guest agent, or by the power button without one. Source: libvirt virDomainReboot. */
+  /** Requests a reboot through the guest agent, or through the power button if no agent is connected. Source: libvirt virDomainReboot. */
   rebootDomain(name: string): Promise<void>;
-  /** Resets the guest at once. Source: libvirt virDomainReset. */
+  /** Resets the guest immediately. Source: libvirt virDomainReset. */
   resetDomain(name: string): Promise<void>;
   /** Source: libvirt virDomainAttachDeviceFlags. */
   attachDevice(name: string, xml: string, target: AttachTarget): Promise<void>;
-  /** Requests the unplug only; an event reports the removal. Source: libvirt virDomainDetachDeviceAlias. */
+  /** Requests an unplug without waiting. An event reports the removal. Source: libvirt virDomainDetachDeviceAlias. */
   detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
   /**
-   * Returns the NICs that the guest agent reports, at most 256, in its order. Waits at most 2 s for the reply.
-   * Source: libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
+   * Returns at most 256 NICs that the guest agent reports, in the agent's order. Waits at most 2 s for the reply. Source:
+   * libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
@@ -212,31 +211,31 @@ export interface HypervisorConnection {
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
-   * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply; `routes` needs four replies.
-   * Source: libvirt virDomainGetGuestInfo, and for the agent virDomainQemuAgentCommand.
+   * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply. `routes` requires
+   * four replies. Source: libvirt virDomainGetGuestInfo, virDomainQemuAgentCommand.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Migrates a running domain to another daemon, where it is defined and paused. On this daemon, it stays defined and is off.
-   * There is no deadline: the connection is busy until the migration ends, and `abortJob` on another connection aborts it.
-   * If the connection to either daemon breaks, check the domain on both sides.
-   * Source: libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
+   * Migrates a running domain to another daemon, where the domain is defined and paused. On this daemon, the domain is shut off
+   * but remains defined. The call has no deadline and blocks the connection until the migration ends; `abortJob` on another
+   * connection aborts the migration. If the connection to a daemon breaks, callers must check the domain on both sides. Source:
+   * libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
    * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST as well
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
   /** Source: libvirt virDomainGetJobStats. */
   readJob(name: string): Promise<JobStats>;
-  /** Aborts the domain's job. A domain without a job is success. Source: libvirt virDomainAbortJob. */
+  /** Aborts the domain's job. Succeeds if the domain has no job. Source: libvirt virDomainAbortJob. */
   abortJob(name: string): Promise<void>;
-  /** Sets the longest pause of a migrating guest. Source: libvirt virDomainMigrateSetMaxDowntime. */
+  /** Sets the maximum downtime of a migrating guest. Source: libvirt virDomainMigrateSetMaxDowntime. */
   setMaxDowntime(name: string, downtimeMs: number): Promise<void>;
   /** Source: libvirt virDomainMigrateSetMaxSpeed. */
   setMaxSpeed(name: string, mibPerSecond: number): Promise<void>;
-  /** Calls `listener` for each event until the returned function is called. Register before any other call. */
+  /** Calls `listener` for each event until the returned function is called. Listeners must be registered before any other call. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
-  /** Resolves when the connection has ended. It is not reopened. */
+  /** Resolves when the connection has ended. A connection is never reopened. */
   readonly closed: Promise<ConnectionEnd>;
-  /** Closes the connection. Calls in flight fail. */
+  /** Closes the connection. Pending calls fail. */
   close(): Promise<void>;
 }

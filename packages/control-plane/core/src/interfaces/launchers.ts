@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetnsHandle } from "./namespaces.ts";
 
-/** A launcher that was found and verified. Descriptors stay open until `close`. */
+/** A launcher whose identity was verified. Its descriptors are valid until `close`. */
 export interface Launcher {
-  /** The libvirt socket's inode (O_PATH), opened below the volume without following symbolic links. */
+  /** O_PATH descriptor of the libvirt socket, opened without following symbolic links. */
   readonly socketFd: number;
-  /** The directory of the launcher's sockets, opened like the socket. */
+  /** Descriptor of the directory with the launcher's sockets, opened without following symbolic links. */
   readonly directoryFd: number;
   readonly netns: NetnsHandle;
-  /** The content of the pod's resolv.conf, which the pod may have changed. */
+  /** Untrusted content of the pod's resolv.conf. */
   readonly resolver?: string;
   readonly sidecars?: readonly string[];
-  /** Resolves when the process behind the socket has ended (pidfd). */
+  /** Resolves when the process that listens on the socket has exited. */
   readonly ended: Promise<void>;
   close(): void;
 }
 
-/** The pod that the launcher must belong to. The UID is not trusted until the container runtime confirms it. */
+/** Expected pod of a launcher. Its UID is not trusted until the container runtime confirms it. */
 export interface LauncherPod {
   readonly uid: string;
   readonly namespace: string;
@@ -25,10 +25,10 @@ export interface LauncherPod {
 
 export interface Launchers {
   /**
-   * @throws AppError with LAUNCHER_UNREACHABLE while there is no socket, LAUNCHER_NOT_LISTENING while nothing listens on it;
-   *   OS_PATH_REFUSED when the path or the process behind it is not as expected, or the UID is another pod's.
+   * @throws AppError with LAUNCHER_UNREACHABLE while the socket does not exist, LAUNCHER_NOT_LISTENING while no process listens
+   * on the socket, OS_PATH_REFUSED if the path, the listening process or the UID fails verification
    */
   open(pod: LauncherPod): Promise<Launcher>;
-  /** Calls `onChange` when the launcher's socket may have appeared or disappeared, until aborted. */
+  /** Until aborted, calls `onChange` when the launcher's socket may have been created or removed. */
   watch(pod: LauncherPod, onChange: () => void, signal: AbortSignal): void;
 }

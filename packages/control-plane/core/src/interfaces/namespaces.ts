@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** An open network namespace. Programs inherit the descriptor, so a recycled PID does no harm. */
+/** A network namespace, identified by an open descriptor. A PID would be unsafe, because the kernel may reuse PIDs. */
 export interface NetnsHandle {
   readonly fd: number;
   /** Inode of the namespace as decimal text. */
@@ -8,7 +8,7 @@ export interface NetnsHandle {
 }
 
 export interface Namespaces {
-  /** Opens the namespace at `path`. Returns undefined if there is none, or only the plain file that a removed namespace left behind. */
+  /** Opens the namespace at `path`. Returns undefined if `path` does not exist or is no longer a mounted namespace. */
   open(path: string): OpenNetns | undefined;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Sandbox of a pod. Source: CRI PodSandboxStatus. */
 export interface Sandbox {
-  /** Sandbox ID, which is CNI_CONTAINERID. */
+  /** Sandbox ID. CNI plugins receive this ID as CNI_CONTAINERID. */
   readonly id: string;
   readonly podUid: string;
   readonly pod: { readonly namespace: string; readonly name: string };

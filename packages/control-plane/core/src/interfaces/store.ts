@@ -3,20 +3,20 @@ import type { ResourceType } from "@patchbay/api";
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeList, KubeObject } from "@patchbay/api/kubernetes";
 
-/** Name of an object. `namespace` is unset for cluster-scoped kinds. */
+/** Namespace and name of an object. `namespace` is unset for cluster-scoped kinds. */
 export interface ObjectKey {
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** JSON patch (RFC 6902), or merge patch (RFC 7386). */
+/** A JSON patch (RFC 6902) or a merge patch (RFC 7386). */
 export type Patch =
   | { readonly type: "json"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly type: "merge"; readonly fields: Readonly<Record<string, unknown>> };
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Time limit of the call. Default 10 000. */
+  /** Time limit of the call, in milliseconds. Default: 10 000. */
   readonly timeoutMs?: number;
 }
 
@@ -41,8 +41,8 @@ export interface DeleteOptions extends CallOptions {
 }
 
 /**
- * Calls the API server. Every call throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT, which includes a failed `test`
- * of a JSON patch, KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
+ * Calls the API server. Every call throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT (also for a failed `test` of a
+ * JSON patch), KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
  */
 export interface Store {
   find<T extends KubeObject>(
@@ -56,7 +56,7 @@ export interface Store {
     object: T,
     options?: WriteOptions,
   ): Promise<T>;
-  /** Replaces the object. If `resourceVersion` is set, it must be current. */
+  /** Replaces the object. Fails if `resourceVersion` is set and not current. */
   update<T extends KubeObject>(
     type: ResourceType<T>,
     object: T,
@@ -68,7 +68,7 @@ export interface Store {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<T>;
-  /** Deletes the object. A missing object is success. */
+  /** Deletes the object. Succeeds if the object does not exist. */
   delete<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,

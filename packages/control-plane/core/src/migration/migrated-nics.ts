@@ -9,7 +9,7 @@ import {
 import type { BindingKind } from "../nics/bindings/binding.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { buildSocketLinkName } from "../nics/links/socket-link.ts";
-import { ownTapName } from "../nics/names.ts";
+import { buildTapName } from "../nics/names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
 import type { IncomingNic } from "./incoming.ts";
@@ -43,7 +43,7 @@ function findTapName(
   if (kind === "refused" || attachment === undefined) return undefined;
   const { podInterfaceName } = attachment;
   if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${buildSocketLinkName(podInterfaceName)}`;
-  return OWN_TAP_BINDINGS.includes(kind) ? ownTapName(name, podInterfaceName) : undefined;
+  return OWN_TAP_BINDINGS.includes(kind) ? buildTapName(name, podInterfaceName) : undefined;
 }
 
 /** Lists the NICs that the target expects. The names of taps of other components are copied from `incoming`. */
@@ -82,7 +82,7 @@ function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
 
 function withoutAwaitedIn(wiring: PodWiring): PodWiring {
   const arrivedWiring = { ...wiring };
-  delete (arrivedWiring as { awaitedIn?: string }).awaitedIn;
+  delete (arrivedWiring as { incomingPodUid?: string }).incomingPodUid;
   return arrivedWiring;
 }
 
@@ -93,5 +93,5 @@ export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
 
 /** Lists the wirings to apply after the guest has left this pod. These wirings pass no frames and do not answer for its MAC. */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
-  return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
+  return listWirings(facts).map((wiring) => ({ ...wiring, incomingPodUid: podUid }));
 }

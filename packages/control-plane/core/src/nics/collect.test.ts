@@ -4,7 +4,7 @@ import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/ap
 import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { EMPTY_VIEW } from "../guest/agent-view.ts";
+import { EMPTY_GUEST_VIEW } from "../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./phase.ts";
 import type { KernelLink } from "./links/link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
@@ -15,7 +15,7 @@ const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: [], nics: [], guest: EMPTY_VIEW, bindings: {} };
+  const nothing = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 
@@ -111,8 +111,8 @@ describe("the links of an iface", () => {
       podInterface: true,
       bridge: true,
       tap: true,
-      wired: false,
-      tapOpen: true,
+      isWired: false,
+      isTapOpen: true,
       mtu: 1400,
     });
   });
@@ -124,7 +124,7 @@ describe("the links of an iface", () => {
       want: { podInterface: false, mtu: 0 },
     },
     { name: "lack the bridge", at: 1, want: { bridge: false } },
-    { name: "lack the tap", at: 2, want: { tap: false, tapOpen: false } },
+    { name: "lack the tap", at: 2, want: { tap: false, isTapOpen: false } },
   ])("$name", ({ at, want }) => {
     const [facts] = collect({ links: LINKS.toSpliced(at, 1) });
     expect(facts?.links).toMatchObject(want);
@@ -132,7 +132,7 @@ describe("the links of an iface", () => {
 
   test("include a tap that no process has open", () => {
     const [facts] = collect({ links: LINKS.with(2, link("tap7692c3ad354")) });
-    expect(facts?.links).toMatchObject({ tap: true, tapOpen: false });
+    expect(facts?.links).toMatchObject({ tap: true, isTapOpen: false });
   });
 
   test("are empty while their names are unknown", () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about one interface. Each field has one source.
+// Facts about one interface, collected from spec, status, pod and domain.
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { RememberedAddresses } from "./addresses/lease.ts";
 import type { Binding, BindingRefusal } from "./bindings/binding.ts";
@@ -8,18 +8,18 @@ import type { SocketReason } from "./links/vhost-socket.ts";
 
 export interface LinkFacts {
   readonly podInterface: boolean;
-  /** Whether Patchbay's tap exists, which is deleted with the interface. */
+  /** Whether a tap that Patchbay created exists. */
   readonly tap: boolean;
-  /** Whether Patchbay's bridge exists, which is deleted with the interface. */
+  /** Whether a bridge that Patchbay created exists. */
   readonly bridge: boolean;
-  /** Whether the wiring is complete. False until the pod network was observed. */
-  readonly wired: boolean;
-  /** Whether QEMU has the tap open, and the tap is the one that the device was observed with. */
-  readonly tapOpen: boolean;
+  /** Whether the wiring is complete. False until the pod network is observed. */
+  readonly isWired: boolean;
+  /** Whether QEMU has this tap open, and not a deleted tap with the same name. */
+  readonly isTapOpen: boolean;
   readonly mtu: number;
   readonly mac?: string;
   readonly index?: number;
-  /** Whether the pod NIC has addresses that were not moved to the guest yet. */
+  /** Whether the pod NIC has addresses that wiring must still move to the guest. */
   readonly hasAddresses?: boolean;
   readonly addresses?: readonly string[];
   /** Name of the tap that the device opens. Unset if it is the default name for the pod NIC. */
@@ -38,7 +38,7 @@ export interface GuestNicFacts {
 
 export interface SwapFacts {
   readonly podInterfaceName: string;
-  /** Unset until virt-controller has added it to the status. */
+  /** Unset until virt-controller adds the attachment to the status. */
   readonly attachment?: Attachment;
   readonly links: LinkFacts;
   readonly remembered?: RememberedAddresses;
@@ -50,11 +50,11 @@ export interface DeviceFacts {
   readonly linkUp: boolean;
   readonly queues: number;
   readonly hasBootRom?: true;
-  /** For example `0000:02:00.0`. Unset until libvirt has assigned it. */
+  /** PCI address such as `0000:02:00.0`. Unset until libvirt assigns an address. */
   readonly pciAddress?: string;
-  /** MTU that the device reports to the guest, in bytes. Unset if libvirt does not report one. */
+  /** MTU that the device reports to the guest, in bytes. Unset if libvirt reports no MTU. */
   readonly mtu?: number;
-  readonly speaksVhostUser?: true;
+  readonly isVhostUser?: true;
   readonly guest?: GuestNicFacts;
 }
 
@@ -62,7 +62,7 @@ export interface IfaceFacts {
   readonly name: string;
   readonly iface?: Iface;
   readonly network?: Network;
-  /** The binding, or why it is refused. For a deleted interface, the binding inferred from its links. */
+  /** The binding or its refusal. For a deleted interface, the binding is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
   readonly attachment?: Attachment;
@@ -70,13 +70,13 @@ export interface IfaceFacts {
   readonly links: LinkFacts;
   readonly remembered?: RememberedAddresses;
   readonly device?: DeviceFacts;
-  /** Whether a hook creates this NIC and the guest runs. libvirt may not list the NIC. */
-  readonly madeByHook?: true;
+  /** Whether a hook created this NIC in the running guest. libvirt may not list such a NIC. */
+  readonly isMadeByHook?: true;
   /** UID of the pod on this node that will receive the migrating guest. */
-  readonly awaitedIn?: string;
-  /** Unset if no network swap is pending. */
+  readonly incomingPodUid?: string;
+  /** The new network's NIC during a network swap. Unset if no swap is pending. */
   readonly swap?: SwapFacts;
-  /** Other pod NICs on which an unused bridge of Patchbay is left over. */
+  /** Names of other pod NICs that still have an unused bridge of Patchbay. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }
@@ -85,7 +85,7 @@ export const NO_LINKS: LinkFacts = {
   podInterface: false,
   tap: false,
   bridge: false,
-  wired: false,
-  tapOpen: false,
+  isWired: false,
+  isTapOpen: false,
   mtu: 0,
 };

@@ -5,8 +5,8 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources, decidePhase } from "./phase.ts";
-import { expectedWirings, withWired } from "./node-plan.ts";
-import { EMPTY_VIEW } from "../guest/agent-view.ts";
+import { listExpectedWirings, withWired } from "./node-plan.ts";
+import { EMPTY_GUEST_VIEW } from "../guest/agent-view.ts";
 import { withNics } from "./nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../vm/node/node-vm.ts";
 
@@ -22,7 +22,7 @@ function facts(observed: Observed, iface: Iface = IFACE): NodeVmFacts {
   const attachments = [{ name: "default", podInterfaceName: "eth0", state: "Attached" as const }];
   const bare = aVmi({ status: { phase: "Scheduled", attachments } });
   const vmi = { ...bare, spec: withNics(bare.spec, [{ name: "default", pod: {} }], [iface]) };
-  const sources = { vmi, links, nics, guest: EMPTY_VIEW, bindings: BINDINGS, isRunning };
+  const sources = { vmi, links, nics, guest: EMPTY_GUEST_VIEW, bindings: BINDINGS, isRunning };
   const ifaces = withWired(collectIfaceFacts(sources), new Set());
   const domain = {
     family: "q35",
@@ -78,7 +78,7 @@ test("the domain is defined without the NIC, and nothing is wired", () => {
   const plan = planNodeVm(facts({}));
   expect(plan.map(({ kind }) => kind)).toEqual(["defineDomain", "startDomain"]);
   expect(JSON.stringify(plan)).not.toContain("<interface");
-  expect(expectedWirings(facts({}).ifaces)).toEqual([]);
+  expect(listExpectedWirings(facts({}).ifaces)).toEqual([]);
 });
 
 describe("a running guest needs no action", () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { newAddressChange } from "./addresses/retained-addresses.ts";
+export { findNewAddressChange } from "./addresses/retained-addresses.ts";
 export {
   findIpv6Gateway,
   isIpv6LinkLocal,
@@ -30,8 +30,8 @@ export {
   findEarlierRouteRequest,
   type RouteClaim,
   findConflictingRoutes,
-  routesToRemember,
-  routesToRestore,
+  listRoutesToRecord,
+  listRoutesToRestore,
 } from "./attachments/default-routes.ts";
 export {
   chooseDevice,
@@ -49,8 +49,8 @@ export {
   DEFAULT_POLICY,
   listLeaseDirectories,
   namesBridge,
-  policyInForce,
-  policyProblems,
+  choosePolicy,
+  findPolicyProblems,
   describePolicySetting,
   type TenantPolicy,
 } from "./attachments/tenant-policy.ts";
@@ -73,40 +73,40 @@ export { type DefinitionNeeds, collectNeeds, findSharedLink } from "./definition
 export {
   hasStaleProblems,
   type NodeFinding,
-  otherNodesIn,
-  problemsPatch,
+  listOtherNodes,
+  buildProblemsPatch,
   summarizeProblems,
 } from "./definition/reported-problems.ts";
 export { type DefinitionFacts, findDefinitionProblems } from "./definition/suitability.ts";
 export { type DeviceTaps, updateDeviceTaps, buildLinkFilter } from "./links/link-facts.ts";
 export {
   DATAPLANE_GROUP_FLAG,
-  dataplaneGroupProblem,
+  checkDataplaneGroup,
   type ObservedSocket,
   type VhostSocket,
   listVhostSockets,
 } from "./links/vhost-socket.ts";
 export {
-  expectedWirings,
+  listExpectedWirings,
   findOrphanedWirings,
   buildWiring,
   withWired,
   type UnplugRequest,
 } from "./node-plan.ts";
 export {
-  findMacTwins,
-  findOwnMacTwins,
+  findMacConflicts,
+  findOwnMacConflicts,
   listMacs,
   chooseMac,
   type MacOwner,
-  type MacTwin,
-  nameMacOwner,
+  type MacConflict,
+  describeMacOwner,
   type RandomBytes,
-  type SegmentOf,
+  type FindSegment,
   withMacs,
 } from "./mac.ts";
-export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
-export { nicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
+export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, parseAlias } from "./names.ts";
+export { toNicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
 export {
   findByName,
   ifacesOf,
@@ -117,9 +117,9 @@ export {
   locateNics,
   withNics,
 } from "./nics.ts";
-export { ifacesWithoutPort } from "./pcie/ports.ts";
-export { pciAddressCauses } from "./pcie/topology.ts";
+export { findIfacesWithoutPort } from "./pcie/ports.ts";
+export { findPciAddressCauses } from "./pcie/topology.ts";
 export { isTransientChange } from "../status/node-vm.ts";
-export { findMovedNic } from "./pod-nic.ts";
+export { findRenamedNic } from "./pod-nic.ts";
 export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
-export { unreachableIfaces } from "./status/unreachable.ts";
+export { buildUnreachableIfaces } from "./status/unreachable.ts";

@@ -10,7 +10,7 @@ import type {
 } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findMacTwins, findOwnMacTwins, chooseMac, findMac, withMacs } from "./mac.ts";
+import { findMacConflicts, findOwnMacConflicts, chooseMac, findMac, withMacs } from "./mac.ts";
 import { aVm, aVmi } from "@patchbay/support";
 import { vmiOf } from "../vm/vm.ts";
 import { ifacesOf, withNics } from "./nics.ts";
@@ -189,7 +189,7 @@ describe("NICs with the same MAC", () => {
   const own = { namespace: "ns", name: "vm", spec: onBlue({ macAddress: "02-AA-00-00-00-01" }) };
   const mac = "02:aa:00:00:00:01";
 
-  test.each<{ name: string; other: Parameters<typeof findMacTwins>[0]; want: number }>([
+  test.each<{ name: string; other: Parameters<typeof findMacConflicts>[0]; want: number }>([
     {
       name: "one MAC on one network",
       other: { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue") },
@@ -227,20 +227,20 @@ describe("NICs with the same MAC", () => {
       want: 0,
     },
   ])("$name: $want", ({ other, want }) => {
-    expect(findMacTwins(own, [other])).toHaveLength(want);
+    expect(findMacConflicts(own, [other])).toHaveLength(want);
   });
 
   test("do not exist without a MAC or on the pod network", () => {
     const none = { ...own, spec: onBlue({}) };
-    expect(findMacTwins(none, [{ ...none, name: "other" }])).toEqual([]);
+    expect(findMacConflicts(none, [{ ...none, name: "other" }])).toEqual([]);
     const pod = specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]);
     const onPod = { ...own, spec: pod };
-    expect(findMacTwins(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
+    expect(findMacConflicts(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
   });
 
   test("are reported with interface, network and VM", () => {
     const other = { ...own, name: "other" };
-    expect(findMacTwins(own, [other])).toEqual([
+    expect(findMacConflicts(own, [other])).toEqual([
       {
         index: 0,
         mac,
@@ -259,11 +259,11 @@ describe("NICs with the same MAC", () => {
       [running, halted],
       [halted, running],
     ]) {
-      expect(findMacTwins(own, others)).toMatchObject([
+      expect(findMacConflicts(own, others)).toMatchObject([
         { owner: "ns/running", isOwnerHalted: false },
       ]);
     }
-    expect(findMacTwins(own, [halted])).toMatchObject([
+    expect(findMacConflicts(own, [halted])).toMatchObject([
       { owner: "ns/halted", isOwnerHalted: true },
     ]);
   });
@@ -284,14 +284,14 @@ describe("NICs with the same MAC", () => {
       ],
     );
     const twin = { index: 1, earlier: 0, mac, networks: ["ns/red", "ns/blue"] };
-    const found = findOwnMacTwins({ ...own, spec }, (network) => bridge ?? network);
+    const found = findOwnMacConflicts({ ...own, spec }, (network) => bridge ?? network);
     expect(found).toEqual(Array.from({ length: want }, () => twin));
   });
 
   test("are found on networks that share a bridge", () => {
     const other = { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue2") };
-    expect(findMacTwins(own, [other])).toEqual([]);
-    expect(findMacTwins(own, [other], () => "bridge br1 0")).toMatchObject([
+    expect(findMacConflicts(own, [other])).toEqual([]);
+    expect(findMacConflicts(own, [other], () => "bridge br1 0")).toMatchObject([
       { network: "ns/blue", isOtherNetwork: true },
     ]);
   });

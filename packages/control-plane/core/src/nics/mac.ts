@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAC addresses of interfaces: assigned once, retained, and unique on their network.
+// Assigns MAC addresses to interfaces, retains them over restarts, and finds conflicts on a network.
 import {
   isAbsent,
   type Iface,
@@ -21,26 +21,26 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/** Returns the guest's MAC from the spec, or else from the pod NIC, or else from the attachment. Lower case with colons. */
+/** Returns the guest's MAC from the spec, or else from the pod NIC, or else from the attachment. The MAC is in lower case with colons. */
 export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
 }
 
-/** Returns `size` random bytes. The caller supplies it because pure code has no randomness. */
+/** Returns `size` random bytes. Callers supply the function, so that tests are deterministic. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Attempts to draw an unused MAC. So many collisions of 46 random bits show a broken random source. */
+/** Maximum number of attempts to draw an unused MAC. More collisions of 46 random bits are practically impossible. */
 const DRAWS_MAX = 16;
 
 function drawMac(randomBytes: RandomBytes): string {
   const bytes = [...randomBytes(MAC_BYTES)];
-  // Locally administered, unicast. Source: IEEE 802, U/L and I/G bits.
+  // Makes the MAC locally administered and unicast. Source: IEEE 802, U/L and I/G bits.
   const first = ((bytes[0] ?? 0) & 0xfc) | 0x02;
   return [first, ...bytes.slice(1)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** Returns a locally administered unicast MAC that is not in `inUse` (lower case with colons), unless all attempts collide. */
+/** Returns a random MAC that is not in `inUse` (lower case with colons). Returns a used MAC only if all attempts collide. */
 export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
@@ -51,7 +51,7 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 
 interface MacSources {
   readonly namespace: string;
-  /** Earlier specs of the same VM, the preferred one first. An interface retains its MAC while it stays on its network. */
+  /** Earlier specs of the same VM, in order of preference. An interface retains its MAC while its network is unchanged. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -61,7 +61,7 @@ function findNetworkName(spec: VmiSpec, name: string, namespace: string): string
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-/** Whether another interface of the spec has this MAC on the network. An explicit MAC takes precedence. */
+/** Checks whether another interface of the spec has this MAC on the same network. */
 function isMacOfOtherIface(
   spec: VmiSpec,
   target: { name: string; network: string | undefined; mac: string },
@@ -104,7 +104,7 @@ export interface MacOwner {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** Whether the VM has no guest and will not start one by itself. */
+  /** Whether the VM is stopped and does not start automatically. */
   readonly isHalted?: boolean;
 }
 
@@ -114,7 +114,7 @@ export function listMacs(spec: VmiSpec): readonly string[] {
   );
 }
 
-export interface MacTwin {
+export interface MacConflict {
   readonly index: number;
   readonly mac: string;
   /** NAMESPACE/NAME of the interface's network. */
@@ -125,8 +125,8 @@ export interface MacTwin {
   readonly isOtherNetwork: boolean;
 }
 
-/** Returns the layer-2 segment of a network (NAMESPACE/NAME). Networks that share a bridge have the same one. */
-export type SegmentOf = (network: string) => string;
+/** Returns the layer-2 segment of the network NAMESPACE/NAME. Networks on the same bridge share a segment. */
+export type FindSegment = (network: string) => string;
 
 function listMacLocations(
   owner: MacOwner,
@@ -139,15 +139,12 @@ function listMacLocations(
   });
 }
 
-/**
- * Returns the interfaces of `own` whose MAC another VM has on the same segment, in the order of the spec. If several VMs have
- * it, `owner` is a running one.
- */
-export function findMacTwins(
+/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Prefers a VM that is not halted as `owner`. */
+export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],
-  findSegment: SegmentOf = (network) => network,
-): readonly MacTwin[] {
+  findSegment: FindSegment = (network) => network,
+): readonly MacConflict[] {
   const inUse = new Map<string, { readonly owner: MacOwner; readonly network: string }>();
   const haltedFirst = [
     ...others.filter(({ isHalted }) => isHalted === true),
@@ -169,7 +166,7 @@ export function findMacTwins(
   });
 }
 
-interface OwnMacTwin {
+interface OwnMacConflict {
   readonly index: number;
   readonly earlier: number;
   readonly mac: string;
@@ -177,12 +174,15 @@ interface OwnMacTwin {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** Finds NICs of one VM whose MACs collide on a segment of different networks. Validation rejects duplicates on one network. */
-export function findOwnMacTwins(own: MacOwner, findSegment: SegmentOf): readonly OwnMacTwin[] {
+/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation rejects duplicates on one network. */
+export function findOwnMacConflicts(
+  own: MacOwner,
+  findSegment: FindSegment,
+): readonly OwnMacConflict[] {
   const locations = listMacLocations(own);
-  return locations.flatMap((location, at) => {
+  return locations.flatMap((location, position) => {
     const other = locations
-      .slice(0, at)
+      .slice(0, position)
       .find(
         ({ mac, network }) =>
           mac === location.mac &&
@@ -195,14 +195,14 @@ export function findOwnMacTwins(own: MacOwner, findSegment: SegmentOf): readonly
   });
 }
 
-/** Describes a VM without its name if it is in another namespace, which the user may not be allowed to read. */
-export function nameMacOwner(owner: string, namespace: string): string {
+/** Describes a VM for a message. Omits the name of a VM in another namespace, which the user may not be allowed to read. */
+export function describeMacOwner(owner: string, namespace: string): string {
   return owner.startsWith(`${namespace}/`) ? `VM ${owner}` : "a VM of another namespace";
 }
 
 type RetainedMacs = NonNullable<VmStatus["macAddresses"]>;
 
-/** Whether the interface is on the pod network and its binding allows a chosen MAC. */
+/** Checks whether the interface is on the pod network and its binding allows a configured MAC. */
 function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   const network = findByName(networksOf(spec), iface.name);
   if (network === undefined || !isDefaultNetwork(network) || isAbsent(iface)) return false;
@@ -210,7 +210,7 @@ function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): b
   return kind !== "refused" && BINDINGS[kind].allowsOtherMac;
 }
 
-/** Returns the MACs to record in the VM's status: the running guest's, or else those already recorded. Drops interfaces that the VM no longer declares. */
+/** Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. */
 export function collectRetainedMacs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -222,13 +222,13 @@ export function collectRetainedMacs(
     .flatMap(({ name }) => {
       const reported = findByName(vmi?.status?.interfaces, name)?.mac ?? "";
       const known = findByName(vm.status?.macAddresses, name)?.macAddress;
-      // The launcher is not trusted. An invalid MAC would make the VMI invalid.
+      // The launcher's report is not trusted, and an invalid MAC would make the VMI invalid.
       const mac = isNicMac(reported) ? normalizeMac(reported) : known;
       return mac === undefined ? [] : [{ name, macAddress: mac }];
     });
 }
 
-/** Sets the retained MAC on each interface of the VM's template that has none. */
+/** Sets the retained MAC on each interface without a configured MAC. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],

@@ -7,13 +7,13 @@ import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/vmi.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./phase.ts";
-import { EMPTY_VIEW } from "../guest/agent-view.ts";
+import { EMPTY_GUEST_VIEW } from "../guest/agent-view.ts";
 import {
   isOwnPodInterfaceName,
-  nameOfAlias,
-  namesOf,
-  podInterfaceNameOf,
-  podInterfaceOfTap,
+  parseAlias,
+  buildIfaceNames,
+  buildPodInterfaceName,
+  parseTapName,
 } from "./names.ts";
 import { withNics } from "./nics.ts";
 
@@ -38,7 +38,7 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod)];
-  const known = { links: [], nics: [], guest: EMPTY_VIEW, bindings: {} };
+  const known = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources).map(({ name, podInterfaceName }) => [name, podInterfaceName]),
@@ -82,7 +82,7 @@ describe("NICs in the pod have KubeVirt's names", () => {
     },
     {
       name: "hashed name of a multus default network",
-      scheme: { "overlay-network": podInterfaceNameOf(OVERLAY) },
+      scheme: { "overlay-network": buildPodInterfaceName(OVERLAY) },
       kubevirt: { "overlay-network": "eth0" },
     },
   ])("$name", ({ scheme, kubevirt }) => {
@@ -139,7 +139,7 @@ describe("names that deliberately differ from KubeVirt's", () => {
     },
     {
       name: "moved pod NIC name of net12",
-      got: namesOf("n1", "net12"),
+      got: buildIfaceNames("n1", "net12"),
       kubevirt: "net12-nic",
       ours: {
         podInterfaceName: "net12",
@@ -174,14 +174,14 @@ describe("names of bridge and tap for a NIC in the pod", () => {
       kubevirt: { bridgeName: "k6t-16477688c0e" },
     },
   ])("$name", ({ podInterface, kubevirt }) => {
-    expect(namesOf("nic", podInterface)).toMatchObject(kubevirt);
+    expect(buildIfaceNames("nic", podInterface)).toMatchObject(kubevirt);
   });
 
   test.each([
     { podInterface: "eth0", tapName: "tap0" },
     { podInterface: "pod16477688c0e", tapName: "tap16477688c0e" },
   ])("tap of $podInterface", ({ podInterface, tapName }) => {
-    expect(namesOf("nic", podInterface).tapName).toBe(tapName);
+    expect(buildIfaceNames("nic", podInterface).tapName).toBe(tapName);
   });
 
   test.each([
@@ -212,14 +212,14 @@ test("retains the recorded name of a NIC with any current scheme", () => {
 describe("maps a device alias to its interface", () => {
   test.each(["default", "blue", "ua-x"])("%s", (name) => {
     for (const network of [{ name, pod: {} }, secondary(name, "nad")]) {
-      const podInterfaceName = podInterfaceNameOf(network);
-      const { alias, tapName } = namesOf(name, podInterfaceName);
-      expect(nameOfAlias(alias)).toBe(name);
-      expect(podInterfaceOfTap(tapName)).toBe(podInterfaceName);
+      const podInterfaceName = buildPodInterfaceName(network);
+      const { alias, tapName } = buildIfaceNames(name, podInterfaceName);
+      expect(parseAlias(alias)).toBe(name);
+      expect(parseTapName(tapName)).toBe(podInterfaceName);
     }
   });
 
   test("maps no alias that libvirt assigned", () => {
-    expect(nameOfAlias("net0")).toBeUndefined();
+    expect(parseAlias("net0")).toBeUndefined();
   });
 });

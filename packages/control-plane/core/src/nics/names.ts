@@ -5,7 +5,7 @@ import { sha256Hex } from "./sha256.ts";
 
 /** Name of the NIC on the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
-/** Hex digits in a link name: IFNAMSIZ - 1 (15), less 4 for KubeVirt's "-nic". */
+/** Number of hex digits in a link name: 15 characters (IFNAMSIZ - 1) minus 4 for KubeVirt's suffix `-nic`. */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
 const EXTRA_PREFIX = "bnd";
@@ -26,23 +26,23 @@ function withoutPodPrefix(podInterfaceName: string): string {
     : podInterfaceName;
 }
 
-/** Returns the pod NIC's name: `eth0`, or `pod` and the start of the hash of the network's name in the VM. */
-export function podInterfaceNameOf(network: Network): string {
+/** Returns the pod NIC's name: `eth0`, or `pod` and the first digits of the SHA-256 of the network's name in the VM. */
+export function buildPodInterfaceName(network: Network): string {
   return isDefaultNetwork(network)
     ? DEFAULT_POD_INTERFACE
     : POD_PREFIX + sha256Hex(network.name).slice(0, HASH_LENGTH);
 }
 
 /**
- * Names the pod NIC of the additional network that a registered binding needs. `podInterfaceName` is the interface's own
- * NIC. Without a name, as in KubeVirt, CNI would use the position in the annotation, which changes while a pod runs.
+ * Returns the name of the pod NIC on the additional network of a registered binding. `podInterfaceName` is the interface's own
+ * NIC. CNI's default name would depend on the position in the annotation, which may change while a pod runs.
  */
 export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** Names the pod NIC of an interface whose usual NIC is still on another network. Interface names contain no slash. */
-export function buildSpareInterfaceName(ifaceName: string, networkName: string): string {
+/** Returns the name of a second pod NIC, for an interface whose usual NIC is still on another network. */
+export function buildSwapInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
@@ -54,24 +54,24 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/** Returns the pod NIC of a bridge or tap that {@link namesOf} named; undefined for other names. */
-export function podInterfaceOfLink(name: string): string | undefined {
+/** Returns the pod NIC of a bridge or tap with a name from {@link buildIfaceNames}; undefined for other names. */
+export function parseLinkName(name: string): string | undefined {
   const [, bridgeSuffix, tapSuffix] =
     /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
-  if (tapSuffix !== undefined) return podInterfaceOfTap(name);
+  if (tapSuffix !== undefined) return parseTapName(name);
   if (bridgeSuffix === undefined) return undefined;
   return bridgeSuffix === DEFAULT_POD_INTERFACE ? bridgeSuffix : POD_PREFIX + bridgeSuffix;
 }
 
 export function isOwnLinkName(name: string): boolean {
-  return podInterfaceOfLink(name) !== undefined;
+  return parseLinkName(name) !== undefined;
 }
 
-/** Prefix of user aliases, the only ones that libvirt preserves. Source: KubeVirt; libvirt. */
+/** Prefix of user-defined aliases. libvirt does not preserve other aliases. Source: KubeVirt; libvirt. */
 const ALIAS_PREFIX = "ua-";
 
 /** Returns KubeVirt's name for a pod NIC that is a port of the guest's bridge. */
-export function buildMovedName(podInterfaceName: string): string {
+export function buildRenamedNicName(podInterfaceName: string): string {
   return `${withoutPodPrefix(podInterfaceName)}-nic`;
 }
 
@@ -79,12 +79,12 @@ export function toAlias(ifaceName: string): string {
   return `${ALIAS_PREFIX}${ifaceName}`;
 }
 
-/** Returns the interface of a device alias; undefined for aliases that libvirt assigned. */
-export function nameOfAlias(alias: string): string | undefined {
+/** Returns the interface name in a device alias; undefined for aliases that libvirt assigned. */
+export function parseAlias(alias: string): string | undefined {
   return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
 
-export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames {
+export function buildIfaceNames(ifaceName: string, podInterfaceName: string): IfaceNames {
   return {
     podInterfaceName,
     bridgeName: `k6t-${withoutPodPrefix(podInterfaceName)}`,
@@ -93,15 +93,15 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
   };
 }
 
-/** Returns the name of Patchbay's tap for an interface, which a network swap does not change. */
-export function ownTapName(ifaceName: string, podInterfaceName: string): string {
+/** Returns the name of Patchbay's tap for an interface. A network swap does not change the name. */
+export function buildTapName(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
-    : namesOf(ifaceName, podInterfaceName).tapName;
+    : buildIfaceNames(ifaceName, podInterfaceName).tapName;
 }
 
-/** Returns the pod NIC of a tap. It is the inverse of {@link namesOf}. */
-export function podInterfaceOfTap(tapName: string): string {
+/** Returns the pod NIC of a tap with a name from {@link buildIfaceNames}. */
+export function parseTapName(tapName: string): string {
   return tapName === DEFAULT_TAP
     ? DEFAULT_POD_INTERFACE
     : POD_PREFIX + tapName.slice(TAP_PREFIX.length);

@@ -2,7 +2,7 @@
 // Nobody's edit of the lists is lost: what is there must be as it was read; what is not there cannot be tested.
 import type { VmiSpec } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { nicsPatch } from "./spec-plan.ts";
+import { toNicsPatch } from "./spec-plan.ts";
 
 const NETWORKS = [{ name: "a", pod: {} }];
 const IFACES = [{ name: "a" }];
@@ -35,7 +35,7 @@ describe("the lists of a specification", () => {
     },
     { name: "that has neither list", spec: { domain: { devices: {} } }, tests: [VERSION] },
   ])("$name", ({ spec, tests }) => {
-    expect(nicsPatch({ object, base: "/spec", spec }, TO)).toEqual([
+    expect(toNicsPatch({ object, base: "/spec", spec }, TO)).toEqual([
       ...tests,
       { op: "add", path: "/spec/networks", value: TO.networks },
       { op: "add", path: "/spec/domain/devices/interfaces", value: TO.ifaces },
@@ -44,7 +44,7 @@ describe("the lists of a specification", () => {
 
   test("creates missing devices", () => {
     const place = { object, base: "/spec/template/spec", spec: { domain: {} } };
-    expect(nicsPatch(place, TO)).toEqual([
+    expect(toNicsPatch(place, TO)).toEqual([
       VERSION,
       { op: "add", path: "/spec/template/spec/networks", value: TO.networks },
       { op: "add", path: "/spec/template/spec/domain/devices", value: { interfaces: TO.ifaces } },

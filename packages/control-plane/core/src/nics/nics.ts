@@ -16,12 +16,12 @@ export function networksOf(spec: VmiSpec): readonly Network[] {
 }
 
 export interface NicsLocation {
-  /** Unset if there is neither a VM nor a VMI. */
+  /** Unset if neither a VM nor a VMI exists. */
   readonly spec: VmiSpec | undefined;
   readonly base: string;
 }
 
-/** Returns the VM's template spec, or the spec of a VMI without a VM, with its JSON pointer. */
+/** Returns the VM's template spec with its JSON pointer. Returns the VMI's spec if the VM does not exist. */
 export function locateNics(machine: {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
@@ -52,10 +52,10 @@ export function findByName<T extends { readonly name?: string }>(
 /** Returns NAMESPACE/NAME of the network's definition; undefined for the pod network. Source: KubeVirt network/multus/nad.go. */
 export function networkNameOf(network: Network, namespace: string): string | undefined {
   const name = network.multus?.networkName;
-  return name === undefined ? undefined : qualifiedName(name, namespace);
+  return name === undefined ? undefined : qualifyName(name, namespace);
 }
 
-export function qualifiedName(name: string, namespace: string): string {
+export function qualifyName(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 

@@ -15,13 +15,13 @@ import {
   listSteps,
   type IfaceOptions,
 } from "../testing/node-scene.ts";
-import { unplugRetryMs } from "./node-plan.ts";
+import { computeUnplugRetryMs } from "./node-plan.ts";
 
 const PATH = "/run/patchbay/vhost-user/uid/pod0a.sock";
 const FOUND: Partial<LinkFacts> = { podInterface: true };
-const READY: Partial<LinkFacts> = { ...FOUND, wired: true };
-const WORKS: Partial<LinkFacts> = { ...READY, tapOpen: true };
-const DEVICE = { pciAddress: "0000:01:00.0", speaksVhostUser: true } as const;
+const READY: Partial<LinkFacts> = { ...FOUND, isWired: true };
+const WORKS: Partial<LinkFacts> = { ...READY, isTapOpen: true };
+const DEVICE = { pciAddress: "0000:01:00.0", isVhostUser: true } as const;
 const deviceInfo = {
   type: "vhost-user",
   version: "1.1.0",
@@ -147,7 +147,7 @@ describe("a device", () => {
 });
 
 test("repeats unplug requests with growing delays of up to a minute", () => {
-  expect([1, 2, 3, 4, 5, 6, 1000].map(unplugRetryMs)).toEqual([
+  expect([1, 2, 3, 4, 5, 6, 1000].map(computeUnplugRetryMs)).toEqual([
     10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000,
   ]);
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs on the node: the wiring of each interface in the pod, the NIC device of the domain, network swaps, vhost-user
-// sockets, and unplug requests.
+// Plans an interface's wiring in the pod, its NIC device in the domain, network swaps, vhost-user sockets and unplug requests.
 import { type ClusterSecurity, type Attachment, names } from "@patchbay/api";
 import { parseVhostUserInfo } from "@patchbay/api/annotations";
 import type { GuestLease } from "./addresses/lease.ts";
@@ -14,7 +13,7 @@ import type {
 import { withoutPrefixLength, planSendGuard } from "./bindings/send-guard.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
 import { findMac, type MacFacts } from "./mac.ts";
-import { namesOf, DEFAULT_POD_INTERFACE, podInterfaceOfLink } from "./names.ts";
+import { buildIfaceNames, DEFAULT_POD_INTERFACE, parseLinkName } from "./names.ts";
 import {
   type NicFacts,
   parsePciAddress,
@@ -37,7 +36,7 @@ export type WiredIface = Pick<
   | "network"
   | "remembered"
   | "security"
-  | "awaitedIn"
+  | "incomingPodUid"
 > &
   MacFacts & {
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
@@ -55,7 +54,7 @@ export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean 
 /** Collects the facts for a wiring. The device's MAC takes precedence over the spec's, because the running guest uses it. */
 function toWiringFacts(facts: WiredIface): WiringFacts {
   const { iface, network, links = {}, remembered } = facts;
-  const names = namesOf(facts.name, facts.podInterfaceName);
+  const names = buildIfaceNames(facts.name, facts.podInterfaceName);
   return {
     podInterfaceName: names.podInterfaceName,
     bridgeName: names.bridgeName,
@@ -70,12 +69,12 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
 }
 
 const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
-/** Link-local addresses, which a guest behind the pod's addresses may all use, because only its gateway is on its link. */
+/** All IPv6 link-local addresses. A guest behind NAT may use any of them, because only its gateway shares the link. */
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * Returns the addresses that the guest may use: those that the kernel had on the pod NIC. The pod's annotations are not
- * trusted, because all users who may edit pods can change them.
+ * Returns the addresses that the guest may use, from the kernel's state of the pod NIC. The pod's annotations are not trusted,
+ * because all users who may edit pods can change them.
  */
 function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
@@ -86,11 +85,14 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
   return [...new Set(addresses.map(withoutPrefixLength))];
 }
 
-/** Returns the interface's wiring with its send guard; undefined if it needs no links. */
+/** Returns the interface's wiring with its send guard; undefined if the binding needs no links. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
-  const { iface, network, awaitedIn, security: cluster = NO_PORT_SECURITY } = facts;
+  const { iface, network, incomingPodUid, security: cluster = NO_PORT_SECURITY } = facts;
   const unguarded = findBindingModule(facts).buildWiring(toWiringFacts(facts));
-  const wiring = unguarded && { ...unguarded, ...(awaitedIn !== undefined && { awaitedIn }) };
+  const wiring = unguarded && {
+    ...unguarded,
+    ...(incomingPodUid !== undefined && { incomingPodUid }),
+  };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
   const guard = planSendGuard({ iface, network, cluster, mac: wiring.mac, addresses });
@@ -108,48 +110,48 @@ const POD_NIC_MEMBERS: readonly string[] = [
   "swap",
 ] satisfies PodNicMember[];
 
-export function afterSwap<Facts extends object, There>(
-  facts: Facts & { readonly swap: There },
-): Omit<Facts, PodNicMember> & There {
-  const others = Object.entries(facts).filter(([key]) => !POD_NIC_MEMBERS.includes(key));
-  return { ...(Object.fromEntries(others) as Omit<Facts, PodNicMember>), ...facts.swap };
+export function toSwappedFacts<Facts extends object, SwapNic>(
+  facts: Facts & { readonly swap: SwapNic },
+): Omit<Facts, PodNicMember> & SwapNic {
+  const remaining = Object.entries(facts).filter(([key]) => !POD_NIC_MEMBERS.includes(key));
+  return { ...(Object.fromEntries(remaining) as Omit<Facts, PodNicMember>), ...facts.swap };
 }
 
-type OnNetwork = WiredIface & { readonly links: LinkFacts };
+type ObservedIface = WiredIface & { readonly links: LinkFacts };
 
-function listWirings(iface: OnNetwork): readonly ObservedWiring[] {
+function listWirings(iface: ObservedIface): readonly ObservedWiring[] {
   return iface.links.podInterface && !isMadeByHook(iface) ? [buildWiring(iface) ?? []].flat() : [];
 }
 
-/** Returns the wirings that should exist: one for each pod NIC, including the target of a network swap. */
-export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
+/** Returns the wirings that should exist, one for each pod NIC. Includes the new pod NIC of a network swap. */
+export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap((iface) => {
     const { swap } = iface;
-    const there = swap === undefined ? [] : listWirings(afterSwap({ ...iface, swap }));
-    return [...listWirings(iface), ...there];
+    const swapWirings = swap === undefined ? [] : listWirings(toSwappedFacts({ ...iface, swap }));
+    return [...listWirings(iface), ...swapWirings];
   });
 }
 
-/** Sets `wired` for an interface with links. Sockets have no kernel link, and their `wired` is already known. */
+/** Sets `isWired` for an interface with links. For a vhost-user socket, which is no kernel link, `isWired` is already set. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   wiredTaps: ReadonlySet<string>,
 ): LinkFacts {
   const { name, podInterfaceName, links } = iface;
   if (findBindingModule(iface).kind === "vhostuser") return links;
-  const tapName = links.tapName ?? namesOf(name, podInterfaceName).tapName;
-  return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
+  const tapName = links.tapName ?? buildIfaceNames(name, podInterfaceName).tapName;
+  return { ...links, isWired: links.podInterface && wiredTaps.has(tapName) };
 }
 
-/** Sets `wired` of all interfaces. `wiredTaps` are the taps of the wirings that the pod network found complete. */
+/** Sets `isWired` of all interfaces. `wiredTaps` are the names of the taps in complete wirings. */
 export function withWired(
   ifaces: readonly IfaceFacts[],
   wiredTaps: ReadonlySet<string>,
 ): readonly IfaceFacts[] {
   return ifaces.map((iface) => {
-    // A hook's NIC has no wiring, so it is always complete.
+    // A hook's NIC has no wiring, so only its pod NIC must exist.
     const links = isMadeByHook(iface)
-      ? { ...iface.links, wired: iface.links.podInterface }
+      ? { ...iface.links, isWired: iface.links.podInterface }
       : withWiredLinks(iface, wiredTaps);
     const { name, binding, swap } = iface;
     if (swap === undefined) return { ...iface, links };
@@ -164,7 +166,7 @@ export function withWired(
 interface PodLink {
   readonly name: string;
   readonly kind: string;
-  /** Whether the link has a carrier. A tap has one while a process has it open. */
+  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
 }
 
@@ -174,21 +176,21 @@ export interface LinkOwners {
   readonly nics: readonly Pick<NicFacts, "tapName">[];
 }
 
-const BRIDGE = "bridge";
-const TAP = "tun";
+const BRIDGE_KIND = "bridge";
+const TAP_KIND = "tun";
 
 function isOwnLink({ name, kind }: PodLink): boolean {
-  return podInterfaceOfLink(name) !== undefined && (kind === BRIDGE || kind === TAP);
+  return parseLinkName(name) !== undefined && (kind === BRIDGE_KIND || kind === TAP_KIND);
 }
 
-/** Lists the pod NICs to which links of the interface belong. During and after a swap, its tap may be named after another pod NIC. */
+/** Lists the pod NICs whose links belong to the interface. During and after a swap, the tap's name may refer to another pod NIC. */
 function listPodNics({
   podInterfaceName,
   links,
   swap,
   leftovers = [],
 }: IfaceFacts): readonly string[] {
-  const ofTap = podInterfaceOfLink(links.tapName ?? "");
+  const ofTap = parseLinkName(links.tapName ?? "");
   return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], leftovers].flat();
 }
 
@@ -196,27 +198,24 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   return new Set([
     ...ifaces.flatMap(listPodNics),
     ...attachments.map(({ podInterfaceName }) => podInterfaceName),
-    ...nics.flatMap(({ tapName = "" }) => podInterfaceOfLink(tapName) ?? []),
+    ...nics.flatMap(({ tapName = "" }) => parseLinkName(tapName) ?? []),
   ]);
 }
 
-/**
- * Returns wirings without an owner, by pod NIC. Skips open taps, which are in use, and a `tap0` without a bridge, because
- * other programs use that name too.
- */
+/** Returns wirings without an owner, by pod NIC. Skips open taps, and a `tap0` without a bridge, which may be another program's. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
 ): readonly RemovableWiring[] {
-  const owned = listOwnedPodNics(owners);
-  const ours = links.filter(isOwnLink);
-  const podNics = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
+  const ownedPodNics = listOwnedPodNics(owners);
+  const ownLinks = links.filter(isOwnLink);
+  const podNics = new Set(ownLinks.map(({ name }) => parseLinkName(name) ?? ""));
   return [...podNics].sort().flatMap((podInterfaceName): readonly RemovableWiring[] => {
-    const { bridgeName, tapName } = namesOf("", podInterfaceName);
-    const has = (name: string): boolean => ours.some((link) => link.name === name);
-    const isOpen = ours.some((link) => link.name === tapName && link.carrier);
-    const isForeignTap = podInterfaceName === DEFAULT_POD_INTERFACE && !has(bridgeName);
-    if (owned.has(podInterfaceName) || isOpen || isForeignTap) return [];
+    const { bridgeName, tapName } = buildIfaceNames("", podInterfaceName);
+    const hasLink = (name: string): boolean => ownLinks.some((link) => link.name === name);
+    const isOpen = ownLinks.some((link) => link.name === tapName && link.carrier);
+    const isForeignTap = podInterfaceName === DEFAULT_POD_INTERFACE && !hasLink(bridgeName);
+    if (ownedPodNics.has(podInterfaceName) || isOpen || isForeignTap) return [];
     return [{ kind: "bridge", podInterfaceName, bridgeName, tapName }];
   });
 }
@@ -225,14 +224,14 @@ interface NicOptions extends NicPlacement {
   readonly hasBootRom?: true;
 }
 
-/** Returns the device's queues. A tap with several queues cannot be opened for a single queue, and vice versa. Source: linux/drivers/net/tun.c */
-function queuesFor({ tapQueues }: IfaceFacts["links"], wanted: number): number {
+/** Returns the number of queues of the device. A multi-queue tap requires at least two. Source: linux/drivers/net/tun.c */
+function chooseQueueCount({ tapQueues }: IfaceFacts["links"], wanted: number): number {
   if (tapQueues === undefined) return wanted;
   return tapQueues === "one" ? 1 : Math.max(wanted, 2);
 }
 
 export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicDefinition {
-  const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
+  const { tapName, alias } = buildIfaceNames(facts.name, facts.podInterfaceName);
   const { links } = facts;
   const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {
@@ -245,13 +244,13 @@ export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicD
     mtu: links.mtu,
     linkUp: facts.iface?.state !== "down",
     ...options,
-    queues: queuesFor(links, options.queues),
+    queues: chooseQueueCount(links, options.queues),
     ...(bootOrder === undefined ? {} : { bootOrder }),
     ...(acpiIndex === undefined ? {} : { acpiIndex }),
   };
 }
 
-/** Returns the existing device with the given link state; undefined if there is none or libvirt has not placed it yet. */
+/** Returns the existing device with the given link state; undefined if the device or its PCI address is missing. */
 export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
@@ -262,15 +261,15 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
 }
 
 /**
- * Swaps the network in one step: sets the link down, moves the tap to the other bridge, which exists already, and sets the
- * link up. A tap that cannot be moved is returned to its bridge.
+ * Swaps the network in one step: sets the link down, moves the tap to the existing bridge of the new network, and sets the link
+ * up. If the move fails, the tap returns to its old bridge.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
-  /** Device XML with the link down and up; unset if the link stays down. */
+  /** Device XML with the link down, and with the link up. Unset if the link is to remain down. */
   readonly link?: { readonly down: string; readonly up: string };
 }
 
@@ -281,14 +280,14 @@ export interface RemoveBridgeAction {
   readonly bridgeName: string;
 }
 
-/** Plans the swap; empty if no network swap is pending or a wiring is not a bridge. */
+/** Plans a pending network swap. Returns an empty list if no swap is pending or a wiring has no bridge. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
 ): readonly SwapAction[] {
   const { swap } = iface;
   if (swap === undefined) return [];
-  const [from, to] = [iface, afterSwap({ ...iface, swap })].map(wiringOf);
+  const [from, to] = [iface, toSwappedFacts({ ...iface, swap })].map(wiringOf);
   if (from?.kind !== "bridge" || to?.kind !== "bridge") return [];
   const [down, up] = [false, true].map((linkUp) => buildLiveNic(iface, linkUp));
   const isUp = iface.iface?.state !== "down";
@@ -299,24 +298,26 @@ export function planSwapNetwork(
   return [{ kind: "swapNetwork", iface: iface.name, from, to, ...link }];
 }
 
-/** Plans the removal of one bridge of a network that the interface has left. */
+/** Plans the removal of one unused bridge that a network swap left behind. */
 export function planLeftoverBridge({
   name,
   leftovers = [],
 }: IfaceFacts): readonly RemoveBridgeAction[] {
   const [first] = leftovers;
   if (first === undefined) return [];
-  return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];
+  return [
+    { kind: "removeBridge", iface: name, bridgeName: buildIfaceNames(name, first).bridgeName },
+  ];
 }
 
-/** Shares a socket with the launcher under the name that its domain uses. */
+/** Links a socket into the launcher's directory, under the name that the domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;
   readonly socket: VhostSocket;
 }
 
-export type VhostUserWait =
+export type VhostUserBlock =
   | SocketReason
   | "MemoryNotShared"
   | "InterruptVectors"
@@ -332,15 +333,15 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** Returns why a vhost-user device would not work. libvirt accepts such a device nevertheless. */
+/** Returns why a vhost-user device would not work; undefined if it would. libvirt does not check these conditions. */
 export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
-): VhostUserWait | undefined {
+): VhostUserBlock | undefined {
   if (findBindingModule(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
-  // A domain that is not running will be defined for vhost-user.
+  // The next definition of a stopped domain will support vhost-user.
   if (domain?.running !== true) return undefined;
   if (!domain.facts.sharesMemory) return "MemoryNotShared";
   return useEmulation && domain.facts.hasNoNicVectors !== true ? "InterruptVectors" : undefined;
@@ -355,7 +356,7 @@ export function planLinkSocket({
   return { kind: "linkSocket", iface: name, socket: { podInterfaceName, path } };
 }
 
-/** Unanswered requests to the guest to release a device. */
+/** Unplug requests for a device to which the guest has not responded. */
 export interface UnplugRequest {
   readonly count: number;
   readonly agoMs: number;
@@ -363,12 +364,12 @@ export interface UnplugRequest {
   readonly isRefused: boolean;
 }
 
-/** Delay before a request is repeated. Requests are lost silently while the firmware runs. Source: measured on libvirt 9.0 and QEMU 7.2. */
+/** Initial delay before an unplug request is repeated, in milliseconds. Source: measured with libvirt 9.0 and QEMU 7.2. */
 const FIRST_RETRY_MS = 10_000;
-/** Longest delay between requests. They are repeated forever, because a guest answers once it is reset or loads its driver. */
+/** Longest delay between unplug requests, in milliseconds. Requests are repeated until the guest responds. */
 const MAX_RETRY_MS = 60_000;
 
-/** Returns the milliseconds between the last request and the next one. `count` is the number of requests sent. */
-export function unplugRetryMs(count: number): number {
+/** Returns the delay between the last and the next request, in milliseconds. `count` is the number of requests sent. */
+export function computeUnplugRetryMs(count: number): number {
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - UNPLUG_REQUESTS_MAX));
 }

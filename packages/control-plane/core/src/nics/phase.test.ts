@@ -28,7 +28,7 @@ const PLUG: readonly Row[] = [
   { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "Wiring" },
   {
     name: "in the pod, with an incomplete tap",
-    given: { attachment: "Attached", links: { ...WIRED, wired: false } },
+    given: { attachment: "Attached", links: { ...WIRED, isWired: false } },
     want: "Wiring",
   },
   { name: "wired", given: { attachment: "Attached", links: WIRED }, want: "Attaching" },
@@ -44,7 +44,7 @@ const PLUG: readonly Row[] = [
   },
   {
     name: "in the guest, with incomplete links",
-    given: { attachment: "Attached", links: { ...IN_USE, wired: false }, ...DEVICE },
+    given: { attachment: "Attached", links: { ...IN_USE, isWired: false }, ...DEVICE },
     want: "Wiring",
   },
   {
@@ -155,13 +155,13 @@ describe("an iface whose network changes", () => {
     { name: "swaps", given: ready, swap, want: "Switching" },
     {
       name: "swaps even if the current wiring is incomplete",
-      given: { ...ready, links: { ...IN_USE, wired: false } },
+      given: { ...ready, links: { ...IN_USE, isWired: false } },
       swap,
       want: "Switching",
     },
     {
       name: "is repaired on its current network while it waits",
-      given: { ...ready, links: { ...IN_USE, wired: false } },
+      given: { ...ready, links: { ...IN_USE, isWired: false } },
       swap: { podInterfaceName: "pod2", links: NO_LINKS },
       want: "Wiring",
     },

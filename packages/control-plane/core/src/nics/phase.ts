@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of each interface, collected from all observers, and the phase that they mean. No other code decides the phase.
+// Collects the facts of each interface from all observations, and decides the interface's phase.
 import {
   type BindingRegistry,
   type ClusterSecurity,
@@ -22,21 +22,21 @@ import {
 } from "./links/link-facts.ts";
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts, SwapFacts } from "./facts.ts";
 import type { ObservedSocket } from "./links/vhost-socket.ts";
-import { ownTapName, nameOfAlias, namesOf, podInterfaceOfTap } from "./names.ts";
-import { findBindingModule, afterSwap, type WiredIface } from "./node-plan.ts";
+import { buildTapName, parseAlias, buildIfaceNames, parseTapName } from "./names.ts";
+import { findBindingModule, toSwappedFacts, type WiredIface } from "./node-plan.ts";
 import { isOnNetwork, choosePodNic } from "./pod-nic.ts";
 
-interface CarryingNic {
+interface ChosenNic {
   readonly podInterfaceName: string;
   readonly attachment?: Attachment;
 }
 
-interface Carrier extends CarryingNic {
-  readonly swap?: CarryingNic;
+interface ChosenNics extends ChosenNic {
+  readonly swap?: ChosenNic;
   readonly leftovers: readonly string[];
 }
 
-interface CarrierSources {
+interface NicSources {
   readonly vmi: VirtualMachineInstance;
   readonly hasDevice: boolean;
   readonly deviceTap: string | undefined;
@@ -47,26 +47,26 @@ interface CarrierSources {
 interface KnownNics {
   readonly name: string;
   readonly attachments: readonly Attachment[];
-  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod's own network, or if the interface is not wanted. */
+  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network and for an interface that is not wantedNic. */
   readonly networkName: string | undefined;
-  readonly wanted: string | undefined;
-  readonly reported: readonly string[];
-  readonly all: readonly string[];
+  readonly wantedNic: string | undefined;
+  readonly reportedNics: readonly string[];
+  readonly allNics: readonly string[];
 }
 
 function findDeclaredNetwork(
   name: string,
   attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
-): Pick<KnownNics, "networkName" | "wanted"> {
+): Pick<KnownNics, "networkName" | "wantedNic"> {
   const { namespace = "" } = vmi.metadata;
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
-  if (network === undefined) return { networkName: undefined, wanted: undefined };
+  if (network === undefined) return { networkName: undefined, wantedNic: undefined };
   const isWanted = iface !== undefined && !isAbsent(iface);
   return {
     networkName: isWanted ? networkNameOf(network, namespace) : undefined,
-    wanted: choosePodNic(network, { namespace, attachments, nics: [] }),
+    wantedNic: choosePodNic(network, { namespace, attachments, nics: [] }),
   };
 }
 
@@ -74,64 +74,62 @@ function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics 
   const attachments = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
   const { podInterfaceName, otherPodInterfaceNames = [] } =
     findByName(vmi.status?.interfaces, name) ?? {};
-  const reported = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
+  const reportedNics = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
   const declared = findDeclaredNetwork(name, attachments, vmi);
   const nics = attachments.map((entry) => entry.podInterfaceName);
-  const all = [...new Set([...nics, ...reported, declared.wanted ?? []].flat())];
-  return { name, attachments, reported, all, ...declared };
+  const allNics = [...new Set([...nics, ...reportedNics, declared.wantedNic ?? []].flat())];
+  return { name, attachments, reportedNics, allNics, ...declared };
 }
 
-/** Returns the pod NIC from the first source that has one. Existing links retain the name with which they were created. */
-function lastUsedNic(
-  { attachments, reported, wanted }: KnownNics,
+/** Returns the last known pod NIC from the first source that reports one. */
+function findLastUsedNic(
+  { attachments, reportedNics, wantedNic }: KnownNics,
   deviceTap: string | undefined,
 ): string {
-  const known = attachments[0]?.podInterfaceName ?? reported[0] ?? wanted;
+  const known = attachments[0]?.podInterfaceName ?? reportedNics[0] ?? wantedNic;
   if (known !== undefined) return known;
-  return deviceTap === undefined ? "" : podInterfaceOfTap(deviceTap);
+  return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC: the one on whose bridge the device's tap is, or without a device the one for the spec. */
-function findCurrentNic(known: KnownNics, sources: CarrierSources): string {
-  const { name, attachments, networkName, wanted } = known;
+/** Returns the current pod NIC: the NIC on whose bridge the device's tap is. Without a device, returns the NIC for the spec. */
+function findCurrentNic(known: KnownNics, sources: NicSources): string {
+  const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
     const mayChoose = networkName !== undefined && attachments.length > 0;
-    return (mayChoose ? wanted : undefined) ?? lastUsedNic(known, sources.deviceTap);
+    return (mayChoose ? wantedNic : undefined) ?? findLastUsedNic(known, sources.deviceTap);
   }
-  const isCarrying = (nic: string): boolean =>
-    sources.bridgeOfTap(nic) === namesOf(name, nic).bridgeName;
-  const reported = known.reported
+  const hasDeviceTap = (nic: string): boolean =>
+    sources.bridgeOfTap(nic) === buildIfaceNames(name, nic).bridgeName;
+  const reported = known.reportedNics
     .slice(0, 1)
     .filter((nic) => known.attachments.some(({ podInterfaceName }) => podInterfaceName === nic));
-  return known.all.find(isCarrying) ?? reported[0] ?? lastUsedNic(known, sources.deviceTap);
+  return (
+    known.allNics.find(hasDeviceTap) ?? reported[0] ?? findLastUsedNic(known, sources.deviceTap)
+  );
 }
 
-function toCarryingNic(podInterfaceName: string, { attachments }: KnownNics): CarryingNic {
+function toChosenNic(podInterfaceName: string, { attachments }: KnownNics): ChosenNic {
   const attachment = attachments.find((entry) => entry.podInterfaceName === podInterfaceName);
   return { podInterfaceName, ...(attachment === undefined ? {} : { attachment }) };
 }
 
-function findSwap(
-  current: CarryingNic,
-  known: KnownNics,
-  hasDevice: boolean,
-): CarryingNic | undefined {
-  const { networkName, wanted } = known;
-  if (!hasDevice || networkName === undefined || wanted === undefined) return undefined;
-  if (wanted === current.podInterfaceName) return undefined;
+function findSwap(current: ChosenNic, known: KnownNics, hasDevice: boolean): ChosenNic | undefined {
+  const { networkName, wantedNic } = known;
+  if (!hasDevice || networkName === undefined || wantedNic === undefined) return undefined;
+  if (wantedNic === current.podInterfaceName) return undefined;
   const { attachment } = current;
   return attachment !== undefined && isOnNetwork(attachment, networkName)
     ? undefined
-    : toCarryingNic(wanted, known);
+    : toChosenNic(wantedNic, known);
 }
 
-function findCarrier(name: string, sources: CarrierSources): Carrier {
+function chooseNics(name: string, sources: NicSources): ChosenNics {
   const known = collectKnownNics(name, sources.vmi);
-  const current = toCarryingNic(findCurrentNic(known, sources), known);
+  const current = toChosenNic(findCurrentNic(known, sources), known);
   const swap = findSwap(current, known, sources.hasDevice);
-  const used = [current.podInterfaceName, swap?.podInterfaceName];
-  const leftovers = known.all.filter(
-    (nic) => !used.includes(nic) && sources.hasLink(namesOf(name, nic).bridgeName),
+  const usedNics = [current.podInterfaceName, swap?.podInterfaceName];
+  const leftovers = known.allNics.filter(
+    (nic) => !usedNics.includes(nic) && sources.hasLink(buildIfaceNames(name, nic).bridgeName),
   );
   return { ...current, ...(swap === undefined ? {} : { swap }), leftovers };
 }
@@ -139,7 +137,7 @@ function findCarrier(name: string, sources: CarrierSources): Carrier {
 export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
-  /** Sockets by pod NIC. Unset if no interface uses vhost-user. */
+  /** vhost-user sockets by the pod NIC's name. Unset if no interface uses vhost-user. */
   readonly sockets?: ReadonlyMap<string, ObservedSocket>;
   readonly isEmulated?: boolean;
   readonly nics: readonly NicFacts[];
@@ -148,15 +146,15 @@ export interface IfaceSources {
   readonly security?: ClusterSecurity;
   readonly deviceTaps?: DeviceTaps;
   readonly remembered?: readonly RememberedAddresses[];
-  /** Whether the guest runs. Unset or false if it does not, or if this was not observed. */
+  /** Whether the guest is known to run. */
   readonly isRunning?: boolean;
-  /** UID of the pod on this node that will receive the migrating guest. Unset for a guest that is not incoming. */
-  readonly awaitedIn?: string;
+  /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
+  readonly incomingPodUid?: string;
   /** Whether neither links nor domain can be observed. */
   readonly isBlind?: true;
 }
 
-/** Returns the recorded addresses of the NIC. Ignores those of an earlier NIC with the same name. */
+/** Returns the recorded addresses of the NIC. Ignores addresses of an earlier NIC with the same name. */
 function findRemembered(
   podInterfaceName: string,
   { links, remembered = [] }: IfaceSources,
@@ -179,7 +177,7 @@ function toGuestFacts({ mac }: NicFacts, { guest }: IfaceSources): GuestNicFacts
 }
 
 function findDeviceFacts(name: string, sources: IfaceSources): DeviceFacts | undefined {
-  const nic = sources.nics.find(({ alias }) => nameOfAlias(alias) === name);
+  const nic = sources.nics.find(({ alias }) => parseAlias(alias) === name);
   if (nic === undefined) return undefined;
   const guest = toGuestFacts(nic, sources);
   return {
@@ -190,65 +188,65 @@ function findDeviceFacts(name: string, sources: IfaceSources): DeviceFacts | und
     queues: nic.queues,
     ...(nic.pciAddress === undefined ? {} : { pciAddress: printPciAddress(nic.pciAddress) }),
     ...(nic.mtu === undefined ? {} : { mtu: nic.mtu }),
-    ...(nic.socketPath === undefined ? {} : { speaksVhostUser: true }),
+    ...(nic.socketPath === undefined ? {} : { isVhostUser: true }),
     ...(guest === undefined ? {} : { guest }),
   };
 }
 
-/** Returns the names of all known interfaces: first those in the spec in its order, then the rest sorted by name. */
-function allNames({ vmi, nics }: IfaceSources): readonly string[] {
+/** Returns the names of all known interfaces: first interfaces in the spec, in their order, then all others sorted by name. */
+function listIfaceNames({ vmi, nics }: IfaceSources): readonly string[] {
   const declared = ifacesOf(vmi.spec).map(({ name }) => name);
-  const others = [
+  const undeclared = [
     ...(vmi.status?.attachments ?? []).map(({ name }) => name),
     ...(vmi.status?.interfaces ?? []).flatMap(({ name }) => name ?? []),
-    ...nics.flatMap(({ alias }) => nameOfAlias(alias) ?? []),
+    ...nics.flatMap(({ alias }) => parseAlias(alias) ?? []),
   ].sort();
-  return [...new Set([...declared, ...others])];
+  return [...new Set([...declared, ...undeclared])];
 }
 
-/** Finds the pod NIC that carries the interface. Uses the status for facts that cannot be observed. */
-function findObservedCarrier(name: string, sources: IfaceSources): Carrier {
+/** Finds the pod NICs of the interface. Uses the status if links and domain cannot be observed. */
+function chooseObservedNics(name: string, sources: IfaceSources): ChosenNics {
   const { vmi, links, nics, isBlind = false } = sources;
-  const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
+  const nic = nics.find(({ alias }) => parseAlias(alias) === name);
   const reported = findByName(vmi.status?.interfaces, name);
   const others = reported?.otherPodInterfaceNames ?? [];
   const observed = {
     hasDevice: isBlind ? reported?.queueCount !== undefined : nic !== undefined,
     hasLink: (link: string): boolean =>
       isBlind
-        ? others.some((other) => namesOf(name, other).bridgeName === link)
+        ? others.some((other) => buildIfaceNames(name, other).bridgeName === link)
         : findByName(links, link) !== undefined,
   };
   const bridgeOfTap = (podInterfaceName: string): string | undefined =>
-    findByName(links, ownTapName(name, podInterfaceName))?.master;
-  return findCarrier(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...observed });
+    findByName(links, buildTapName(name, podInterfaceName))?.master;
+  return chooseNics(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...observed });
 }
 
 type CollectedFacts = Omit<IfaceFacts, "links" | "swap">;
 
 function collectSwapFacts(
   known: CollectedFacts,
-  { swap }: Carrier,
+  { swap }: ChosenNics,
   observation: {
     readonly linksOf: (iface: WiredIface) => LinkFacts;
     readonly sources: IfaceSources;
   },
 ): Pick<IfaceFacts, "swap"> {
-  if (swap === undefined || !findBindingModule(known).live.network) return {};
+  if (swap === undefined || !findBindingModule(known).live.canSwapNetwork) return {};
   const remembered = findRemembered(swap.podInterfaceName, observation.sources);
   const swapNic = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
   return {
-    swap: { ...swapNic, links: observation.linksOf(afterSwap({ ...known, swap: swapNic })) },
+    swap: { ...swapNic, links: observation.linksOf(toSwappedFacts({ ...known, swap: swapNic })) },
   };
 }
 
-function guestFacts(
+function collectGuestFacts(
   { kind }: IfaceFacts["binding"],
-  { isRunning = false, awaitedIn }: IfaceSources,
-): Pick<IfaceFacts, "madeByHook" | "awaitedIn"> {
+  { isRunning = false, incomingPodUid }: IfaceSources,
+): Pick<IfaceFacts, "isMadeByHook" | "incomingPodUid"> {
   return {
-    ...(kind === "hook" && isRunning && { madeByHook: true }),
-    ...(awaitedIn !== undefined && { awaitedIn }),
+    ...(kind === "hook" && isRunning && { isMadeByHook: true }),
+    ...(incomingPodUid !== undefined && { incomingPodUid }),
   };
 }
 
@@ -256,22 +254,22 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
-  const carrier = findObservedCarrier(name, sources);
-  const { podInterfaceName, attachment, leftovers } = carrier;
+  const chosen = chooseObservedNics(name, sources);
+  const { podInterfaceName, attachment, leftovers } = chosen;
   const device = findDeviceFacts(name, sources);
   const reported = findByName(vmi.status?.interfaces, name);
   const declared = {
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
   };
-  const named = { name, podInterfaceName };
-  const remembered = findRemembered(named.podInterfaceName, sources);
-  const binding = collectBindingFacts({ ...named, device }, declared, sources);
+  const ifaceNames = { name, podInterfaceName };
+  const remembered = findRemembered(ifaceNames.podInterfaceName, sources);
+  const binding = collectBindingFacts({ ...ifaceNames, device }, declared, sources);
   const known = {
-    ...named,
+    ...ifaceNames,
     ...declared,
     binding,
-    ...guestFacts(binding, sources),
+    ...collectGuestFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
@@ -279,25 +277,25 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     ...(remembered === undefined ? {} : { remembered }),
     ...(leftovers.length === 0 ? {} : { leftovers }),
   };
-  const linksOf = (wired: WiredIface): LinkFacts => collectLinkFacts(wired, sources);
+  const linksOf = (wiredIface: WiredIface): LinkFacts => collectLinkFacts(wiredIface, sources);
   return {
     ...known,
     links: linksOf(known),
-    ...collectSwapFacts(known, carrier, { linksOf, sources }),
+    ...collectSwapFacts(known, chosen, { linksOf, sources }),
   };
 }
 
-/** Returns the facts without `wired`, which `withWired` adds from the pod network's observation. */
+/** Returns the facts of all interfaces. Callers must set `isWired` with `withWired`. */
 export function collectIfaceFacts(sources: IfaceSources): readonly IfaceFacts[] {
-  return allNames(sources).map((name) => collectFacts(name, sources));
+  return listIfaceNames(sources).map((name) => collectFacts(name, sources));
 }
 
 interface PhaseFacts {
   readonly iface?: Iface;
   readonly attachment?: Attachment;
-  readonly links: Pick<LinkFacts, "tap" | "bridge" | "wired" | "tapOpen">;
+  readonly links: Pick<LinkFacts, "tap" | "bridge" | "isWired" | "isTapOpen">;
   readonly device?: DeviceFacts;
-  readonly madeByHook?: true;
+  readonly isMadeByHook?: true;
   readonly swap?: Pick<SwapFacts, "attachment"> & {
     readonly links: Pick<LinkFacts, "podInterface">;
   };
@@ -308,44 +306,41 @@ export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
   return facts.iface !== undefined && !isAbsent(facts.iface);
 }
 
-function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
+function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   if (facts.device !== undefined) return "Detaching";
   const { tap, bridge } = facts.links;
   if (tap || bridge || (facts.leftovers ?? []).length > 0) return "Unwiring";
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Returns the phase of a pending network swap of a working device. A broken pod NIC does not block the swap. */
-function swapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
-  if (swap === undefined || device === undefined || !links.tapOpen) return undefined;
+/** Returns the phase of a pending network swap; undefined without a swap or a working device. A broken old NIC does not block a swap. */
+function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
+  if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
-  return links.wired ? "PodSwapping" : undefined;
+  return links.isWired ? "PodSwapping" : undefined;
 }
 
-function plugPhase(facts: PhaseFacts): IfacePhase {
-  const { wired, tapOpen } = facts.links;
-  const swap = swapPhase(facts);
+function decidePlugPhase(facts: PhaseFacts): IfacePhase {
+  const { isWired, isTapOpen } = facts.links;
+  const swap = decideSwapPhase(facts);
   if (swap !== undefined) return swap;
-  if (facts.device !== undefined && wired && tapOpen) return "Ready";
+  if (facts.device !== undefined && isWired && isTapOpen) return "Ready";
   if (facts.attachment === undefined) return "Pending";
-  if (facts.madeByHook === true && wired) return "Ready";
+  if (facts.isMadeByHook === true && isWired) return "Ready";
   if (facts.attachment.state !== "Attached") return "PodAttaching";
-  return wired ? "Attaching" : "Wiring";
+  return isWired ? "Attaching" : "Wiring";
 }
 
 /**
- * Returns the phase of an interface; undefined if nothing of it exists. An attachment that is being removed is not reused:
- * the unplug is completed first, even if the interface is requested again.
+ * Returns the phase of an interface; undefined if the interface has no attachment, links or device. If the attachment is being
+ * removed, the unplug completes first, even if the interface is requested again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
-  return isWanted(facts) && !removing ? plugPhase(facts) : unplugPhase(facts);
+  return isWanted(facts) && !removing ? decidePlugPhase(facts) : decideUnplugPhase(facts);
 }
 
-/**
- * Whether the guest must release the device: the interface is not wanted, or its tap was recreated, which QEMU does not
- * open again by itself.
- */
+/** Checks whether the guest must release the device: the interface is not wanted, or its tap was recreated and QEMU cannot reopen it. */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { findMovedNic } from "./pod-nic.ts";
+import { findRenamedNic } from "./pod-nic.ts";
 
 const NIC = { name: "pod16477688c0e" };
 const MIGRATED = { name: "16477688c0e-nic" };
@@ -20,9 +20,9 @@ test.each([
     want: undefined,
   },
 ])("$name", ({ links, want }) => {
-  expect(findMovedNic(links, NIC.name)).toBe(want);
+  expect(findRenamedNic(links, NIC.name)).toBe(want);
 });
 
 test("retains the address of a NIC that is named by its position", () => {
-  expect(findMovedNic([{ name: "net12-nic" }], "net12")).toBe("net12-nic");
+  expect(findRenamedNic([{ name: "net12-nic" }], "net12")).toBe("net12-nic");
 });

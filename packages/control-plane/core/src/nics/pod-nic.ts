@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the pod NIC of an interface on a network. During a network swap the old NIC keeps its name.
+// Chooses the pod NIC of an interface on a network. During a network swap, the old NIC retains its name.
 import { isDefaultNetwork, type Attachment, type Network } from "@patchbay/api";
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { findByName, networkNameOf } from "./nics.ts";
-import { podInterfaceNameOf, buildSpareInterfaceName, buildMovedName } from "./names.ts";
+import { buildPodInterfaceName, buildSwapInterfaceName, buildRenamedNicName } from "./names.ts";
 import type { Link } from "../interfaces/node/pod-network.ts";
 
 /** A pod NIC and its network as NAMESPACE/NAME. */
@@ -18,7 +18,7 @@ export interface PodNicSources {
   readonly nics: readonly PodNic[];
 }
 
-/** Whether the attachment is on the network. An attachment that names no network is assumed to be. */
+/** Checks whether the attachment is on the network. Returns true if the attachment has no network name. */
 export function isOnNetwork(attachment: Attachment, networkName: string | undefined): boolean {
   return attachment.networkName === undefined || attachment.networkName === networkName;
 }
@@ -49,38 +49,39 @@ export function toPodNics(
 }
 
 /**
- * Returns the pod NIC for the network: the existing one, or else the one by KubeVirt's scheme. While that is on another
- * network, returns a spare one, whose name is derived from the network as well.
+ * Returns the pod NIC for the network: the existing NIC, or else KubeVirt's name for a new NIC. If that name is in use on
+ * another network, the new NIC gets a name that also depends on the network definition.
  */
 export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
-  const usual = podInterfaceNameOf(network);
-  if (isDefaultNetwork(network)) return usual;
+  const defaultNic = buildPodInterfaceName(network);
+  if (isDefaultNetwork(network)) return defaultNic;
   const networkName = networkNameOf(network, namespace) ?? "";
   const reported = attachments.filter(({ name }) => name === network.name);
   const onNetwork = reported.find((attachment) => isOnNetwork(attachment, networkName));
   if (onNetwork !== undefined) return onNetwork.podInterfaceName;
-  const spare = buildSpareInterfaceName(network.name, networkName);
-  const has = (name: string): boolean =>
+  const swapNic = buildSwapInterfaceName(network.name, networkName);
+  const isOnThisNetwork = (name: string): boolean =>
     nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
-  const existing = [usual, spare].find(has);
+  const existing = [defaultNic, swapNic].find(isOnThisNetwork);
   if (existing !== undefined) return existing;
-  const isTaken = [...reported, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
-  return isTaken ? spare : usual;
+  const isTaken = [...reported, ...nics].some(
+    ({ podInterfaceName }) => podInterfaceName === defaultNic,
+  );
+  return isTaken ? swapNic : defaultNic;
 }
 
 /**
- * Returns the current name of a pod NIC that KubeVirt's virt-handler has wired, or undefined if the name is unchanged.
- * virt-handler renames the NIC, makes it a bridge port, and creates a dummy with the old name and addresses, which CNI plugins
- * would mistake for the NIC. If a link with the old name exists, a NIC with the new name that is no port is a leftover.
- * Source: KubeVirt network/setup/netpod/netpod.go.
+ * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed.
+ * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. If a link has the old name, a
+ * renamed NIC without a bridge is a leftover. Source: KubeVirt network/setup/netpod/netpod.go.
  */
-export function findMovedNic(
+export function findRenamedNic(
   links: readonly Pick<Link, "name" | "master">[],
   podInterfaceName: string,
 ): string | undefined {
-  const swapped = links.find(({ name }) => name === buildMovedName(podInterfaceName));
-  if (swapped === undefined) return undefined;
+  const renamed = links.find(({ name }) => name === buildRenamedNicName(podInterfaceName));
+  if (renamed === undefined) return undefined;
   const isNameFree = links.every(({ name }) => name !== podInterfaceName);
-  return isNameFree || swapped.master !== undefined ? swapped.name : undefined;
+  return isNameFree || renamed.master !== undefined ? renamed.name : undefined;
 }

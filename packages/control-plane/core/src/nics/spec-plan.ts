@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks and interfaces of a VMI, as its VM declares them, and the patch that writes them.
+// Plans the networks and interfaces of a VMI from its VM, and builds the patch.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -17,20 +17,20 @@ import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";
 import { versionTest } from "../status/patch.ts";
 
-export interface Sides {
+export interface NicsSyncInput {
   readonly desired: Nics;
   readonly actual: Nics;
   readonly bindings: BindingRegistry;
 }
 
-/** Fields of an interface that belong to its network and change with it. */
+/** Interface fields that change together with the network. */
 export const NETWORK_FIELDS = ["ips", "ipamClaimName", "cniArgs"] as const;
 
 function isSecondaryNetwork(network: Network | undefined): network is Network {
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 
-/** Returns the binding if it supports network swaps and the interface is not being unplugged. */
+/** Returns the binding kind if it supports network swaps and the interface is not absent; otherwise undefined. */
 function findSwappableKind(
   { networks, ifaces }: Nics,
   name: string,
@@ -39,12 +39,12 @@ function findSwappableKind(
   const iface = findByName(ifaces, name);
   if (iface === undefined || isAbsent(iface)) return undefined;
   const { kind } = resolveBinding(iface, findByName(networks, name), bindings);
-  return kind !== "refused" && BINDINGS[kind].live.network ? kind : undefined;
+  return kind !== "refused" && BINDINGS[kind].live.canSwapNetwork ? kind : undefined;
 }
 
 /** Returns the network to which an interface is swapped; undefined if the network is unchanged or the change needs a restart. */
 export function findNetworkSwap(
-  { desired, actual, bindings }: Sides,
+  { desired, actual, bindings }: NicsSyncInput,
   name: string,
 ): Network | undefined {
   const [to, from] = [desired, actual].map(({ networks }) => findByName(networks, name));
@@ -60,8 +60,8 @@ function withNetworkFieldsFrom(current: Iface, wanted: Iface | undefined): Iface
   const requested = NETWORK_FIELDS.flatMap((field) =>
     wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
   );
-  const own = Object.entries(current).filter(isOwnField);
-  return Object.fromEntries([...own, ...requested]) as Iface;
+  const ownFields = Object.entries(current).filter(isOwnField);
+  return Object.fromEntries([...ownFields, ...requested]) as Iface;
 }
 
 function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
@@ -74,16 +74,16 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   };
 }
 
-/** Applies all swaps if the rules allow them together. Otherwise applies each swap that they allow. */
-function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
+/** Applies all swaps together if the result is valid. Otherwise applies the swaps one by one and skips each invalid result. */
+function withNetworkSwaps(sides: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
   const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(sides, name) ?? []);
   const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
-  const all = swaps.reduce(swap, actual);
-  if (swaps.length === 0 || isAcceptable(all)) return all;
+  const swappedNics = swaps.reduce(swap, actual);
+  if (swaps.length === 0 || isAcceptable(swappedNics)) return swappedNics;
   return swaps.reduce((nics, network) => {
-    const next = swap(nics, network);
-    return isAcceptable(next) ? next : nics;
+    const candidate = swap(nics, network);
+    return isAcceptable(candidate) ? candidate : nics;
   }, actual);
 }
 
@@ -97,7 +97,7 @@ function withState(iface: Iface, state: string | undefined): Iface {
   return { ...(withoutState as Iface), ...(state === undefined ? {} : { state }) };
 }
 
-/** Whether neither the pod nor the node reports the interface any more. */
+/** Checks whether both the pod and the node have stopped reporting the interface. */
 function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   return (
     findByName(vmi.status?.attachments, name) === undefined &&
@@ -116,11 +116,11 @@ function canBePlugged(
 ): boolean {
   const binding = resolveBinding(iface, findByName(networks, iface.name), bindings);
   if (binding.kind === "refused" || binding.hasHook === true) return false;
-  return BINDINGS[binding.kind].live.plug;
+  return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Applies the VM's state to the interface, unless the NIC is being unplugged and the VM declares a different one. */
-function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
+/** Copies the VM's `state` to the interface, unless the NIC is being unplugged and the VM declares a different NIC. */
+function syncIface(current: Iface, { desired, actual, bindings }: NicsSyncInput): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkStateFrom(current, wanted);
   if (wanted === undefined) return withState(current, "absent");
@@ -132,7 +132,7 @@ function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface 
   return withState(current, wanted.state);
 }
 
-/** Whether the interface can be plugged into a running guest. Only a secondary network allows that. */
+/** Checks whether the interface can be plugged into a running guest. Only interfaces on secondary networks can be plugged. */
 export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
   return (
     !isAbsent(iface) &&
@@ -151,7 +151,7 @@ export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
   return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
 }
 
-function listPlugs({ desired, actual, bindings }: Sides): readonly Plug[] {
+function listPlugs({ desired, actual, bindings }: NicsSyncInput): readonly Plug[] {
   return desired.ifaces
     .filter(
       (iface) =>
@@ -193,9 +193,9 @@ export interface NicsChange {
 }
 
 /**
- * Plans the NICs of a VM's running VMI. New interfaces are appended in the VM's order. Deleted interfaces become `absent`
- * until their unplug is complete. A changed network is swapped. The default network never changes live, except for its link
- * state. A NIC that conflicts with another, for example with the MAC of one that is being unplugged, is plugged later.
+ * Plans the NICs of a running VMI from its VM's template. Appends new interfaces in the VM's order, marks deleted interfaces as
+ * `absent` until their unplug is complete, and swaps changed networks. On the default network, only the link state changes. A
+ * NIC that conflicts with another NIC, for example by its MAC, is plugged later.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -204,7 +204,7 @@ export function planNicsChange(
 ): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
-  // If the VM's own spec breaks the rules, admission reports it.
+  // If the VM's own spec is invalid, all changes are acceptable here, because admission reports the problem.
   let isDesiredValid: boolean | undefined;
   const isAcceptable = (nics: Nics): boolean => {
     isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
@@ -223,20 +223,20 @@ export function planNicsChange(
   return { planned, plugs };
 }
 
-/** Plans the NICs of a VMI without the changes of a VM: only removes completed unplugs. */
+/** Returns the VMI's NICs without interfaces whose unplug is complete. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** Plans the NICs of a VM's template: removes absent interfaces once their unplug from the VMI is complete. */
+/** Returns the NICs of a VM's template without absent interfaces whose unplug from the VMI is complete. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
-  const isEnded = (iface: Iface): boolean =>
+  const isUnplugged = (iface: Iface): boolean =>
     isAbsent(iface) &&
     (vmi === undefined ||
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
-  return withoutIfaces(nics, isEnded);
+  return withoutIfaces(nics, isUnplugged);
 }
 
 interface NicsSource {
@@ -246,8 +246,8 @@ interface NicsSource {
   readonly spec: VmiSpec;
 }
 
-/** Builds a patch that fails if either list has changed since it was read. */
-export function nicsPatch(
+/** Builds a patch that fails if the networks or the interfaces have changed since they were read. */
+export function toNicsPatch(
   { object, base, spec }: NicsSource,
   wanted: Nics,
 ): readonly JsonPatchOperation[] {

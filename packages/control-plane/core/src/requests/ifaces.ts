@@ -24,12 +24,12 @@ import {
   networksOf,
   withNics,
 } from "../nics/nics.ts";
-import { nicsPatch } from "../nics/spec-plan.ts";
+import { toNicsPatch } from "../nics/spec-plan.ts";
 import { toRefusal, type Refusal, refuse, type NicPlan, type Parsed } from "./refusal.ts";
 import { NEEDS_START } from "./spec-edits.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { isEqual } from "@patchbay/base";
-import { reservePorts, ioPortProblem } from "../nics/pcie/ports.ts";
+import { reservePorts, findIoPortProblem } from "../nics/pcie/ports.ts";
 import { noFreePortMessage } from "../reasons/messages.ts";
 
 export type NicTarget =
@@ -77,7 +77,7 @@ function buildTargetPatch(target: NicTarget, nics: Nics): readonly JsonPatchOper
     target.kind === "vm"
       ? { object: target.vm, base: "/spec/template/spec" }
       : { object: target.vmi, base: "/spec" };
-  return nicsPatch({ ...location, spec: specOf(target) }, nics);
+  return toNicsPatch({ ...location, spec: specOf(target) }, nics);
 }
 
 interface AddIfaceFacts {
@@ -209,7 +209,7 @@ function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
 function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const modelProblem = ioPortProblem(vmi, newIface)?.message;
+  const modelProblem = findIoPortProblem(vmi, newIface)?.message;
   const ports = reservePorts(vmi, specOf(facts.target), facts.bindings);
   if (modelProblem !== undefined || ports === undefined || ports.free > ports.reserved.length)
     return modelProblem;

@@ -3,7 +3,7 @@
 import { names } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
-import { qualifiedName } from "../nics/nics.ts";
+import { qualifyName } from "../nics/nics.ts";
 
 export interface NetworkRequest {
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
@@ -71,7 +71,7 @@ function parseRequest(
   if (selector === undefined) {
     return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${SELECTOR_FORM}`);
   }
-  const networkRequest = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
+  const networkRequest = { network: qualifyName(network, metadata.namespace ?? ""), selector };
   return { kind: "requested", request: networkRequest };
 }
 

@@ -22,7 +22,7 @@ import type { IfaceFacts } from "../nics/facts.ts";
 import type { SocketReason } from "../nics/links/vhost-socket.ts";
 import type { PlacementProblem } from "../nics/pcie/ports.ts";
 import type { NodeAction, NodeVmFacts, WaitReason } from "../vm/node/node-vm.ts";
-import type { VhostUserWait } from "../nics/node-plan.ts";
+import type { VhostUserBlock } from "../nics/node-plan.ts";
 
 export interface BlockedReason {
   /** Stable identifier in CamelCase, listed in docs/reference/reasons.md. */
@@ -135,7 +135,7 @@ const socketMessage =
   (reason: SocketReason): VhostUserMessage =>
   (iface) => ({ reason, message: iface?.links.socketProblem?.message ?? "" });
 
-const VHOST_USER_MESSAGES: Readonly<Record<VhostUserWait, VhostUserMessage>> = {
+const VHOST_USER_MESSAGES: Readonly<Record<VhostUserBlock, VhostUserMessage>> = {
   BackendMissing: socketMessage("BackendMissing"),
   BackendRefused: socketMessage("BackendRefused"),
   PortSecurityNotKept: socketMessage("PortSecurityNotKept"),
@@ -144,7 +144,7 @@ const VHOST_USER_MESSAGES: Readonly<Record<VhostUserWait, VhostUserMessage>> = {
   InterruptVectors: () => INTERRUPT_VECTORS,
 };
 
-function isVhostUserReason(reason: WaitReason): reason is VhostUserWait {
+function isVhostUserReason(reason: WaitReason): reason is VhostUserBlock {
   return Object.hasOwn(VHOST_USER_MESSAGES, reason);
 }
 

@@ -8,7 +8,7 @@ import { NO_LINKS } from "../nics/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../vm/node/node-vm.ts";
 import { anIface, IN_USE } from "../testing/node-scene.ts";
 import { buildNodeVmStatus, buildGuestLinkStatuses, countUnlistedGuestLinks } from "./node-vm.ts";
-import { unreachableIfaces } from "../nics/status/unreachable.ts";
+import { buildUnreachableIfaces } from "../nics/status/unreachable.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
@@ -291,7 +291,7 @@ describe("while libvirt does not respond", () => {
       nics: [{ name: "one", state }],
       status: { interfaces: [{ name: "one", hotplug, ...more }], attachments: [attachment] },
     });
-    return unreachableIfaces(vmi, error, { now: NOW, bindings: {} })[0];
+    return buildUnreachableIfaces(vmi, error, { now: NOW, bindings: {} })[0];
   }
   const device = { mac: "02:00:00:00:00:01", queueCount: 2, linkState: "up" };
   const held = { reason: "LibvirtTimedOut", attempts: 3 };
@@ -350,7 +350,7 @@ describe("while libvirt does not respond", () => {
   test("retains the last report of the guest's own links", () => {
     const own = { infoSource: "guest-agent", interfaceName: "docker0", mac: "06:00:00:00:00:01" };
     const vmi = aVmi({ status: { interfaces: [own] } });
-    expect(unreachableIfaces(vmi, error, { now: NOW, bindings: {} })).toEqual([own]);
+    expect(buildUnreachableIfaces(vmi, error, { now: NOW, bindings: {} })).toEqual([own]);
   });
 
   test("treats an unknown error as the launcher's, and does not count steps that were not attempted", () => {
@@ -358,7 +358,7 @@ describe("while libvirt does not respond", () => {
       nics: [{ name: "one" }],
       status: { attachments: [{ name: "one", podInterfaceName: "pod1", state: "Attached" }] },
     });
-    const [status] = unreachableIfaces(vmi, new Error("gone"), {
+    const [status] = buildUnreachableIfaces(vmi, new Error("gone"), {
       now: NOW,
       bindings: {},
     });

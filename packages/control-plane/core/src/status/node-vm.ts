@@ -11,14 +11,14 @@ import {
 } from "@patchbay/api";
 import type { IfaceFacts } from "../nics/facts.ts";
 import { toHotplugType, decidePhase } from "../nics/phase.ts";
-import { type PortProblem, ifacesWithoutPort } from "../nics/pcie/ports.ts";
+import { type PortProblem, findIfacesWithoutPort } from "../nics/pcie/ports.ts";
 import { mtuDiffers, addressesPartlyServed, staysOnNetwork } from "../reasons/messages.ts";
-import { addressFields } from "../guest/addresses.ts";
+import { buildAddressFields } from "../guest/addresses.ts";
 import { type BlockedReason, guestBlockedField } from "./blocked-reason.ts";
 import { isEqual } from "@patchbay/base";
 import { findByName } from "../nics/nics.ts";
 import { countPorts } from "@patchbay/domain";
-import { servedNics } from "../nics/addresses/served-nic.ts";
+import { buildServedNics } from "../nics/addresses/served-nic.ts";
 import { openMigration } from "../migration/owner.ts";
 import type { NodeVmFacts } from "../vm/node/node-vm.ts";
 import {
@@ -160,7 +160,7 @@ function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | unde
     podInterfaceName: facts.podInterfaceName,
     ...buildOtherNicFields(facts, phase),
     infoSource: buildInfoSource(facts),
-    ...addressFields(facts, report),
+    ...buildAddressFields(facts, report),
     ...buildDeviceFields(facts),
     hotplug: buildHotplug(facts, phase, report),
   };
@@ -350,8 +350,10 @@ export function buildNodeVmStatus(
   const interfaces = buildIfaceStatuses({
     ...report,
     ifaces: facts.ifaces,
-    omissions: new Map(servedNics(facts).map(({ iface, omissions = [] }) => [iface, omissions])),
-    portless: ifacesWithoutPort(observed, observed.spec, facts.network.bindings),
+    omissions: new Map(
+      buildServedNics(facts).map(({ iface, omissions = [] }) => [iface, omissions]),
+    ),
+    portless: findIfacesWithoutPort(observed, observed.spec, facts.network.bindings),
     ...(silentSince === undefined ? {} : { silentSince }),
   });
   return {

@@ -13,7 +13,7 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { effectiveVmiSpec } from "@patchbay/api/validate";
 import { normalizeMac } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
-import { findNetworkSwap, NETWORK_FIELDS, canPlug, type Sides } from "../nics/spec-plan.ts";
+import { findNetworkSwap, NETWORK_FIELDS, canPlug, type NicsSyncInput } from "../nics/spec-plan.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
@@ -76,7 +76,7 @@ function isBeingUnplugged(actual: Nics, name: string): boolean {
   return iface !== undefined && isAbsent(iface);
 }
 
-function listChangedIfaces(sides: Sides): readonly string[] {
+function listChangedIfaces(sides: NicsSyncInput): readonly string[] {
   const { desired, actual, bindings } = sides;
   return desired.ifaces.flatMap((iface, index) => {
     const path = `${IFACES_PATH}[${String(index)}]`;
@@ -89,7 +89,7 @@ function listChangedIfaces(sides: Sides): readonly string[] {
   });
 }
 
-function listChangedNetworks(sides: Sides): readonly string[] {
+function listChangedNetworks(sides: NicsSyncInput): readonly string[] {
   const { desired, actual } = sides;
   return desired.networks.flatMap((network, index) => {
     const path = `${NETWORKS_PATH}[${String(index)}]`;
@@ -126,7 +126,7 @@ function listOtherChanges(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
 }
 
 /** Lists all differences of NICs that change only at the next start. Ignores interfaces that are being unplugged. */
-function listStagedNics({ desired, actual }: Sides): readonly string[] {
+function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
   const [wantedIfaces, existingIfaces] = [desired, actual].map((nics) =>
     nics.ifaces.filter((candidate) => !isAbsent(candidate)),
   );
@@ -158,7 +158,7 @@ function listStagedNics({ desired, actual }: Sides): readonly string[] {
   ];
 }
 
-function listWaitingNics(sides: Sides, isStaged: boolean): readonly string[] {
+function listWaitingNics(sides: NicsSyncInput, isStaged: boolean): readonly string[] {
   if (isStaged) return listStagedNics(sides);
   const { desired, actual } = sides;
   return [

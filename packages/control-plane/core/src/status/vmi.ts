@@ -29,7 +29,7 @@ import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../nics/p
 import type { NetworksOwner } from "../vm/pod/pod-networks.ts";
 import { networkNameInvalid } from "../reasons/messages.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../nics/nics.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../nics/nics.ts";
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
 import {
   GUEST_HELD_CONDITION,
@@ -144,7 +144,7 @@ function findExtraNetwork(
   const binding = resolveBinding(iface, network, bindings);
   const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
   if (extraNetwork === undefined) return undefined;
-  const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
+  const networkName = qualifyName(extraNetwork, vmi.metadata.namespace ?? "");
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 

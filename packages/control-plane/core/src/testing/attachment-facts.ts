@@ -17,7 +17,7 @@ export function facts(elements: readonly NetworkSelection[], more: Partial<Facts
     owned: [],
     foreign: [],
     mode: "multus",
-    pod: "alive",
+    podState: "alive",
     ...more,
   };
 }

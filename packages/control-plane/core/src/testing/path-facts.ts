@@ -27,7 +27,7 @@ export function link(name: string, more: Partial<PathLink> = {}): PathLink {
     carrier: true,
     addresses: [],
     isBlocked: false,
-    filtersVlans: false,
+    canFilterVlans: false,
     vlans: [],
     ...more,
   };

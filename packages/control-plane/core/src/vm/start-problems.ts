@@ -14,7 +14,7 @@ import { findBindingProblems } from "../nics/bindings/resolve-binding.ts";
 import { buildMachine, computeMemoryMiB } from "./spec/machine.ts";
 import { listDisks } from "./spec/disks.ts";
 import { ifacesOf } from "../nics/nics.ts";
-import { planVmiTopology, topologyProblems } from "../nics/pcie/topology.ts";
+import { planVmiTopology, toFieldProblems } from "../nics/pcie/topology.ts";
 
 function findMachineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const machine = buildMachine(domain);
@@ -65,7 +65,7 @@ function findDomainProblems(
     ...validateGuest(spec, base),
     ...findMemoryProblems(spec, base),
     ...findWatchdogProblems(spec, base),
-    ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
+    ...(plan?.ok === false ? toFieldProblems(plan.problems, { spec, base }) : []),
   ];
 }
 

@@ -21,7 +21,7 @@ import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
 import { withRetainedMacs } from "../nics/mac.ts";
-import { printDevices } from "../nics/pcie/topology.ts";
+import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
@@ -87,7 +87,7 @@ export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMac
     withLastAddresses(buildVmiFromTemplate(vm, bindings), vm),
     storedTopology,
   );
-  const devices = printDevices(vmi);
+  const devices = listDeviceAddresses(vmi);
   return devices.length === 0 ? vmi : withTopology(vmi, { ...storedTopology, devices });
 }
 

@@ -83,7 +83,7 @@ export async function readFacts(
       foreign: [],
       // Other components attach networks only after this call.
       mode: "alone",
-      pod: "alive",
+      podState: "alive",
     },
   };
 }

@@ -39,15 +39,15 @@ import {
 import { normalizeMac, parseNadName } from "@patchbay/api/values";
 import {
   findByName,
-  findMacTwins,
-  findOwnMacTwins,
+  findMacConflicts,
+  findOwnMacConflicts,
   ifacesOf,
-  nameMacOwner,
-  type MacTwin,
+  describeMacOwner,
+  type MacConflict,
   findBindingProblems,
-  ifacesWithoutPort,
+  findIfacesWithoutPort,
   networkNameOf,
-  pciAddressCauses,
+  findPciAddressCauses,
 } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import { AppError, isEqual, messageOf } from "@patchbay/base";
@@ -99,12 +99,12 @@ interface TwinCheck {
 
 type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
 
-function describeTwin(twin: MacTwin, { namespace }: TwinCheck): string {
+function describeTwin(twin: MacConflict, { namespace }: TwinCheck): string {
   const where = twin.isOtherNetwork ? "the bridge of network" : "network";
-  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${nameMacOwner(twin.owner, namespace)}`;
+  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${describeMacOwner(twin.owner, namespace)}`;
 }
 
-function macPath({ index }: MacTwin, { base }: TwinCheck): string {
+function macPath({ index }: MacConflict, { base }: TwinCheck): string {
   return `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
 }
 
@@ -119,11 +119,11 @@ function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly bo
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
 }
 
-function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacTwin[] {
+function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacConflict[] {
   const isNew = listNewMacs(check);
   if (!isNew.includes(true)) return [];
   const macs = ifacesOf(check.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
-  return findMacTwins(check, deps.listMacOwners(macs), deps.segmentOf).filter(
+  return findMacConflicts(check, deps.listMacOwners(macs), deps.segmentOf).filter(
     ({ index }) => isNew[index] === true,
   );
 }
@@ -143,7 +143,7 @@ export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause
 function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const { spec, base } = check;
   const isNew = listNewMacs(check);
-  return findOwnMacTwins(check, deps.segmentOf)
+  return findOwnMacConflicts(check, deps.segmentOf)
     .filter(({ index, earlier }) => isNew[index] === true || isNew[earlier] === true)
     .map(({ index, earlier, mac, networks }) => {
       const field = `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
@@ -259,7 +259,7 @@ function listCapacityWarnings(
   bindings: BindingRegistry,
 ): readonly string[] {
   if (vmi === undefined) return [];
-  return [...ifacesWithoutPort(vmi, spec, bindings)].map(([name, { reason, message }]) => {
+  return [...findIfacesWithoutPort(vmi, spec, bindings)].map(([name, { reason, message }]) => {
     const until = reason === "NoFreePciePort" ? " until a port is free" : "";
     return `interface "${name}" waits${until}: ${message}`;
   });
@@ -357,7 +357,7 @@ async function findVmiToPlug(
 
 function listAddressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
   const buildVmi = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
-  return pciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
+  return findPciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
 }
 
 function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinCheck {
@@ -467,7 +467,10 @@ async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): P
     // MACs and PCI addresses of an owned VMI were validated with its VM.
     ...(isOwned
       ? []
-      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...listTwinCauses(deps, check)]),
+      : [
+          ...findPciAddressCauses({ vmi, base: "spec" }, old, config),
+          ...listTwinCauses(deps, check),
+        ]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(

@@ -7,14 +7,14 @@ import type { Store, ObjectKey } from "@patchbay/core/interfaces";
 import { request as httpsRequest } from "node:https";
 import { AppError, messageOf } from "@patchbay/base";
 import {
-  doctorPath,
+  buildDoctorPath,
   GUEST_REQUESTS,
-  guestPath,
+  buildGuestPath,
   HANDLER_SERVER_NAME,
   type GuestRequest,
   CAPTURE,
-  capturePath,
-  guestStreamPath,
+  buildCapturePath,
+  buildGuestStreamPath,
   STREAM_PROTOCOL,
   type CaptureRequest,
   type StreamRequest,
@@ -152,9 +152,9 @@ function requestPath(
   request: GuestRequest | DoctorRequest,
 ): Pick<HandlerCall, "path" | "method"> {
   if (typeof request !== "string") {
-    return { path: doctorPath(key, request.examine), method: "GET" };
+    return { path: buildDoctorPath(key, request.examine), method: "GET" };
   }
-  return { path: guestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
+  return { path: buildGuestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
 }
 
 export function createSendToHandler(access: HandlerAccess): SendToHandler {
@@ -230,7 +230,9 @@ function connect(
 }
 
 function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
-  return request.stream === CAPTURE ? capturePath(key, request) : guestStreamPath(key, request);
+  return request.stream === CAPTURE
+    ? buildCapturePath(key, request)
+    : buildGuestStreamPath(key, request);
 }
 
 export function createOpenHandlerStream(access: HandlerAccess): OpenHandlerStream {

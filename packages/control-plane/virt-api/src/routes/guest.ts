@@ -3,10 +3,10 @@
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import {
   GUEST_REQUESTS,
-  guestRequestProblem,
+  checkGuestRequest,
   type GuestRequest,
   parseDoctorQuery,
-  runningProblem,
+  checkRunning,
 } from "@patchbay/core/guest";
 import { findByName, ifacesOf } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
@@ -42,7 +42,7 @@ export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, call);
     if (vmi === undefined) return toNotFoundAnswer(about);
-    const problem = guestRequestProblem(vmi, request);
+    const problem = checkGuestRequest(vmi, request);
     if (problem !== undefined) return toRefusalAnswer(problem, about);
     if (call.dryRun && GUEST_REQUESTS[request] === "put")
       return toDoneAnswer(DONE_MESSAGES[request] ?? "");
@@ -73,7 +73,7 @@ export function examine(deps: Deps): CallHandler {
       const message = `interface: the VM has no interface ${iface}`;
       return toFailureAnswer({ code: 404, message, about });
     }
-    const problem = runningProblem(vmi);
+    const problem = checkRunning(vmi);
     if (problem !== undefined) return toRefusalAnswer(problem, about);
     const { nodeName = "" } = vmi.status ?? {};
     const answer = await deps.sendToHandler(nodeName, key, { examine: iface });

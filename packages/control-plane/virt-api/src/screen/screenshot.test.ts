@@ -45,7 +45,9 @@ test("responds with a PNG and does not disconnect other viewers", async () => {
     "image/png",
     "PNG",
   ]);
-  expect(sent).toEqual([{ node: "node1", stream: "vnc", preservesSession: true, isBeside: true }]);
+  expect(sent).toEqual([
+    { node: "node1", stream: "vnc", preservesSession: true, sharesScreen: true },
+  ]);
   expect(screen.stream.destroyed).toBe(true);
 });
 

@@ -6,7 +6,7 @@ import { type Picture, takePicture, type PictureOptions } from "./rfb.ts";
 import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { guestStreamProblem } from "@patchbay/core/guest";
+import { checkGuestStream } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {
   toNodeAnswer,
@@ -84,9 +84,9 @@ export function screenshot(deps: Deps): CallHandler {
     const key = { namespace: call.namespace, name: call.name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
     if (vmi === undefined) return toNotFoundAnswer(about);
-    const problem = guestStreamProblem(vmi, "vnc");
+    const problem = checkGuestStream(vmi, "vnc");
     if (problem !== undefined) return toRefusalAnswer(problem, about);
-    const request = { stream: "vnc", preservesSession: true, isBeside: true } as const;
+    const request = { stream: "vnc", preservesSession: true, sharesScreen: true } as const;
     const opened = await deps.openHandlerStream(vmi.status?.nodeName ?? "", key, request);
     if ("refused" in opened) return toNodeAnswer(opened.refused, about);
     deps.log.info("took a picture of a screen", {

@@ -10,9 +10,9 @@ import {
 import {
   CAPTURE,
   findForwardAddress,
-  guestStreamProblem,
+  checkGuestStream,
   parseCaptureQuery,
-  runningProblem,
+  checkRunning,
   STREAM_PROTOCOL,
   type CaptureRequest,
   type StreamRequest,
@@ -97,7 +97,7 @@ async function openGuest(
   deps: Deps,
 ): Promise<OpenedGuest> {
   const problem =
-    request.stream === CAPTURE ? runningProblem(vmi) : guestStreamProblem(vmi, request.stream);
+    request.stream === CAPTURE ? checkRunning(vmi) : checkGuestStream(vmi, request.stream);
   if (problem !== undefined) return { answer: toRefusalAnswer(problem, about) };
   const { namespace = "", name } = vmi.metadata;
   const opened = await deps.openHandlerStream(
@@ -115,8 +115,8 @@ function openCapture(
   deps: Deps,
 ): Promise<OpenedGuest> {
   const parsed = parseCaptureQuery(query);
-  if ("order" in parsed) {
-    const request = { stream: CAPTURE, order: parsed.order, user: user.name } as const;
+  if ("options" in parsed) {
+    const request = { stream: CAPTURE, options: parsed.options, user: user.name } as const;
     return openGuest(subject, request, deps);
   }
   const { about } = subject;

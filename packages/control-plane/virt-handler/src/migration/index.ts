@@ -72,7 +72,7 @@ type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next
 
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
   return listMigratingIfaces(vmi).every(
-    ({ name = "" }) => findByName(ifaces, name)?.links.wired === true,
+    ({ name = "" }) => findByName(ifaces, name)?.links.isWired === true,
   );
 }
 

@@ -5,7 +5,7 @@ import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { HypervisorEvent, LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import { launcherOn } from "@patchbay/core/migration";
-import { nameOfAlias } from "@patchbay/core/nics";
+import { parseAlias } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
@@ -27,7 +27,7 @@ function recordRefusal(
   { unplugRequests }: Deps,
 ): void {
   if (event.kind !== "deviceRemovalFailed") return;
-  const iface = nameOfAlias(event.alias);
+  const iface = parseAlias(event.alias);
   if (iface !== undefined) unplugRequests.recordRefusal(metadata.uid ?? "", iface);
 }
 

@@ -12,7 +12,7 @@ import type { OpenCapture } from "./guest-captures.ts";
 const KEY = { namespace: "default", name: "vm1" };
 const SOON = { withinMs: 5_000 };
 const ORDER = { interface: "one", filter: "", seconds: 5, bytes: 10_000 };
-const REQUEST = { stream: "capture", order: ORDER, user: "jane" } as const;
+const REQUEST = { stream: "capture", options: ORDER, user: "jane" } as const;
 /** Header lengths of the file and of each packet. */
 const [FILE_HEADER, PACKET_HEADER] = [24, 16];
 
@@ -66,8 +66,8 @@ test("shows the tap's packets until the time is over, and records who captures",
 });
 
 test("ends before the packet that exceeds the limit", async () => {
-  const order = { ...ORDER, bytes: FILE_HEADER + PACKET_HEADER + 100 };
-  const stream = await open(KEY, { ...REQUEST, order });
+  const options = { ...ORDER, bytes: FILE_HEADER + PACKET_HEADER + 100 };
+  const stream = await open(KEY, { ...REQUEST, options });
   const length = lengthOf(stream);
   await captures.pass(await link(), new Uint8Array(60));
   await captures.pass(await link(), new Uint8Array(60));
@@ -102,16 +102,16 @@ test.each([
   { iface: "two", reason: /^it has no tap/ },
 ])("rejects a capture of interface $iface", async ({ iface, reason }) => {
   await node.put(aScheduledVmi(["one", "two"]));
-  const order = { ...ORDER, interface: iface };
-  await expect(open(KEY, { ...REQUEST, order })).rejects.toMatchObject({
+  const options = { ...ORDER, interface: iface };
+  await expect(open(KEY, { ...REQUEST, options })).rejects.toMatchObject({
     code: "CAPTURE_NOT_POSSIBLE",
     details: { reason: expect.stringMatching(reason) as string },
   });
 });
 
 test("leaves nothing behind after an invalid filter", async () => {
-  const order = { ...ORDER, filter: "(" };
-  const failing = open(KEY, { ...REQUEST, order });
+  const options = { ...ORDER, filter: "(" };
+  const failing = open(KEY, { ...REQUEST, options });
   await expect(failing).rejects.toMatchObject({ code: "CAPTURE_FILTER_INVALID" });
   await open(KEY, REQUEST);
 });

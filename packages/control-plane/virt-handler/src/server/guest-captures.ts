@@ -58,10 +58,10 @@ function findTap(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): st
 
 function recordEvent(
   vmi: VirtualMachineInstance,
-  { order, user: by }: CaptureRequest,
+  { options, user: by }: CaptureRequest,
   { events }: Pick<Deps, "events">,
 ): void {
-  const { interface: iface, filter, seconds } = order;
+  const { interface: iface, filter, seconds } = options;
   const packets = filter === "" ? "all packets" : `the packets of "${filter}"`;
   const message = `${by} captures ${packets} of interface ${iface}, for at most ${String(seconds)} s`;
   events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
@@ -75,10 +75,10 @@ interface CaptureSource {
 
 async function startCapture(
   stream: CaptureStream,
-  { order }: CaptureRequest,
+  { options }: CaptureRequest,
   { captures, netns, link }: CaptureSource,
 ): Promise<PacketCapture> {
-  const packets = new PacketLimiter(order.bytes);
+  const packets = new PacketLimiter(options.bytes);
   let isFull = false;
   const onBytes = async (bytes: Uint8Array): Promise<void> => {
     if (isFull) return;
@@ -87,7 +87,7 @@ async function startCapture(
     for (const chunk of accepted.bytes) await stream.pushWhenReady(chunk);
     if (isFull) stream.push(null);
   };
-  const capture = await captures.start(netns, { link, filter: order.filter }, onBytes);
+  const capture = await captures.start(netns, { link, filter: options.filter }, onBytes);
   void capture.ended.then(() => {
     if (!isFull) stream.push(null);
     isFull = true;
@@ -114,7 +114,7 @@ export function createOpenCapture(
   };
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
-    const { interface: iface, seconds } = request.order;
+    const { interface: iface, seconds } = request.options;
     const link = findTap(vmi, iface, deps);
     const slot = `${pod.uid} ${iface}`;
     claim(slot, printKey(key));

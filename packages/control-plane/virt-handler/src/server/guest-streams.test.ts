@@ -74,7 +74,7 @@ test("a new client replaces the current one; screens are independent of consoles
 
 test("opens a screen beside its current client", async () => {
   const first = await open(KEY, { ...KEEPS, stream: "vnc" });
-  const beside = await open(KEY, { ...KEEPS, stream: "vnc", isBeside: true });
+  const beside = await open(KEY, { ...KEEPS, stream: "vnc", sharesScreen: true });
   await once(beside, "data");
   expect([first.destroyed, asked]).toEqual([false, ["vnc.sock", "vnc.sock"]]);
   for (const socket of [first, beside]) socket.destroy();

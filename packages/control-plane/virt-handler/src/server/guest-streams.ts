@@ -59,12 +59,12 @@ export function createOpenGuestStream(
   wake: (key: string) => void,
 ): OpenGuestStream {
   const openSockets = new Map<string, Socket>();
-  return async (key, { stream, preservesSession, isBeside = false }) => {
+  return async (key, { stream, preservesSession, sharesScreen = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const slot = `${pod.uid} ${stream}`;
     // Opening the session verifies that the pod is the one in the VMI's status.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
-    if (isBeside) return connectScreen(connect, { key, pod });
+    if (sharesScreen) return connectScreen(connect, { key, pod });
     const current = openSockets.get(slot);
     if (current !== undefined && preservesSession) {
       throw new AppError("GUEST_STREAM_IN_USE", { vmi: printKey(key), stream });

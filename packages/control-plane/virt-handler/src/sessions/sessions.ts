@@ -146,12 +146,12 @@ class SharedSession implements Session {
   }
 
   markObserved(): void {
-    this.#links.catchUp();
+    this.#links.discardEvents();
     this.#wakeFilter.markObserved();
   }
 
   markLinksObserved(): void {
-    this.#links.catchUp();
+    this.#links.discardEvents();
     this.#wakeFilter.markLinksObserved();
   }
 

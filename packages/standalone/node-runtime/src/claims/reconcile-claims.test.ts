@@ -245,7 +245,8 @@ describe("claims that request space concurrently", () => {
   /** A disk of 6 GiB. */
   function smallDisk(): World {
     const world = new World();
-    world.files.space = () => Promise.resolve({ sizeBytes: 6 * 2 ** 30, freeBytes: 6 * 2 ** 30 });
+    world.files.readSpace = () =>
+      Promise.resolve({ sizeBytes: 6 * 2 ** 30, freeBytes: 6 * 2 ** 30 });
     return world;
   }
 
@@ -385,7 +386,7 @@ describe("one pass", () => {
 
   test("is repeated in a minute for a claim without enough space", async () => {
     const world = new World();
-    world.files.space = () => Promise.resolve({ sizeBytes: 2 ** 20, freeBytes: 2 ** 20 });
+    world.files.readSpace = () => Promise.resolve({ sizeBytes: 2 ** 20, freeBytes: 2 ** 20 });
     world.store.put(PERSISTENT_VOLUME_CLAIMS, aClaim());
     await world.watch();
     expect(await reconcileClaim(world.deps, "ns/data")).toMatchObject({

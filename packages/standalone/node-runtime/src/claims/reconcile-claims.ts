@@ -198,7 +198,7 @@ async function collectFacts(
   const { storageClassName = "" } = claim.spec;
   const volumeName = findVolumeName(claim);
   const otherVolumes = volumes.filter(({ metadata }) => metadata.name !== volumeName);
-  const { sizeBytes: diskBytes } = await files.space(claimsDir);
+  const { sizeBytes: diskBytes } = await files.readSpace(claimsDir);
   return {
     claim,
     nodeName,

@@ -24,7 +24,7 @@ function setUp(freeBytes = 1) {
   const added: string[] = [];
   const asked: string[] = [];
   const files = createFakeFiles();
-  files.space = (...path: readonly unknown[]) => {
+  files.readSpace = (...path: readonly unknown[]) => {
     asked.push(path.join());
     return Promise.resolve({ sizeBytes: 100, freeBytes });
   };

@@ -80,7 +80,7 @@ function listPodImages(pod: Pod): readonly string[] {
 
 export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
   const { runtime, files, pods, log, podsDir } = deps;
-  const disk = await files.space(podsDir);
+  const disk = await files.readSpace(podsDir);
   const containers = await runtime.listContainers();
   const usedNames = new Set([
     ...containers.map(({ image }) => image),

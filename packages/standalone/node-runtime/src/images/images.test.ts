@@ -71,7 +71,7 @@ test("removes unused images from the runtime, and retains images that pods name"
   pods.put(aPod({ containers: [aContainer({ image: "reg/a:1" })], volumes: KERNEL }));
   const files = {
     ...createFakeFiles(),
-    space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
+    readSpace: () => Promise.resolve({ sizeBytes: 100, freeBytes: 1 }),
   };
   const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
   const listAdded = () => Promise.resolve([]);

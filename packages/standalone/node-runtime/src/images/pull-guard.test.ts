@@ -20,7 +20,7 @@ function setUp() {
     log,
     signal: stop.signal,
     files: {
-      space: () => {
+      readSpace: () => {
         spaces += 1;
         return disk.fails ? Promise.reject(new Error("no such file")) : Promise.resolve(disk);
       },
@@ -95,7 +95,7 @@ test("passes the original error of a failed pull through", async () => {
     clock: createFakeClock(),
     log: createFakeLogger(),
     imagesDir: "/images",
-    files: { space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 90 }) },
+    files: { readSpace: () => Promise.resolve({ sizeBytes: 100, freeBytes: 90 }) },
     listUnpacking: () => Promise.reject(new Error("containerd is away")),
     signal: new AbortController().signal,
   });

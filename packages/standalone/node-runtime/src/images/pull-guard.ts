@@ -57,7 +57,7 @@ export interface PullGuard {
 }
 
 interface GuardDeps {
-  readonly files: Pick<Files, "space">;
+  readonly files: Pick<Files, "readSpace">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly imagesDir: string;
@@ -125,7 +125,7 @@ class GuardedPulls implements PullGuard {
 
   async #checkDisk(): Promise<void> {
     const { files, imagesDir, listUnpacking } = this.#deps;
-    const disk = await files.space(imagesDir);
+    const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
       this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // free space may have increased

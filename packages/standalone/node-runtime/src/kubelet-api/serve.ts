@@ -141,7 +141,7 @@ async function sendLog(
 }
 
 async function sendHealth(response: ServerResponse, { runtime }: ServerContext): Promise<void> {
-  const problem = await runtime.problem();
+  const problem = await runtime.findProblem();
   sendText(response, problem === undefined ? 200 : 500, problem ?? "ok");
 }
 

@@ -173,7 +173,7 @@ describe("a machine's facts", () => {
     },
   ])("$name", async ({ texts = {}, problem, want }) => {
     const files = await filesWith({ ...FILES, ...texts });
-    const runtime = problem === undefined ? createFakeContainerRuntime() : { problem };
+    const runtime = problem === undefined ? createFakeContainerRuntime() : { findProblem: problem };
     const facts = await readMachine({ files, runtime, podsDir: "/pods", cniConfDir: "/cni" });
     expect(facts).toEqual({ ...WANT, ...want });
   });

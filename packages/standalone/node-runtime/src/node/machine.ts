@@ -103,14 +103,14 @@ async function listDevices(files: Files): Promise<readonly string[]> {
 
 export interface MachineSources {
   readonly files: Files;
-  readonly runtime: Pick<ContainerRuntime, "problem">;
+  readonly runtime: Pick<ContainerRuntime, "findProblem">;
   readonly podsDir: string;
   readonly cniConfDir: string;
 }
 
 async function findRuntimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
   try {
-    return await runtime.problem();
+    return await runtime.findProblem();
   } catch (error) {
     return messageOf(error);
   }
@@ -127,7 +127,7 @@ export async function readMachine(sources: MachineSources): Promise<MachineFacts
   const { files, podsDir, cniConfDir } = sources;
   const memory = await readLine(files, "/proc/meminfo");
   const cpus = await readLine(files, "/proc/cpuinfo");
-  const { sizeBytes, freeBytes } = await files.space(podsDir);
+  const { sizeBytes, freeBytes } = await files.readSpace(podsDir);
   return {
     cpus: cpus.match(/^processor\s*:/gm)?.length ?? 1,
     memoryKiB: parseNumber(memory, /^MemTotal:\s*(\d+) kB$/m),

@@ -203,7 +203,7 @@ export function printMib(bytes: number): string {
 }
 
 async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promise<void> {
-  const { freeBytes } = await files.space(copy.root);
+  const { freeBytes } = await files.readSpace(copy.root);
   const neededBytes = bytes * COPY_COUNT;
   if (neededBytes <= freeBytes) return;
   const reason = `it needs ${printMib(neededBytes)} on the file system of ${copy.root}, which has ${printMib(freeBytes)} free`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validates settings before anything is created, and reports all problems together. Pure.
 import { isIP } from "node:net";
-import { dataplaneGroupProblem } from "@patchbay/core/nics";
+import { checkDataplaneGroup } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
 /** Requested settings. A missing subnet is chosen later. */
@@ -98,7 +98,7 @@ function findServiceSubnetProblem(
 }
 
 function findGroupProblem({ dataplaneGroup }: RequestedSettings): string | undefined {
-  return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
+  return dataplaneGroup === undefined ? undefined : checkDataplaneGroup(dataplaneGroup);
 }
 
 const CHECKS: readonly (readonly [

@@ -49,7 +49,7 @@ export function describeContainerRuntimeContract(
 
     test("reports its name and that it is ready", async () => {
       expect((await runtime.version()).name).not.toBe("");
-      expect(await runtime.problem()).toBeUndefined();
+      expect(await runtime.findProblem()).toBeUndefined();
     });
 
     test("a sandbox is ready, has its own network, and is shown as requested", async () => {

@@ -98,8 +98,8 @@ class MemoryRuntime implements FakeContainerRuntime {
     return this.#answer("version", () => ({ name: "fake", version: "1" }));
   }
 
-  problem(): Promise<string | undefined> {
-    return this.#answer("problem", () => this.notReady);
+  findProblem(): Promise<string | undefined> {
+    return this.#answer("findProblem", () => this.notReady);
   }
 
   runSandbox(config: SandboxConfig): Promise<string> {

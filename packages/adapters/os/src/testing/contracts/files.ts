@@ -85,7 +85,7 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
     });
 
     test("a file system has space, and no more free space than that", async () => {
-      const { sizeBytes, freeBytes } = await files.space(directory);
+      const { sizeBytes, freeBytes } = await files.readSpace(directory);
       expect(sizeBytes).toBeGreaterThan(0);
       expect(freeBytes).toBeLessThanOrEqual(sizeBytes);
     });

@@ -58,7 +58,7 @@ class MemoryFiles implements FakeFiles {
     return Promise.resolve(known.some((entry) => entry === path || entry.startsWith(`${path}/`)));
   }
 
-  space(): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }> {
+  readSpace(): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }> {
     return Promise.resolve({ sizeBytes: 2 ** 40, freeBytes: 2 ** 39 });
   }
 

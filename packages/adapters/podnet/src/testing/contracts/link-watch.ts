@@ -73,7 +73,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
     test("does not report changes before an observation", async () => {
       const watched = watch(bench.netns);
       bench.add(bench.netns, { name: "two", index: 12 });
-      watched.catchUp();
+      watched.discardEvents();
       bench.setMtu(bench.netns, "one", 1400);
       await expectChange("11 one");
       expect(listChangedNames()).toEqual(["11 one"]);
@@ -85,7 +85,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       bench.links.watch(bench.netns, (links) => otherChanges.push(links), stop.signal);
       bench.setMtu(bench.netns, "one", 1400);
       await expectChange("11 one");
-      watched.catchUp();
+      watched.discardEvents();
       changes = [];
       bench.setMtu(bench.netns, "one", 1300);
       await expectChange("11 one");
@@ -95,7 +95,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
     test("reports nothing after its end, nor if it was aborted before its start", async () => {
       const watched = watch(bench.netns);
       stop.abort();
-      bench.links.watch(bench.netns, (links) => changes.push(links), stop.signal).catchUp();
+      bench.links.watch(bench.netns, (links) => changes.push(links), stop.signal).discardEvents();
       stop = new AbortController();
       const after: LinkChanges[] = [];
       bench.links.watch(bench.netns, (links) => after.push(links), stop.signal);
@@ -103,7 +103,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       await vi.waitFor(() => {
         expect(after).toHaveLength(1);
       }, WITHIN);
-      watched.catchUp();
+      watched.discardEvents();
       expect(changes).toEqual([]);
     });
   });

@@ -38,7 +38,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
 
     test("returns complete answers of the requested namespace", async () => {
       const messages = [linkMessage(RTM_GETLINK, DUMP), linkMessage(RTM_GETLINK, DUMP)];
-      const answers = await scene.netlink.talk(scene.netns, "route", messages);
+      const answers = await scene.netlink.exchangeMessages(scene.netns, "route", messages);
       expect(answers.map(({ errno }) => errno)).toEqual([0, 0]);
       // The dump has one message, of the link with index 1.
       for (const { data } of answers) {
@@ -54,12 +54,12 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
         linkMessage(RTM_DELLINK, ACK, 98_765),
         linkMessage(RTM_GETLINK, DUMP),
       ];
-      const answers = await scene.netlink.talk(scene.netns, "route", messages);
+      const answers = await scene.netlink.exchangeMessages(scene.netns, "route", messages);
       expect(answers.map(({ errno }) => errno)).toEqual([0, ENODEV]);
     });
 
     test("returns nothing for no messages", async () => {
-      expect(await scene.netlink.talk(scene.netns, "route", [])).toEqual([]);
+      expect(await scene.netlink.exchangeMessages(scene.netns, "route", [])).toEqual([]);
     });
 
     test("creates a tap once", async () => {
@@ -84,7 +84,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
     test("fails for a closed descriptor", async () => {
       const refused = { code: "OS_DESCRIPTOR_STALE" };
       const { closed, netlink } = scene;
-      await expect(netlink.talk(closed, "route", [])).rejects.toMatchObject(refused);
+      await expect(netlink.exchangeMessages(closed, "route", [])).rejects.toMatchObject(refused);
       await expect(netlink.readSettings(closed, [])).rejects.toMatchObject(refused);
     });
   });

@@ -96,12 +96,12 @@ export function describePodNetworkContract(
 
     test("detects whether the guest is filtered, and removes the filter", async () => {
       await addNic();
-      const guard = { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] };
+      const guard = { macs: [MAC], allowsServers: false, addresses: ["10.9.0.1", "fd09::1"] };
       const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
         (await bench.network.observe(bench.netns)).isWired(wiring);
       await bench.network.wireTap(bench.netns, { ...WIRING, guard });
       expect(await isWired({ ...WIRING, guard })).toBe(true);
-      expect(await isWired({ ...WIRING, guard: { ...guard, serves: true } })).toBe(false);
+      expect(await isWired({ ...WIRING, guard: { ...guard, allowsServers: true } })).toBe(false);
       expect(await isWired(WIRING)).toBe(false);
       await bench.network.wireTap(bench.netns, WIRING);
       expect(await isWired(WIRING)).toBe(true);
@@ -110,7 +110,7 @@ export function describePodNetworkContract(
 
     test("wires a tap that awaits its guest with another MAC, and sets the guest's MAC on arrival", async () => {
       await addNic();
-      const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-uid" };
+      const awaited: BridgeWiring = { ...WIRING, incomingPodUid: "pod-uid" };
       const isWired = async (): Promise<readonly boolean[]> => {
         const view = await bench.network.observe(bench.netns);
         return [view.isWired(awaited), view.isWired(WIRING)];
@@ -310,9 +310,9 @@ export function describePodNetworkContract(
     });
 
     test("restores a NIC's name and MAC, also when repeated, and removes a link with that name", async () => {
-      const renamed = { name: "c0ffee-nic", before: WIRING.podInterfaceName, mac: MAC };
+      const renamed = { name: "c0ffee-nic", originalName: WIRING.podInterfaceName, mac: MAC };
       await bench.addNic({ name: renamed.name, kind, mac: TAP_MAC });
-      await bench.addNic({ name: renamed.before, kind: "veth", mac: "02:00:00:00:5e:04" });
+      await bench.addNic({ name: renamed.originalName, kind: "veth", mac: "02:00:00:00:5e:04" });
       await bench.network.makeBridge(bench.netns, {
         ...WIRING,
         podInterfaceName: renamed.name,
@@ -320,8 +320,8 @@ export function describePodNetworkContract(
       await bench.network.restoreName(bench.netns, renamed);
       await bench.network.restoreName(bench.netns, renamed);
       expect(await find(renamed.name)).toBeUndefined();
-      expect(await find(renamed.before)).toMatchObject({ kind, mac: MAC });
-      expect((await find(renamed.before))?.master).toBeUndefined();
+      expect(await find(renamed.originalName)).toMatchObject({ kind, mac: MAC });
+      expect((await find(renamed.originalName))?.master).toBeUndefined();
     });
   });
 }

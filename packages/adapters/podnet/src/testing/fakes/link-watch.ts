@@ -22,7 +22,7 @@ class MemoryWatch implements WatchedLinks {
     this.#onChange = onChange;
   }
 
-  catchUp(): void {
+  discardEvents(): void {
     this.#pending = [];
     this.#isLost = false;
   }
@@ -39,7 +39,7 @@ class MemoryWatch implements WatchedLinks {
   #report(): void {
     const links = new Map(this.#pending.map((link) => [link.index, link]));
     const isLost = this.#isLost;
-    this.catchUp();
+    this.discardEvents();
     if (isLost) this.#onChange("unknown");
     else if (links.size > 0) this.#onChange([...links.values()]);
   }

@@ -61,7 +61,7 @@ export function createFakeNetlink(
     taps,
     frames,
     closeNetns: (inode) => void ended.add(inode),
-    talk: async (netns, protocol, messages) => {
+    exchangeMessages: async (netns, protocol, messages) => {
       await Promise.resolve();
       enter(netns);
       return answersTo(protocol, messages);

@@ -21,7 +21,7 @@ function buildLink(name: string, more: Partial<PathLink> = {}): PathLink {
     carrier: true,
     addresses: [],
     isBlocked: false,
-    filtersVlans: false,
+    canFilterVlans: false,
     vlans: [],
     ...more,
   };

@@ -233,13 +233,13 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  restoreName(netns: NetnsHandle, { name, before, mac }: RenamedNic): Promise<void> {
+  restoreName(netns: NetnsHandle, { name, originalName, mac }: RenamedNic): Promise<void> {
     return this.#call("restoreName", () => {
       const nic = this.findLink(netns.inode, name);
       if (nic === undefined) return;
-      this.takeLink(netns.inode, before);
+      this.takeLink(netns.inode, originalName);
       this.takeLink(netns.inode, name);
-      const restored = { ...withoutMaster(nic), name: before, up: false };
+      const restored = { ...withoutMaster(nic), name: originalName, up: false };
       this.putLink(netns.inode, { ...restored, ...(mac === undefined ? {} : { mac }) });
     });
   }
@@ -275,7 +275,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       },
       nic: () => {
         if (wiring.kind === "masquerade") return;
-        const own = wiring.awaitedIn !== undefined ? `56${mac.slice(2)}` : mac;
+        const own = wiring.incomingPodUid !== undefined ? `56${mac.slice(2)}` : mac;
         this.putLink(inode, { ...nic, mac: own, up: true, master, addresses: [] });
         this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
@@ -342,9 +342,13 @@ function canOpen({ kind }: Link): boolean {
 
 /** Prints the differences between wirings other than their links. */
 function printRules(wiring: ObservedWiring): string {
-  const { kind, guard, awaitedIn } = wiring;
+  const { kind, guard, incomingPodUid } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
-  return JSON.stringify([guard ?? null, ...nat, ...(awaitedIn !== undefined ? ["awaited"] : [])]);
+  return JSON.stringify([
+    guard ?? null,
+    ...nat,
+    ...(incomingPodUid !== undefined ? ["awaited"] : []),
+  ]);
 }
 
 function isWired(wiring: ObservedWiring, observed: Observed): boolean {
@@ -379,7 +383,8 @@ function isNicDone(
   const nic = links.get(wiring.podInterfaceName);
   if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
   const isSilent =
-    nic.addresses.length === 0 && (nic.mac === wiring.mac) !== (wiring.awaitedIn !== undefined);
+    nic.addresses.length === 0 &&
+    (nic.mac === wiring.mac) !== (wiring.incomingPodUid !== undefined);
   const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, listAnswers(wiring));
   return isPort(wiring.bridgeName, nic) && isSilent && isAnswering;
 }

@@ -7,10 +7,10 @@ export interface AddressServer {
   stop(): Promise<void>;
 }
 
-/** Starts a DHCP server for each NIC, so that a faulty NIC does not affect other NICs. Servers end when this process ends. */
+/** Starts a separate DHCP server for each NIC, so that a failure affects only one NIC. The servers end with this process. */
 export interface AddressServers {
   /**
-   * Resolves when the server listens. The bridge must exist with its addresses.
+   * Starts a server and resolves when the server listens. The bridge must exist and have its addresses.
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED, OS_PROGRAM_MISSING
    */
   start(netns: NetnsHandle, nic: ServedNic): Promise<AddressServer>;

@@ -7,7 +7,7 @@ export interface DefaultRoute {
   /** Name of the NIC. Empty for a multipath route. */
   readonly link: string;
   readonly gateway?: string;
-  /** The complete route as kernel attributes in base64, from which it is restored. Source: struct rtmsg and its attributes. */
+  /** Complete route as base64-encoded kernel attributes, from which the route is restored. Source: struct rtmsg and its attributes. */
   readonly words: string;
 }
 
@@ -18,11 +18,11 @@ export interface NewDefaultRoute {
 
 /** Default routes of a namespace. All calls are idempotent. */
 export interface DefaultRoutes {
-  /** Lists static routes and routes from router advertisements, in the kernel's order. @throws AppError with PODNET_FAILED */
+  /** Lists default routes, including routes from router advertisements, in the kernel's order. @throws AppError with PODNET_FAILED */
   list(netns: NetnsHandle): Promise<readonly DefaultRoute[]>;
   /** Equivalent to: `ip route add default via GATEWAY dev LINK`. @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED */
   add(netns: NetnsHandle, route: NewDefaultRoute): Promise<void>;
-  /** Removes the route. A missing route is success. @throws AppError with PODNET_FAILED */
+  /** Removes the route. Succeeds if the route does not exist. @throws AppError with PODNET_FAILED */
   remove(netns: NetnsHandle, route: DefaultRoute): Promise<void>;
   /** Restores a removed route. @throws AppError with PODNET_FAILED, for example if its NIC no longer exists */
   restore(netns: NetnsHandle, route: DefaultRoute): Promise<void>;

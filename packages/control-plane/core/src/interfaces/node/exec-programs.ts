@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs started by exec in containers. CRI does not list them.
+// Programs that were started by exec in containers. CRI cannot list these programs.
 
 /** @throws AppError from every call: CRI_UNAVAILABLE, CRI_FAILED (UNIMPLEMENTED if the runtime cannot list programs), CRI_TIMED_OUT */
 export interface ExecPrograms {
   list(containerId: string): Promise<readonly string[]>;
-  /** Kills the program (SIGKILL), but not its children. A missing program is success. */
+  /** Kills the program with SIGKILL, without its children. Succeeds if the program does not exist. */
   kill(containerId: string, id: string): Promise<void>;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hook sidecars in launcher pods, which are not trusted. Source: KubeVirt pkg/hooks.
+// Untrusted hook sidecars in launcher pods. Source: KubeVirt pkg/hooks.
 import type { LauncherPod } from "../launchers.ts";
 
 export type HookVersion = "v1alpha2" | "v1alpha3";
 
 export type HookPoint = "OnDefineDomain" | "PreCloudInitIso" | "Shutdown";
 
-/** A hook's untrusted report about itself. */
+/** Untrusted data that a hook reports about itself. */
 export interface HookInfo {
   readonly name: string;
   readonly versions: readonly string[];
@@ -21,21 +21,18 @@ export interface DefineDomainRequest {
 
 export interface CloudInitRequest {
   readonly version: HookVersion;
-  /** The complete cloud-init data as JSON. For older hooks, `noCloudSource` is the volume's member alone. */
+  /** Complete cloud-init data as JSON. Older hooks use `noCloudSource`, which has only user data and network data. */
   readonly data: string;
   readonly noCloudSource: string;
   readonly vmi: string;
 }
 
-/**
- * A connected sidecar. Calls throw AppError with HOOK_UNREACHABLE when it no longer listens, HOOK_TIMED_OUT when it does
- * not reply in time, and HOOK_FAILED when it reports an error or an unreadable reply.
- */
+/** A connected sidecar. @throws AppError from every call: HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED (an error or an invalid reply) */
 export interface HookSidecar {
   info(): Promise<HookInfo>;
-  /** Returns the domain XML as changed by the hook: any text up to 1 MiB. */
+  /** Returns the domain XML after the hook's changes: an untrusted text of at most 1 MiB. */
   onDefineDomain(request: DefineDomainRequest): Promise<string>;
-  /** Returns the cloud-init data as changed by the hook: any texts, at most 1 MiB in total. */
+  /** Returns the cloud-init data after the hook's changes: untrusted texts of at most 1 MiB in total. */
   preCloudInitIso(
     request: CloudInitRequest,
   ): Promise<{ readonly data: string; readonly noCloudSource: string }>;
@@ -45,9 +42,9 @@ export interface HookSidecar {
 
 export interface HookSidecars {
   /**
-   * Connects to the sidecar of a container. The caller must have verified the pod by opening its launcher.
-   * @throws AppError with HOOK_UNREACHABLE while the sidecar has no socket or does not listen, OS_PATH_REFUSED for a file
-   *   that is not the sidecar's own socket.
+   * Connects to the hook sidecar in a container. Callers must open the pod's launcher first, which verifies the pod.
+   * @throws AppError with HOOK_UNREACHABLE while the sidecar does not listen, OS_PATH_REFUSED if the file is not the sidecar's
+   * socket
    */
   connect(pod: LauncherPod, container: string): Promise<HookSidecar>;
 }

@@ -2,11 +2,8 @@
 import type { LinkCounts } from "../../metrics/traffic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** Reads counters without starting a program. */
+/** Reads packet counters of links without starting a program. */
 export interface LinkCounters {
-  /**
-   * Returns the counters of at most 1,000 links, in the kernel's order. The caller may close the descriptor without waiting.
-   * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
-   */
+  /** Returns the counters of at most 1,000 links, in the kernel's order. @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE */
   read(netns: NetnsHandle): Promise<readonly LinkCounts[]>;
 }

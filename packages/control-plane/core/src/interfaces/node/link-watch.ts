@@ -7,18 +7,19 @@ export interface ChangedLink {
   readonly name?: string;
 }
 
-/** Changed links, each listed once. `unknown`: events were lost, so any link may have changed. */
+/** Changed links without duplicates. `unknown`: events were lost, so any link may have changed. */
 export type LinkChanges = readonly ChangedLink[] | "unknown";
 
 export interface WatchedLinks {
-  /** Drops pending events. The caller reads the links afterwards. */
-  catchUp(): void;
+  /** Discards pending events, because the caller is about to read all links. */
+  discardEvents(): void;
 }
 
 /** Equivalent to: `ip monitor link address neigh`. */
 export interface LinkWatch {
   /**
-   * Calls `onChange` after link changes until aborted: at once for the first change, within a second for later changes.
+   * Until aborted, calls `onChange` after link changes: immediately for the first change, and within a second for later
+   * changes.
    * @throws AppError with OS_FILE_FAILED when the limit of watched namespaces is reached, OS_DESCRIPTOR_STALE
    */
   watch(

@@ -3,14 +3,14 @@
 
 export interface PodDevices {
   /**
-   * Returns the device IDs of a pod's containers by resource, for example `vendor.io/nic`. Each list is sorted and has no
-   * duplicates. The map is empty if the pod has no devices or the kubelet does not know the pod.
+   * Returns the sorted device IDs of a pod by resource, for example `vendor.io/nic`. Returns an empty map if the pod has no
+   * devices or the kubelet does not list the pod.
    * @throws AppError with DEVICES_UNKNOWN
    */
   find(pod: {
     readonly namespace: string;
     readonly name: string;
   }): Promise<ReadonlyMap<string, readonly string[]>>;
-  /** Returns the IDs of a resource's allocated devices, perhaps without those of a pod under admission. @throws AppError with DEVICES_NOT_LISTED */
+  /** Returns the IDs of a resource's allocated devices. A new pod's devices may be missing. @throws AppError with DEVICES_NOT_LISTED */
   listUsed(resource: string): Promise<ReadonlySet<string>>;
 }

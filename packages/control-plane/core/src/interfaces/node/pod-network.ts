@@ -12,12 +12,12 @@ import type { NetnsHandle } from "../namespaces.ts";
 export interface Link {
   readonly name: string;
   readonly index: number;
-  /** `veth`, `macvlan`, `bridge`, `tun`, ...; empty for hardware. */
+  /** Kind of the link, for example `veth`, `macvlan`, `bridge` or `tun`. Empty for hardware. */
   readonly kind: string;
   readonly mac: string;
   readonly mtu: number;
   readonly up: boolean;
-  /** Whether the link has a carrier. A tap has one while a process has it open. */
+  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
@@ -28,13 +28,13 @@ export interface Link {
 
 export interface PodView {
   readonly links: readonly Link[];
-  /** Returns whether everything that `wireTap` creates exists, including flags and forwarding entries. */
+  /** Returns whether all links, flags and forwarding entries that `wireTap` creates exist. */
   readonly isWired: (wiring: ObservedWiring) => boolean;
 }
 
 export interface BorrowedNic {
   readonly name: string;
-  /** MAC to restore. Unset: the MAC stays unchanged. */
+  /** MAC to restore. Unset: the MAC is not changed. */
   readonly mac?: string;
   /** Addresses to restore, as ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
@@ -42,14 +42,14 @@ export interface BorrowedNic {
 
 export interface RenamedNic {
   readonly name: string;
-  readonly before: string;
+  readonly originalName: string;
   readonly mac?: string;
 }
 
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** Addresses that belong to the guest for certain, as ADDRESS or ADDRESS/LENGTH. */
+  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Callers must be certain that the guest has these addresses. */
   readonly addresses: readonly string[];
 }
 
@@ -63,38 +63,31 @@ export interface PodNetwork {
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /**
-   * Creates a wiring without its tap: the bridge with the pod NIC as a port. A tap on another bridge stays there until
-   * `wireTap` is called.
+   * Creates the bridge of a wiring with the pod NIC as a port. A tap on another bridge remains there until `wireTap` is called.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
-  /** Removes a bridge that `makeBridge` or `wireTap` created, without removing its ports. A missing bridge is success. */
+  /** Removes a bridge that `makeBridge` or `wireTap` created, without removing its ports. Succeeds if the bridge does not exist. */
   removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
-  /** Removes the links that `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
+  /** Removes the links that `wireTap` created, the tap first. The pod NIC remains for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void>;
   /**
-   * Reads the NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
+   * Reads the addresses and routes that CNI configured on the NIC, and resolves the MAC of the IPv6 gateway.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
   /**
-   * Announces the guest behind the pod NIC: its MAC to switches, its addresses to neighbors.
+   * Announces the guest's MAC to switches and its addresses to neighbors, through the pod NIC.
    * @throws AppError with OS_FILE_FAILED when the NIC does not exist or is down
    */
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
-  /**
-   * Restores the NIC's settings. Sets the NIC down while it changes the MAC. A missing NIC is success.
-   * @throws AppError with PODNET_FAILED
-   */
+  /** Restores the NIC's MAC and addresses. Succeeds if the NIC does not exist. @throws AppError with PODNET_FAILED */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
-  /**
-   * Removes a NIC without its CNI plugin. A hardware NIC cannot be removed and is moved to the node's namespace instead. A
-   * missing NIC is success.
-   */
+  /** Removes a NIC without its CNI plugin, or moves a hardware NIC to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
-   * Renames the NIC to `before` and removes it from its bridge. Deletes another link with that name. A missing NIC is
-   * success.
+   * Renames the NIC to `originalName` and removes the NIC from its bridge. Deletes another link with that name. Succeeds if the NIC
+   * does not exist.
    * @throws AppError with PODNET_FAILED
    */
   restoreName(netns: NetnsHandle, nic: RenamedNic): Promise<void>;

@@ -9,31 +9,31 @@ export interface DirectoryAccess {
 export interface VolumeFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
-  /** User ID of the owner. Default 0. */
+  /** User ID of the owner. Default: 0. */
   readonly uid?: number;
-  /** Group ID of the owner. Default 0. */
+  /** Group ID of the owner. Default: 0. */
   readonly gid?: number;
 }
 
-/** Values of core/v1 HostPathType. */
+/** Kinds of files in core/v1 HostPathType, and `Other`. */
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**
- * Creates the directories and files that pods mount. All calls are idempotent. Paths are absolute, and their parent directories belong to Patchbay.
+ * Creates the directories and files that pods mount. All calls are idempotent. Paths are absolute, and only Patchbay writes to
+ * their parent directories.
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
   makeDirectory(path: string, access: DirectoryAccess): Promise<void>;
-  /** Mounts a tmpfs. Without `sizeBytes` the kernel limits it to half of the memory. */
+  /** Mounts a tmpfs. Without `sizeBytes`, the kernel limits the tmpfs to half of the memory. */
   mountMemory(
     path: string,
     options: { readonly access: DirectoryAccess; readonly sizeBytes?: number },
   ): Promise<void>;
   /**
-   * Mounts the file system in the sparse file `image`, which is created for at least `sizeBytes` of data. An intact file
-   * keeps its contents; a damaged one is recreated.
-   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, even in another mount namespace; the
-   * file then stays unchanged
+   * Mounts the file system in the sparse file `image`. Creates the file with room for at least `sizeBytes` of data if the file
+   * is missing or damaged.
+   * @throws AppError with OS_FILE_IN_USE if the file is mounted elsewhere, even in another mount namespace
    */
   mountImage(
     path: string,
@@ -44,21 +44,20 @@ export interface VolumeDisk {
     },
   ): Promise<void>;
   /**
-   * Bind-mounts the directory `source` without device nodes and submounts. The path of `source` must have no symbolic link.
-   * An existing mount stays.
-   * @throws AppError with OS_PATH_REFUSED if the path has a symbolic link or is not a directory
+   * Bind-mounts the directory `source` without device nodes and submounts. Keeps an existing mount.
+   * @throws AppError with OS_PATH_REFUSED if the path of `source` contains a symbolic link or is not a directory
    */
   mountDirectory(path: string, source: string): Promise<void>;
-  /** Unmounts everything at `path` and below it, even if in use. */
+  /** Unmounts all file systems at and below `path`, even if they are in use. */
   unmountAll(path: string): Promise<void>;
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Replaces all files of the directory atomically: readers see either the old or the new files. Keys are paths below the
-   * directory. Returns whether anything changed. Equivalent to: a kubelet's `..data`
+   * Replaces all files of the directory atomically, so that readers see either the old or the new files. Keys of `files` are
+   * paths below the directory. Returns whether a file changed. Equivalent to: a kubelet's `..data`
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
-  /** Returns the disk usage of each tree in bytes, without other file systems. Missing trees are omitted. Equivalent to: `du -sx` */
+  /** Returns the disk usage of each directory tree in bytes. Omits missing trees and other file systems. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Returns the kind of the file, following symbolic links; undefined if it does not exist. */
+  /** Returns the kind of the file, or undefined if the file does not exist. Follows symbolic links. */
   readKind(path: string): Promise<PathKind | undefined>;
 }

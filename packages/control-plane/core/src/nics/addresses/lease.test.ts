@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import {
-  leaseForMasquerade,
-  leaseFromRecorded,
+  buildMasqueradeLease,
+  buildRecordedLease,
   listServerAddresses,
   type RememberedAddresses,
 } from "./lease.ts";
@@ -21,11 +21,11 @@ const NIC: RememberedAddresses = {
 
 describe("the guest's lease for the pod NIC's addresses", () => {
   test.each([undefined, { ...NIC, addresses: [] }])("is undefined without addresses", (input) => {
-    expect(leaseFromRecorded(input)).toBeUndefined();
+    expect(buildRecordedLease(input)).toBeUndefined();
   });
 
   test("has both families, with the IPv4 default route last", () => {
-    expect(leaseFromRecorded(NIC)).toEqual({
+    expect(buildRecordedLease(NIC)).toEqual({
       ipv4: {
         address: "10.9.0.5/24",
         server: "169.254.75.10/32",
@@ -61,7 +61,7 @@ describe("the guest's lease for the pod NIC's addresses", () => {
   ])(
     "has a server address outside the hosts' addresses for $name",
     ({ address, server, isOnLink }) => {
-      const lease = leaseFromRecorded({ ...NIC, addresses: [address] });
+      const lease = buildRecordedLease({ ...NIC, addresses: [address] });
       expect(lease?.ipv4).toBeUndefined();
       expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
     },
@@ -70,15 +70,15 @@ describe("the guest's lease for the pod NIC's addresses", () => {
   test("has no IPv6 router if the gateway did not reply", () => {
     const { podInterfaceName, index, addresses, routes } = NIC;
     const silent = { podInterfaceName, index, addresses, routes };
-    expect(leaseFromRecorded(silent)?.ipv6?.isRouter).toBe(false);
+    expect(buildRecordedLease(silent)?.ipv6?.isRouter).toBe(false);
   });
 });
 
 test("a guest behind its pod has the bridge as gateway", () => {
   const ipv4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
   const ipv6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
-  expect(leaseForMasquerade({})).toEqual({});
-  expect(leaseForMasquerade({ ipv4, ipv6 })).toEqual({
+  expect(buildMasqueradeLease({})).toEqual({});
+  expect(buildMasqueradeLease({ ipv4, ipv6 })).toEqual({
     ipv4: {
       address: "10.0.2.2/24",
       server: "10.0.2.1/24",
@@ -92,7 +92,7 @@ test("a guest behind its pod has the bridge as gateway", () => {
 });
 
 test("the bridge has each server address once", () => {
-  const lease = leaseFromRecorded({
+  const lease = buildRecordedLease({
     ...NIC,
     addresses: ["10.9.0.5/24", "fd09::5/64", "fd09::6/64"],
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses and routes that the pod assigns to the guest by DHCP.
+// Addresses and routes that the pod assigns to the guest by DHCP and router advertisements.
 import {
   IP_BITS,
   toNetworkAddress,
@@ -9,9 +9,9 @@ import {
 } from "@patchbay/api/values";
 
 export interface NicRoute {
-  /** Destination as ADDRESS/LENGTH. The length is 0 for the default route. */
+  /** Destination as ADDRESS/LENGTH. The default route has length 0. */
   readonly destination: string;
-  /** Unset if the destination is on the link. */
+  /** Address of the gateway. Unset for an on-link route. */
   readonly gateway?: string;
 }
 
@@ -21,16 +21,16 @@ export interface NicAddresses {
   readonly routes: readonly NicRoute[];
 }
 
-/** Addresses that virt-handler recorded before it removed them from the NIC. */
+/** Addresses and routes of a pod NIC, recorded before wiring removes the addresses. */
 export interface RememberedAddresses extends NicAddresses {
   readonly podInterfaceName: string;
-  /** ifindex, which distinguishes the NIC from a later one with the same name. */
+  /** ifindex of the NIC. A later NIC with the same name has a different ifindex. */
   readonly index: number;
-  /** MAC of the IPv6 gateway. Unset if there was no gateway or it did not answer. */
+  /** MAC of the IPv6 gateway. Unset if the NIC has no gateway or the gateway did not answer. */
   readonly gatewayMac?: string;
 }
 
-/** Whether an ADDRESS/LENGTH is an IPv6 link-local address. Source: RFC 4291 section 2.5.6 */
+/** Checks whether an ADDRESS/LENGTH is an IPv6 link-local address. Source: RFC 4291 section 2.5.6 */
 export function isIpv6LinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address);
 }
@@ -39,24 +39,24 @@ export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** An infinite DHCP lease, because the guest has the address as long as the pod exists. */
+/** An infinite DHCP lease. The address is valid as long as the pod exists. */
 interface Ipv4Lease {
   readonly address: string;
-  /** The bridge's own address, ADDRESS/LENGTH. */
+  /** Address of the DHCP server on the bridge, as ADDRESS/LENGTH. */
   readonly server: string;
-  /** Routes for the guest, the default route last. */
+  /** Routes for the guest. The default route is the last route. */
   readonly routes: readonly NicRoute[];
 }
 
 interface Ipv6Address {
   readonly address: string;
-  /** The bridge's own address in the same subnet, ADDRESS/LENGTH. */
+  /** Address of the bridge in the same subnet, as ADDRESS/LENGTH. */
   readonly server: string;
-  /** Whether the subnet is on the link. Otherwise all traffic goes to the router. */
+  /** Whether the guest reaches the subnet directly on its link. Otherwise the guest sends all traffic to the router. */
   readonly isOnLink: boolean;
 }
 
-/** DHCPv6 addresses, announced by router advertisements. */
+/** Addresses that the guest obtains by DHCPv6. */
 interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
   /** Whether the bridge is the guest's default router. */
@@ -68,14 +68,11 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Address of the DHCP server. It is link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+/** Address of the DHCP server. It is link-local to avoid conflicts. Source: KubeVirt, in-pod bridge of a NIC with an address. */
 const SERVER_ADDRESS = "169.254.75.10/32";
-/** Longest prefix with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
+/** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
-/**
- * Prefix length that replaces prefixes with no room for a server's address, and prefixes shorter than this, which dnsmasq
- * rejects. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
- */
+/** Prefix length if a prefix has no address for the server, or is shorter than /64. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
 export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {
@@ -94,17 +91,19 @@ function filterByVersion<T>(
 }
 
 function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
-  const first = filterByVersion(4, addresses, (address) => address)[0];
-  if (first === undefined) return undefined;
-  const own = filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+  const firstAddress = filterByVersion(4, addresses, (address) => address)[0];
+  if (firstAddress === undefined) return undefined;
+  const ipv4Routes = filterByVersion(4, routes, ({ destination }) => destination).map(
+    ({ item }) => item,
+  );
   return {
-    address: first.item,
+    address: firstAddress.item,
     server: SERVER_ADDRESS,
-    routes: [...own.filter((route) => !isDefault(route)), ...own.filter(isDefault)],
+    routes: [...ipv4Routes.filter((route) => !isDefault(route)), ...ipv4Routes.filter(isDefault)],
   };
 }
 
-/** Assigns the subnet-router anycast address to the server, because no host has it. Source: RFC 4291 section 2.6.1 */
+/** Assigns the subnet-router anycast address to the server, because no host uses that address. Source: RFC 4291 section 2.6.1 */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
@@ -121,8 +120,8 @@ function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
   };
 }
 
-/** Returns the lease of a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
-export function leaseFromRecorded(
+/** Returns the lease that assigns the pod NIC's addresses to the guest; undefined if the network assigned no addresses. */
+export function buildRecordedLease(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
   if (remembered === undefined) return undefined;
@@ -136,7 +135,7 @@ export function leaseFromRecorded(
 
 interface Subnet {
   readonly gateway: string;
-  /** Without prefix length. */
+  /** Guest's address, without prefix length. */
   readonly guest: string;
 }
 
@@ -144,18 +143,18 @@ function readPrefixLength(prefix: string): string {
   return String(parseIp(prefix)?.length ?? IP_BITS[4]);
 }
 
-export function leaseForMasquerade(subnets: {
+export function buildMasqueradeLease(subnets: {
   readonly ipv4?: Subnet;
   readonly ipv6?: Subnet;
 }): GuestLease {
   const { ipv4, ipv6 } = subnets;
   return {
-    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseForMasquerade(ipv4) }),
-    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseForMasquerade(ipv6) }),
+    ...(ipv4 === undefined ? {} : { ipv4: buildIpv4MasqueradeLease(ipv4) }),
+    ...(ipv6 === undefined ? {} : { ipv6: buildIpv6MasqueradeLease(ipv6) }),
   };
 }
 
-function ipv4LeaseForMasquerade({ gateway, guest }: Subnet): Ipv4Lease {
+function buildIpv4MasqueradeLease({ gateway, guest }: Subnet): Ipv4Lease {
   const [address = ""] = gateway.split("/");
   return {
     address: `${guest}/${readPrefixLength(gateway)}`,
@@ -164,14 +163,14 @@ function ipv4LeaseForMasquerade({ gateway, guest }: Subnet): Ipv4Lease {
   };
 }
 
-function ipv6LeaseForMasquerade({ gateway, guest }: Subnet): Ipv6Lease {
+function buildIpv6MasqueradeLease({ gateway, guest }: Subnet): Ipv6Lease {
   const address = `${guest}/${readPrefixLength(gateway)}`;
   return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
 }
 
 type IpVersion = IpPrefix["version"];
 
-export function defaultRouteFamilies({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
+export function listDefaultRouteFamilies({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   return [
     ...(ipv4?.routes.some(isDefault) === true ? ([4] as const) : []),
     ...(ipv6?.isRouter === true ? ([6] as const) : []),

@@ -7,15 +7,15 @@ export interface DnsSettings {
   readonly search: readonly string[];
 }
 
-/** Source: Kubernetes MaxDNSNameservers and MaxDNSSearchPaths. */
+/** Maximum numbers of name servers and search domains. Source: Kubernetes MaxDNSNameservers and MaxDNSSearchPaths. */
 const NAMESERVERS_MAX = 3;
 const SEARCH_MAX = 32;
 const DNS_NAME =
   /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?$/;
-/** Source: RFC 1035 section 2.3.4 */
+/** Maximum length of a DNS name, in characters. Source: RFC 1035 section 2.3.4 */
 const DNS_NAME_MAX = 253;
 
-/** Whether the guest can use a name server. It cannot use the pod's loopback, or an address whose zone names a link of the pod. */
+/** Checks whether the guest can use a name server. Rejects the pod's loopback, and addresses whose zone is a link of the pod. */
 function isForGuest(nameserver: string): boolean {
   const ip = parseIp(nameserver);
   if (ip === undefined) return false;
@@ -43,14 +43,14 @@ function filterTexts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Parses the untrusted `dns` of a network; undefined if it has no name server. Source: CNI SPEC 1.1, "dns" */
+/** Parses the untrusted `dns` of a network. Returns undefined if no name server is usable. Source: CNI SPEC 1.1, "dns" */
 export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
   const { nameservers, search } = isJsonObject(dns) ? dns : {};
   const settings = toSettings(filterTexts(nameservers), filterTexts(search));
   return settings.nameservers.length === 0 ? undefined : settings;
 }
 
-/** Removes leading zeros from an address, which KubeVirt accepts. Returns any other text unchanged. */
+/** Removes leading zeros, which KubeVirt accepts, from an address. Returns any other text unchanged. */
 export function normalizeAddress(text: string): string {
   const ip = parseSloppyIp(text);
   return ip === undefined ? text : printAddress(ip);

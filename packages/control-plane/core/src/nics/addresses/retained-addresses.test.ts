@@ -19,7 +19,7 @@ import { vmiOf } from "../../vm/vm.ts";
 import { withNics } from "../nics.ts";
 import { buildVmStatus } from "../../status/vm.ts";
 import type { Conditions } from "../../status/conditions.ts";
-import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./retained-addresses.ts";
+import { ADDRESS_CHANGED, addressesCondition, findNewAddressChange } from "./retained-addresses.ts";
 
 const BLUE: Network = { name: "blue1", multus: { networkName: "blue" } };
 const RED: Network = { name: "blue1", multus: { networkName: "others/red" } };
@@ -242,8 +242,8 @@ test("records each change once as an event", () => {
     { type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept", message },
   ];
   const event = { reason: "AddressNotKept", message: "a" };
-  expect(newAddressChange(undefined, conditions("a"))).toEqual(event);
-  expect(newAddressChange(conditions("b"), conditions("a"))).toEqual(event);
-  expect(newAddressChange(conditions("a"), conditions("a"))).toBeUndefined();
-  expect(newAddressChange(conditions("a"), [])).toBeUndefined();
+  expect(findNewAddressChange(undefined, conditions("a"))).toEqual(event);
+  expect(findNewAddressChange(conditions("b"), conditions("a"))).toEqual(event);
+  expect(findNewAddressChange(conditions("a"), conditions("a"))).toBeUndefined();
+  expect(findNewAddressChange(conditions("a"), [])).toBeUndefined();
 });

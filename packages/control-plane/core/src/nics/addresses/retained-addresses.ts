@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses that a VM's NICs retain over restarts, if their networks assign them again.
+// IP addresses that a VM's NICs request again after a restart.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -23,7 +23,7 @@ import { findCondition, type Conditions, type NewCondition } from "../../status/
 
 type RecordedAddresses = NonNullable<VmStatus["ipAddresses"]>[number];
 
-/** Whether the interface configures its addresses itself, and therefore retains none. */
+/** Checks whether the interface's spec chooses its addresses, so that no addresses are retained. */
 function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
   return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
 }
@@ -47,7 +47,7 @@ function findAttachedAddresses(
   return attachment && normalizeAddresses(attachment.ips);
 }
 
-/** Lists the addresses to record in the VM's status. Current addresses replace recorded ones, and interfaces that were removed or moved are dropped. */
+/** Lists the addresses to record in the VM's status: current addresses, or else recorded addresses of the same network. */
 export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -56,9 +56,9 @@ export function listRetainedAddresses(
     const { name } = iface;
     const networkName = findRetainingNetwork(vm, iface);
     if (networkName === undefined) return [];
-    const known = findByName(vm.status?.ipAddresses, name);
-    const before = known?.networkName === networkName ? known.ips : [];
-    const ips = findAttachedAddresses(vmi, name, networkName) ?? before;
+    const recorded = findByName(vm.status?.ipAddresses, name);
+    const recordedIps = recorded?.networkName === networkName ? recorded.ips : [];
+    const ips = findAttachedAddresses(vmi, name, networkName) ?? recordedIps;
     return ips.length === 0 ? [] : [{ name, networkName, ips: [...ips] }];
   });
 }
@@ -84,17 +84,17 @@ export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly Ret
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
-/** Returns the retained addresses of an interface on a network (NAMESPACE/NAME). */
+/** Returns the retained addresses of an interface on the network NAMESPACE/NAME. */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,
   retained: readonly RetainedAddresses[],
 ): readonly string[] {
-  const known = findByName(retained, iface.name);
-  return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
+  const recorded = findByName(retained, iface.name);
+  return recorded?.networkName === networkName && !hasOwnAddressing(iface) ? recorded.ips : [];
 }
 
-/** Type of a condition of the VMI and its VM. It is missing while all NICs have their previous addresses. */
+/** Condition type of VMI and VM. The condition exists only while a NIC lacks one of its retained addresses. */
 export const ADDRESS_CHANGED = "AddressChanged";
 
 const ADDRESS_CHANGED_REASON = "AddressNotKept";
@@ -105,10 +105,12 @@ function describeChange(
 ): readonly string[] {
   const element = elements.find((each) => each.interface === podInterfaceName);
   const current = normalizeAddresses(ips);
-  const lost = parsePreferredIps(element).filter((ip) => !current.includes(ip));
-  if (lost.length === 0) return [];
-  const now = current.length === 0 ? "no address" : current.join(", ");
-  return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
+  const lostIps = parsePreferredIps(element).filter((ip) => !current.includes(ip));
+  if (lostIps.length === 0) return [];
+  const currentText = current.length === 0 ? "no address" : current.join(", ");
+  return [
+    `interface ${name} now has ${currentText} on ${networkName}; it had ${lostIps.join(", ")} before`,
+  ];
 }
 
 export function addressesCondition(
@@ -123,7 +125,7 @@ export function addressesCondition(
   return [{ type: ADDRESS_CHANGED, status: "True", reason: ADDRESS_CHANGED_REASON, message }];
 }
 
-export function newAddressChange(
+export function findNewAddressChange(
   before: Conditions | undefined,
   now: Conditions | undefined,
 ): { readonly reason: string; readonly message: string } | undefined {

@@ -5,7 +5,13 @@ import { describe, expect, test } from "vitest";
 import type { IfaceFacts } from "../facts.ts";
 import { anIface, WIRED } from "../../testing/node-scene.ts";
 import type { RememberedAddresses } from "./lease.ts";
-import { servedNics, fitRoutes, fitSearch, limitOptions, type ServedNic } from "./served-nic.ts";
+import {
+  buildServedNics,
+  fitRoutes,
+  fitSearch,
+  limitOptions,
+  type ServedNic,
+} from "./served-nic.ts";
 
 const POD_DNS = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
 const OWN_DNS = { nameservers: ["10.9.0.53"], search: ["lan.example"] };
@@ -47,7 +53,7 @@ function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
 
 /** Destinations and name servers that each NIC is told of. */
 function reported(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
-  const nics = servedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
+  const nics = buildServedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
   return Object.fromEntries(
     nics.map(({ iface, lease: { ipv4, ipv6 }, dns }) => {
       const destinations = (ipv4?.routes ?? []).map(({ destination }) => destination);
@@ -97,7 +103,7 @@ describe("parts of CNI's result that the server omits", () => {
     const { podInterfaceName } = iface;
     const known = gatewayMac === undefined ? {} : { gatewayMac };
     const remembered = { podInterfaceName, index: 3, addresses, routes: [], ...known };
-    const [nic] = servedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
+    const [nic] = buildServedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
     return nic?.omissions ?? [];
   }
 
@@ -129,7 +135,7 @@ describe("parts of CNI's result that the server omits", () => {
 test("normalizes time servers with leading zeros", () => {
   const ntpServers = ["010.0.0.4", "10.0.0.5"];
   const iface = { ...ifaceOf(lan("a")), iface: { name: "a", dhcpOptions: { ntpServers } } };
-  const [nic] = servedNics({ vmi: aVmi({}), ifaces: [iface] });
+  const [nic] = buildServedNics({ vmi: aVmi({}), ifaces: [iface] });
   expect(nic?.options).toEqual({ ntpServers: ["10.0.0.4", "10.0.0.5"] });
 });
 
@@ -144,7 +150,7 @@ describe("the first search domain of a guest", () => {
     };
     const dns = { nameservers: ["10.96.0.10"], search };
     const rows = [pod(GATEWAY), lan("b", GATEWAY)].map(ifaceOf);
-    const nics = servedNics({ vmi: named, ifaces: rows, dns });
+    const nics = buildServedNics({ vmi: named, ifaces: rows, dns });
     expect(nics.at(-1)?.dns).toEqual(NO_DNS);
     return nics[0]?.dns.search ?? [];
   };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that each NIC's DHCP server serves, from the spec and the recorded addresses.
+// DHCP settings of each NIC, derived from the spec and the recorded addresses.
 import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
-import { namesOf } from "../names.ts";
+import { buildIfaceNames } from "../names.ts";
 import { buildLease } from "../node-plan.ts";
 import { buildHostname } from "../../vm/spec/guest-names.ts";
 import {
   IPV6_SUBNET_LENGTH,
-  defaultRouteFamilies,
+  listDefaultRouteFamilies,
   withoutDefaultRoutes,
   type GuestLease,
   type NicRoute,
@@ -25,7 +25,7 @@ export interface ServedNic {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** Messages about settings that are not served. Unset if all are served. */
+  /** Messages about omitted settings. Unset if all settings are served. */
   readonly omissions?: readonly string[];
 }
 
@@ -38,35 +38,33 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Whether a server can listen on the bridge. A running server continues while its wiring is repaired. */
+/** Checks whether a server can listen on the bridge. A running server is retained while the wiring is repaired. */
 function isServable(
-  { wired, bridge }: IfaceFacts["links"],
+  { isWired, bridge }: IfaceFacts["links"],
   bridgeName: string,
   { served = [] }: ServingFacts,
 ): boolean {
-  return wired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
+  return isWired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
 }
 
 function isOnPodNetwork({ network }: IfaceFacts): boolean {
   return network !== undefined && isDefaultNetwork(network);
 }
 
-/**
- * Puts the guest's own DNS domain (SUBDOMAIN.NAMESPACE.svc...) first in the search list, so that its full name resolves.
- * Source: KubeVirt pkg/network/dns DomainNameWithSubdomain
- */
+/** Puts the guest's DNS domain first in the search list. Source: KubeVirt pkg/network/dns DomainNameWithSubdomain */
 function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
   const { subdomain = "" } = spec;
   const prefix = `${metadata.namespace ?? ""}.svc.`;
   const domain = dns.search.find((each) => each.startsWith(prefix));
   if (subdomain === "" || domain === undefined) return dns;
-  const own = `${subdomain}.${domain}`;
-  return { ...dns, search: [own, ...dns.search.filter((each) => each !== own)] };
+  const guestDomain = `${subdomain}.${domain}`;
+  return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
 /**
- * Removes default routes that another NIC serves, because guests treat several default routes as equivalent. The pod's DNS
- * goes to the NIC on the pod network, or else to NICs with a default route. A network's own name servers take precedence.
+ * Removes default routes that the NIC on the pod network serves, because guests do not rank default routes. The pod's DNS
+ * settings are served on the NIC of the pod network, or else on NICs with a default route. A network's own DNS settings take
+ * precedence.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -76,11 +74,11 @@ function chooseLeaseAndDns(
   const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
   if (isOnPodNetwork(iface)) return { lease, dns: podDns };
   const podNic = facts.ifaces.find(isOnPodNetwork);
-  const hasPodDefaultRoute = podNic === undefined && defaultRouteFamilies(lease).length > 0;
+  const hasPodDefaultRoute = podNic === undefined && listDefaultRouteFamilies(lease).length > 0;
   return {
     lease: withoutDefaultRoutes(
       lease,
-      podNic === undefined ? [] : defaultRouteFamilies(buildLease(podNic) ?? {}),
+      podNic === undefined ? [] : listDefaultRouteFamilies(buildLease(podNic) ?? {}),
     ),
     dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS),
   };
@@ -88,14 +86,14 @@ function chooseLeaseAndDns(
 
 function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
   const { ipv4, ipv6 } = lease;
-  const others = (remembered?.addresses ?? []).filter(
+  const unservedAddresses = (remembered?.addresses ?? []).filter(
     (address) => parseIp(address)?.version === 4 && address !== ipv4?.address,
   );
   const shortPrefixes = (ipv6?.addresses ?? []).filter(
     ({ address, isOnLink }) => !isOnLink && (parseIp(address)?.length ?? 0) < IPV6_SUBNET_LENGTH,
   );
   return [
-    ...others.map(
+    ...unservedAddresses.map(
       (address) =>
         `IPv4 address ${address} is not served, because DHCP gives one address to a NIC; set it in the guest, or define one IPv4 range for the network`,
     ),
@@ -106,7 +104,7 @@ function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readon
   ];
 }
 
-/** Removes leading zeros from NTP servers' addresses, which dnsmasq rejects. */
+/** Removes leading zeros from NTP server addresses, because dnsmasq rejects leading zeros. */
 function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
   const { dhcpOptions = {} } = iface ?? {};
   const { ntpServers } = dhcpOptions;
@@ -116,7 +114,7 @@ function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
 
 function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
   const lease = buildLease(iface);
-  const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
+  const { bridgeName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
   const omissions = describeUnserved(iface, lease);
   return [
@@ -133,21 +131,18 @@ function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNi
   ];
 }
 
-export function servedNics(facts: ServingFacts): readonly ServedNic[] {
+export function buildServedNics(facts: ServingFacts): readonly ServedNic[] {
   return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
 }
 
-/**
- * Maximum bytes of one option. Longer options are cut, because dnsmasq refuses to start with them and does not split them
- * as RFC 3396 allows. Source: RFC 2132 section 2
- */
+/** Maximum size of a DHCP option, in bytes. dnsmasq does not split longer options (RFC 3396). Source: RFC 2132 section 2 */
 const OPTION_MAX = 255;
-/** Maximum bytes of search domains in a router advertisement: 255 units of 8 bytes, less a header of 8. Source: RFC 8106 section 5.2 */
+/** Maximum size of search domains in a router advertisement, in bytes: 255 units of 8, minus the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
 const NAMED_ITEMS_MAX = 3;
 
-interface WithOptions {
+interface NicWithOptions {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
@@ -159,33 +154,33 @@ interface Fit<T> {
   readonly omissions: readonly T[];
 }
 
-/** Splits the list before the first item that would exceed `max` bytes. `sizeOf` returns the bytes of a list. */
+/** Splits the list before the first item that would exceed `max` bytes. `sizeOf` returns the size of a list in bytes. */
 function fitIntoOption<T>(
   items: readonly T[],
   max: number,
   sizeOf: (prefix: readonly T[]) => number,
 ): Fit<T> {
-  const beyond = items.findIndex((_item, at) => sizeOf(items.slice(0, at + 1)) > max);
-  const count = beyond === -1 ? items.length : beyond;
+  const firstOmitted = items.findIndex((_item, index) => sizeOf(items.slice(0, index + 1)) > max);
+  const count = firstOmitted === -1 ? items.length : firstOmitted;
   return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
-/** Returns the bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
-function routeSize({ destination }: NicRoute): number {
+/** Returns the size of a route in bytes: prefix length, significant bytes of the destination, and gateway. Source: RFC 3442 */
+function computeRouteSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }
 
-/** Returns the rank of a route; lower ranks take precedence. On-link routes are first, because gateways need them. */
+/** Returns the rank of a route; lower ranks take precedence. On-link routes are first, because other routes need them. */
 function rankRoute({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Chooses the routes that fit: on-link routes, then the default route, then all others. Their order is unchanged. */
+/** Chooses the routes that fit: on-link routes, then default routes, then all other routes. Preserves the order of the list. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
-    prefix.reduce((sum, route) => sum + routeSize(route), 0),
+    prefix.reduce((sum, route) => sum + computeRouteSize(route), 0),
   );
   return {
     fitting: routes.filter((route) => fitting.includes(route)),
@@ -195,56 +190,56 @@ export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
 
 function listSuffixes(domain: string): readonly string[] {
   const labels = domain.replace(/\.$/, "").split(".");
-  return labels.map((_label, at) => labels.slice(at).join("."));
+  return labels.map((_label, index) => labels.slice(index).join("."));
 }
 
 /**
- * Returns the bytes of the search domains. Repeated suffixes become pointers of two bytes. Source: RFC 3397 section 2;
- * dnsmasq 2.90 option.c, parse_dhcp_opt
+ * Returns the size of the search domains in bytes. A repeated suffix becomes a pointer of two bytes. Source: RFC 3397 section
+ * 2; dnsmasq 2.90 option.c, parse_dhcp_opt
  */
-function searchSize(domains: readonly string[]): number {
+function computeSearchSize(domains: readonly string[]): number {
   const written = new Set<string>();
   let hasPointer = false;
   let size = 0;
   for (const domain of domains) {
     const suffixes = listSuffixes(domain);
     const repeated = suffixes.findIndex((suffix) => written.has(suffix));
-    const own = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
-    size += own.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
+    const newSuffixes = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
+    size += newSuffixes.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += repeated === -1 ? 1 : 2;
-    // dnsmasq does not find suffixes that it wrote after the first pointer.
+    // dnsmasq reuses only suffixes of domains before the first pointer.
     hasPointer ||= repeated !== -1;
-    if (!hasPointer) for (const suffix of own) written.add(suffix);
+    if (!hasPointer) for (const suffix of newSuffixes) written.add(suffix);
   }
   return size;
 }
 
-function plainSize(domains: readonly string[]): number {
+function computePlainSearchSize(domains: readonly string[]): number {
   return domains.reduce((sum, domain) => sum + domain.replace(/\.$/, "").length + 2, 0);
 }
 
 export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<string> {
   return hasIpv4
-    ? fitIntoOption(search, OPTION_MAX, searchSize)
-    : fitIntoOption(search, ADVERTISED_SEARCH_MAX, plainSize);
+    ? fitIntoOption(search, OPTION_MAX, computeSearchSize)
+    : fitIntoOption(search, ADVERTISED_SEARCH_MAX, computePlainSearchSize);
 }
 
-function omissionMessage(
-  what: string,
-  all: readonly unknown[],
+function describeOmissions(
+  subject: string,
+  items: readonly unknown[],
   omissions: readonly string[],
 ): readonly string[] {
   if (omissions.length === 0) return [];
   const named = omissions.slice(0, NAMED_ITEMS_MAX).join(", ");
   const more = omissions.length > NAMED_ITEMS_MAX ? ", ..." : "";
-  const count = `${String(omissions.length)} of ${String(all.length)}`;
+  const count = `${String(omissions.length)} of ${String(items.length)}`;
   return [
-    `${count} ${what} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
+    `${count} ${subject} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
   ];
 }
 
-/** Cuts the options to what the server accepts and reports what is left out. */
-export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
+/** Truncates options to the sizes that the server accepts, and reports the omitted items. */
+export function limitOptions<Nic extends NicWithOptions>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);
@@ -252,13 +247,13 @@ export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const ntp = fitIntoOption(ntpServers, OPTION_MAX, (prefix) => prefix.length * IPV4_BYTES);
   const omissions = [
     ...(nic.omissions ?? []),
-    ...omissionMessage(
+    ...describeOmissions(
       "routes",
       lease.ipv4?.routes ?? [],
       routes.omissions.map(({ destination }) => destination),
     ),
-    ...omissionMessage("search domains", dns.search, search.omissions),
-    ...omissionMessage("NTP servers", ntpServers, ntp.omissions),
+    ...describeOmissions("search domains", dns.search, search.omissions),
+    ...describeOmissions("NTP servers", ntpServers, ntp.omissions),
   ];
   if (omissions.length === 0) return nic;
   return {

@@ -194,7 +194,7 @@ const ROWS: readonly Row[] = [
   {
     name: "a name in use by another network does not matter to an ending pod",
     given: facts([A], {
-      pod: "ending",
+      podState: "ending",
       foreign: [{ network: "other/a", interfaceName: "net1" }],
     }),
     want: [],
@@ -234,7 +234,7 @@ const ROWS: readonly Row[] = [
   {
     name: "an adopted attachment is left to the runtime at the pod's end",
     given: facts([A], {
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -280,7 +280,7 @@ const ROWS: readonly Row[] = [
     name: "mode multus-dynamic deletes earlier attachments with the pod",
     given: facts([A], {
       mode: "multus-dynamic",
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -361,33 +361,33 @@ const ROWS: readonly Row[] = [
     name: "a completed KubeVirt launcher loses all attachments",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
-      pod: "over",
+      podState: "over",
       owned: [owned("ns1/a", "net1")],
     }),
     want: ["del ns1/a@net1"],
   },
   {
     name: "an ending pod retains its attachments and gets no new ones",
-    given: facts([A, B], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    given: facts([A, B], { owned: [owned("ns1/a", "net1")], podState: "ending" }),
     want: [],
   },
   {
     name: "an ending pod loses attachments that are no longer requested",
-    given: facts([], { owned: [owned("ns1/a", "net1")], pod: "ending" }),
+    given: facts([], { owned: [owned("ns1/a", "net1")], podState: "ending" }),
     want: ["del ns1/a@net1"],
   },
   {
     name: "a completed pod loses all attachments regardless of its list",
     given: facts([A, B], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { state: "begun" })],
-      pod: "over",
+      podState: "over",
     }),
     want: ["del ns1/b@net2", "del ns1/a@net1"],
   },
   {
     name: "a completed pod loses all attachments even if its list is unreadable",
     given: {
-      ...facts([], { owned: [owned("ns1/a", "net1")], pod: "over" }),
+      ...facts([], { owned: [owned("ns1/a", "net1")], podState: "over" }),
       networks: { ok: false, reason: "x" },
     },
     want: ["del ns1/a@net1"],

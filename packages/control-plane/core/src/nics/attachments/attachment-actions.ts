@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI operations that make a pod's attachments match its annotation, and their entries in `network-status`. Entries of other
-// components stay unchanged. Source: NPWG 1.3 section 4.
+// Plans the CNI operations that make a pod's attachments match its annotation, and updates net-agent's entries in
+// `network-status`. Source: NPWG 1.3 section 4.
 import type {
   NetworkSelection,
   NetworksAnnotation,
@@ -30,47 +30,45 @@ import { isEqual } from "@patchbay/base";
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** The annotation's element at ADD; unset if it was not recorded. */
+  /** Element of the annotation at ADD. Unset if the journal does not contain the element. */
   readonly recordedElement?: NetworkSelection;
-  /** `begun`: ADD has not succeeded yet. `removed`: DEL succeeded but is not reported yet. */
+  /** `begun`: ADD has not succeeded. `removed`: DEL succeeded, but `network-status` still has the entry. */
   readonly state: "begun" | "attached" | "removed";
-  /** Whether the attachment's sandbox was replaced, or was created before the node booted. */
+  /** Whether the attachment's sandbox was replaced or did not survive a reboot of the node. */
   readonly isStale: boolean;
-  /** Whether the container runtime made the attachment and removes it with the sandbox. net-agent only unplugs it. */
+  /** Whether the container runtime created the attachment. The runtime removes it with the sandbox; net-agent removes it on an unplug. */
   readonly isAdopted: boolean;
-  /** Whether the attachment uses a device of the pod, which another attachment may need. */
+  /** Whether the attachment uses a device that the kubelet allocated to the pod. */
   readonly hasDevice?: boolean;
 }
 
 /** A NIC in the pod's status that net-agent did not attach. */
 export interface ForeignAttachment extends PresentAttachment {
-  /** Whether the NIC is on the pod's default network, which exists as long as the sandbox. */
+  /** Whether the NIC is on the pod's default network. Such a NIC exists as long as the sandbox. */
   readonly isDefault?: true;
 }
 
 /**
- * Which other components attach networks. `alone`: none. `multus`: Multus, at pod creation; net-agent adopts its attachments
- * so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent does nothing.
+ * Components that attach networks. `alone`: net-agent only. `multus`: Multus attaches networks at pod creation, and net-agent
+ * adopts these attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller, and not
+ * net-agent.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
-/** Facts from which the actions of a pod are planned. `Owned` also contains what the caller needs for DEL. */
+/** Input of {@link planAttachmentActions}. `Owned` adds the fields that the caller needs for DEL. */
 export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly namespace: string;
   readonly networks: NetworksAnnotation;
   /** Whether the pod uses the host's network and therefore gets no attachments. */
   readonly isHostNetwork: boolean;
-  /**
-   * Whether the pod is KubeVirt's launcher. Its virt-handler does not rewire a running guest, so replacing a NIC would
-   * leave the guest's tap without an uplink.
-   */
+  /** Whether the pod is a launcher of the original KubeVirt, where replacing a NIC would disconnect a running guest. */
   readonly isKubeVirtLauncher?: true;
-  /** net-agent's attachments, in the order of their ADD. */
+  /** Attachments of net-agent, in the order of their ADD. */
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: no attachments are added. `over`: the pod has no processes any more, or is deleted. */
-  readonly pod: "alive" | "ending" | "over";
+  /** `ending`: the pod is terminating and gets no new attachments. `over`: the pod's processes have exited, or the pod is deleted. */
+  readonly podState: "alive" | "ending" | "over";
 }
 
 type PodProblem =
@@ -83,13 +81,13 @@ type PodProblem =
 export type AttachmentAction<Owned extends OwnedAttachment> =
   | { readonly kind: "add"; readonly wanted: WantedAttachment }
   | { readonly kind: "del"; readonly owned: Owned }
-  /** Records the runtime's attachment, because the annotation no longer names it when it must be removed. */
+  /** Records the runtime's attachment in the journal, so that net-agent can remove it later. */
   | { readonly kind: "adopt"; readonly foreign: ForeignAttachment }
-  /** Deletes the journal entry of an attachment that the runtime removes itself. */
+  /** Deletes the journal entry of an attachment that the container runtime removes. */
   | { readonly kind: "forget"; readonly owned: Owned }
   | ({
       readonly kind: "reportError";
-      /** NIC in the pod; empty for the whole annotation. */
+      /** Name of the NIC in the pod. Empty if the error concerns the whole annotation. */
       readonly interfaceName: string;
     } & ReasonMessage<PodProblem>);
 
@@ -101,7 +99,7 @@ function isAttachedNow(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** Whether KubeVirt may have connected the guest to the NIC. */
+/** Checks whether KubeVirt may have connected the guest to the NIC. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
@@ -109,7 +107,7 @@ function isWired(
   return isKubeVirtLauncher === true && isAttachedNow(owned);
 }
 
-function attributesError(
+function findAttributesError(
   wanted: WantedAttachment,
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
@@ -120,16 +118,16 @@ function attributesError(
   return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
 }
 
-/** Plans the removal of an attachment. The runtime removes its own attachments with the sandbox. */
+/** Plans the removal of an attachment. The runtime removes adopted attachments together with the sandbox. */
 function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
-  pod: AttachmentFacts<Owned>["pod"],
+  podState: AttachmentFacts<Owned>["podState"],
 ): AttachmentAction<Owned> {
-  const belongsToRuntime = owned.isAdopted && (owned.isStale || pod === "over");
+  const belongsToRuntime = owned.isAdopted && (owned.isStale || podState === "over");
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Handles a NIC of another component with the wanted name: adopts it in mode `multus` if it is on the same network, or reports a conflict. */
+/** Adopts another component's NIC with the wanted name in mode `multus` if the network is the same; otherwise reports an error. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
@@ -150,7 +148,7 @@ function planConflict(
   };
 }
 
-/** Plans a wanted attachment. If another attachment of net-agent has the interface name, that one is removed first. */
+/** Plans a wanted attachment. First removes net-agent's other attachments with the same interface name. */
 function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
@@ -160,41 +158,38 @@ function planWanted<Owned extends OwnedAttachment>(
     (owned) => owned.interfaceName === interfaceName && owned.state !== "removed",
   );
   const current = sameName.find((owned) => isSame(owned, wanted) && isAttachedNow(owned));
-  if (current !== undefined) return attributesError(wanted, current);
-  if (facts.pod !== "alive") return [];
-  const wired = sameName.find((owned) => isWired(owned, facts));
-  if (wired !== undefined) {
-    const networks = { from: wired.network, to: wanted.network };
+  if (current !== undefined) return findAttributesError(wanted, current);
+  if (facts.podState !== "alive") return [];
+  const wiredAttachment = sameName.find((owned) => isWired(owned, facts));
+  if (wiredAttachment !== undefined) {
+    const networks = { from: wiredAttachment.network, to: wanted.network };
     return [{ kind: "reportError", interfaceName, ...swapNeedsMigration(interfaceName, networks) }];
   }
   const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
   if (sameName.length === 0 && holder !== undefined)
     return [planConflict(wanted, holder, facts.mode)];
-  return [...sameName.map((owned) => planRemoval(owned, facts.pod)), { kind: "add", wanted }];
+  return [...sameName.map((owned) => planRemoval(owned, facts.podState)), { kind: "add", wanted }];
 }
 
 function planRemovals<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
-  pod: AttachmentFacts<Owned>["pod"],
+  podState: AttachmentFacts<Owned>["podState"],
 ): readonly AttachmentAction<Owned>[] {
-  // In reverse order, because an attachment may depend on an earlier one.
+  // The order is reversed because an attachment may depend on an earlier attachment.
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()
-    .map((entry) => planRemoval(entry, pod));
+    .map((entry) => planRemoval(entry, podState));
 }
 
-/**
- * Adopts attachments of interfaces that were removed from the annotation while net-agent was down. NICs with other
- * names may come from the cluster's configuration and are left alone.
- */
+/** Adopts attachments whose elements were removed while net-agent was down. Ignores NICs with names of other components. */
 function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
 ): readonly AttachmentAction<Owned>[] {
   const isRequested = (name: string): boolean =>
     accepted.some((wanted) => wanted.interfaceName === name);
-  if (facts.pod !== "alive" || facts.mode === "alone") return [];
+  if (facts.podState !== "alive" || facts.mode === "alone") return [];
   return facts.foreign
     .filter(
       ({ interfaceName: name, isDefault }) =>
@@ -204,14 +199,14 @@ function planOrphans<Owned extends OwnedAttachment>(
 }
 
 /**
- * Plans the operations: first the wanted attachments in annotation order, then the removal of unwanted ones. Unwanted
- * attachments with a device are removed first, so that it can be reused. An unreadable annotation changes nothing.
+ * Plans the operations: wanted attachments in annotation order, then removals. Unwanted attachments with a device are removed
+ * first, so that the device can be reused. An invalid annotation changes no attachment.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
-  if (facts.pod === "over") return planRemovals(owned, facts.pod);
+  if (facts.podState === "over") return planRemovals(owned, facts.podState);
   if (facts.mode === "multus-dynamic") return [];
   if (!networks.ok) {
     return [{ kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) }];
@@ -220,13 +215,18 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     const isRequested = networks.elements.length > 0;
     return isRequested ? [{ kind: "reportError", interfaceName: "", ...HOST_NETWORK }] : [];
   }
-  const own = owned.filter(isAttachedNow);
+  const attached = owned.filter(isAttachedNow);
   const secondary = facts.foreign.filter(({ isDefault }) => isDefault !== true);
-  const others = [...secondary, ...own.filter(({ isAdopted }) => isAdopted)];
-  const all = listWanted(networks.elements, namespace, { foreign: others, requested: own });
-  const { accepted, duplicates } = splitDuplicates(all);
-  const steps = accepted.flatMap((wanted) => planWanted(wanted, facts));
-  const removed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
+  const foreign = [...secondary, ...attached.filter(({ isAdopted }) => isAdopted)];
+  const wantedAttachments = listWanted(networks.elements, namespace, {
+    foreign,
+    requested: attached,
+  });
+  const { accepted, duplicates } = splitDuplicates(wantedAttachments);
+  const wantedActions = accepted.flatMap((wanted) => planWanted(wanted, facts));
+  const removedAttachments = wantedActions.flatMap((action) =>
+    "owned" in action ? [action.owned] : [],
+  );
   const isRetained = (entry: Owned): boolean =>
     isAttachedNow(entry) &&
     accepted.some(
@@ -234,14 +234,16 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
         isSame(entry, wanted) ||
         (isWired(entry, facts) && wanted.interfaceName === entry.interfaceName),
     );
-  const unwanted = owned.filter((entry) => !removed.includes(entry) && !isRetained(entry));
+  const unwanted = owned.filter(
+    (entry) => !removedAttachments.includes(entry) && !isRetained(entry),
+  );
   const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [
-    ...planRemovals(unwanted.filter(hasDevice), facts.pod),
-    ...steps,
+    ...planRemovals(unwanted.filter(hasDevice), facts.podState),
+    ...wantedActions,
     ...planRemovals(
       unwanted.filter((entry) => !hasDevice(entry)),
-      facts.pod,
+      facts.podState,
     ),
     ...planOrphans(facts, accepted),
     ...duplicates.map(({ interfaceName, network }): AttachmentAction<Owned> => ({
@@ -269,20 +271,20 @@ function normalizeAttribute(value: unknown): unknown {
   return isEmpty ? undefined : value;
 }
 
-/** Whether another MAC is requested. Requesting no MAC any more is not a change. */
-function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
-  const requestedMac = normalizeMac(now.mac ?? "");
-  return requestedMac !== "" && requestedMac !== normalizeMac(before.mac ?? "");
+/** Checks whether a different MAC is requested. Removing the request is not a change. */
+function isOtherMac(recorded: NetworkSelection, requested: NetworkSelection): boolean {
+  const requestedMac = normalizeMac(requested.mac ?? "");
+  return requestedMac !== "" && requestedMac !== normalizeMac(recorded.mac ?? "");
 }
 
 export function findChangedAttributes(
-  before: NetworkSelection,
-  now: NetworkSelection,
+  recorded: NetworkSelection,
+  requested: NetworkSelection,
 ): readonly string[] {
-  const others = FIXED_FIELDS.filter(
-    (field) => !isEqual(normalizeAttribute(before[field]), normalizeAttribute(now[field])),
+  const otherFields = FIXED_FIELDS.filter(
+    (field) => !isEqual(normalizeAttribute(recorded[field]), normalizeAttribute(requested[field])),
   );
-  return [...(isOtherMac(before, now) ? ["mac"] : []), ...others];
+  return [...(isOtherMac(recorded, requested) ? ["mac"] : []), ...otherFields];
 }
 
 export interface ReportedAttachment extends Pick<
@@ -300,28 +302,31 @@ export function listInterfaces({
   return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
 }
 
-/**
- * Replaces net-agent's entries in place, and appends new entries in the order of `attachments`. Drops entries of deleted
- * sandboxes.
- */
+/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries of old sandboxes. */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ReportedAttachment[],
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
-  // The runtime writes entries for its own attachments. In a new sandbox these may include NICs that net-agent had removed.
-  const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces));
-  const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
-  const own = new Set(ours.flatMap(listInterfaces).filter((name) => !adopted.has(name)));
-  const written = new Set(current.map((entry) => entry.interface));
+  // Current entries of adopted attachments are retained, because the runtime writes them.
+  const adoptedNames = new Set(
+    present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces),
+  );
+  const ownAttachments = attachments.filter(
+    ({ isAdopted, state }) => !isAdopted || state === "removed",
+  );
+  const ownNames = new Set(
+    ownAttachments.flatMap(listInterfaces).filter((name) => !adoptedNames.has(name)),
+  );
+  const currentNames = new Set(current.map((entry) => entry.interface));
   const entries = present.flatMap(({ isAdopted, entries: all }) =>
-    isAdopted ? all.filter((entry) => !written.has(entry.interface)) : all,
+    isAdopted ? all.filter((entry) => !currentNames.has(entry.interface)) : all,
   );
   const retained = current.flatMap((entry) =>
-    entry.interface === undefined || !own.has(entry.interface)
+    entry.interface === undefined || !ownNames.has(entry.interface)
       ? [entry]
       : entries.filter(({ interface: name }) => name === entry.interface),
   );
-  const placed = new Set(retained.map((entry) => entry.interface));
-  return [...retained, ...entries.filter((entry) => !placed.has(entry.interface))];
+  const retainedNames = new Set(retained.map((entry) => entry.interface));
+  return [...retained, ...entries.filter((entry) => !retainedNames.has(entry.interface))];
 }

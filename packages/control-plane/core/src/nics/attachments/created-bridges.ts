@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bridges that CNI plugins create on the node during ADD. No plugin removes them, and their names do not distinguish
-// them from an administrator's bridges.
+// Bridges that CNI plugins create on the node during ADD and never remove. They are recorded, because their names do not
+// distinguish them from an administrator's bridges.
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import type { Link } from "../../interfaces/node/pod-network.ts";
 import { listNamedBridges } from "./tenant-policy.ts";
 
 export interface CreatedBridge {
   readonly name: string;
-  /** ifindex, which the kernel does not reuse before the next boot. */
+  /** ifindex of the bridge, which the kernel does not reuse before the next boot. */
   readonly index: number;
 }
 
@@ -29,15 +29,18 @@ export function findCreatedBridges(
     .map(({ name, index }) => ({ name, index }));
 }
 
-/** Splits the created bridges into those to remove and those that still have a port. */
+/** Splits the created bridges into bridges to remove and bridges that still have a port. */
 export function planBridgeRemoval(
   created: readonly CreatedBridge[],
   links: readonly Pick<Link, "name" | "index" | "master">[],
 ): { readonly remove: readonly string[]; readonly inUse: readonly string[] } {
-  const own = links
+  const createdNames = links
     .filter((link) => created.some(({ name, index }) => link.name === name && link.index === index))
     .map(({ name }) => name)
     .sort();
   const hasPort = (bridge: string): boolean => links.some(({ master }) => master === bridge);
-  return { remove: own.filter((name) => !hasPort(name)), inUse: own.filter(hasPort) };
+  return {
+    remove: createdNames.filter((name) => !hasPort(name)),
+    inUse: createdNames.filter(hasPort),
+  };
 }

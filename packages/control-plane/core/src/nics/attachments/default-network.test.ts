@@ -19,7 +19,7 @@ function plan(
     owned: [],
     foreign,
     mode: "multus",
-    pod: "alive",
+    podState: "alive",
   });
   return actions.map((action) => {
     if (action.kind === "add") return `add ${action.wanted.interfaceName}`;

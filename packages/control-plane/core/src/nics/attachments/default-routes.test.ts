@@ -5,8 +5,8 @@ import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
 import {
   findEarlierRouteRequest,
   findConflictingRoutes,
-  routesToRemember,
-  routesToRestore,
+  listRoutesToRecord,
+  listRoutesToRestore,
   type RouteClaim,
 } from "./default-routes.ts";
 
@@ -77,7 +77,7 @@ test.each([
   },
 ])("net2 records $name", ({ inTheWay: conflicting, others, want }) => {
   const requested = { interfaceName: "net2", gateways: ["10.2.0.1"] };
-  expect(routesToRemember(conflicting, requested, others)).toEqual(want);
+  expect(listRoutesToRecord(conflicting, requested, others)).toEqual(want);
 });
 
 describe("when the attachment is deleted", () => {
@@ -107,7 +107,7 @@ describe("when the attachment is deleted", () => {
       want: [CLUSTER6],
     },
   ])("$name", ({ leaving: deleting, others, want }) => {
-    expect(routesToRestore(deleting, others)).toEqual(want);
+    expect(listRoutesToRestore(deleting, others)).toEqual(want);
   });
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default routes of a pod that an attachment replaces, and that return when it is removed. Source: NPWG 1.3 section
-// 4.1.2.1.9; Multus, `default-route`.
+// Default routes of a pod that an attachment replaces, and that are restored when the attachment is removed. Source: NPWG 1.3
+// section 4.1.2.1.9; Multus, `default-route`.
 import { findGateways, type NetworkSelection } from "@patchbay/api/annotations";
 import { parseIp } from "@patchbay/api/values";
 import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the first element that requests default routes, unless it is `element`. Only one element may request them. */
+/** Returns the first element that requests default routes; undefined if that is `element`. Only one element may request routes. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
@@ -33,7 +33,7 @@ export function findEarlierRouteRequest(
   return first === element ? undefined : first;
 }
 
-/** Returns the default routes to delete before those of the attachment can be set. */
+/** Returns the default routes that must be deleted before the attachment's default routes can be set. */
 export function findConflictingRoutes(
   present: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
@@ -46,27 +46,29 @@ export function findConflictingRoutes(
 }
 
 /**
- * Returns the routes that the attachment must be able to restore: those that it replaces, and those that other attachments
- * replaced, because these may be removed first. Routes of its own NIC are omitted, because they disappear with the NIC.
+ * Returns the routes that the attachment must be able to restore: routes that it replaces, and routes that other attachments
+ * replaced and that may be removed first. Omits routes of the attachment's own NIC, because the kernel deletes them with the
+ * NIC.
  */
-export function routesToRemember(
+export function listRoutesToRecord(
   conflicting: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
-  const all = [...conflicting, ...others.flatMap(({ replaced }) => replaced)].filter(
+  const candidates = [...conflicting, ...others.flatMap(({ replaced }) => replaced)].filter(
     (route) => isClaimedBy(claim, route) && route.link !== claim.interfaceName,
   );
-  return all.filter(
-    ({ words: routeBytes }, index) => all.findIndex((each) => each.words === routeBytes) === index,
+  return candidates.filter(
+    ({ words: routeBytes }, index) =>
+      candidates.findIndex((each) => each.words === routeBytes) === index,
   );
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. If another attachment claims the address family, only routes
- * of its NIC are restored. `others` are the remaining attachments in the order of their ADD.
+ * Returns the routes to restore after an attachment is removed. If another attachment claims the address family, restores only
+ * routes of that attachment's NIC. `others` are the remaining attachments in the order of their ADD.
  */
-export function routesToRestore(
+export function listRoutesToRestore(
   removed: RouteClaim,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {

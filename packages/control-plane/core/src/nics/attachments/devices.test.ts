@@ -23,42 +23,42 @@ const ROWS: readonly Row[] = [
   {
     name: "the next unused device",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "an earlier device that was released",
     request: { resource: NIC },
-    facts: { held: [{ id: "b", resource: NIC, holder: "net2" }] },
+    facts: { inUse: [{ id: "b", resource: NIC, holder: "net2" }] },
     want: { id: "a", resource: NIC },
   },
   {
     name: "not a device that another element names",
     request: { resource: NIC },
-    facts: { named: ["a"] },
+    facts: { requestedElsewhere: ["a"] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "a device whose ID equals that of another resource's device in use",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: "vendor.io/fast", holder: "net1" }] },
     want: { id: "a", resource: NIC },
   },
   {
     name: "not a device in use with an unknown resource",
     request: { resource: NIC },
-    facts: { held: [{ id: "a", holder: "net1" }] },
+    facts: { inUse: [{ id: "a", holder: "net1" }] },
     want: { id: "b", resource: NIC },
   },
   {
     name: "an error if all devices are in use or named",
     request: { resource: NIC },
     facts: {
-      held: [
+      inUse: [
         { id: "a", resource: NIC, holder: "net1" },
         { id: "b", holder: "net2" },
       ],
-      named: ["c"],
+      requestedElsewhere: ["c"],
     },
     want: `the pod has no more devices of ${NIC}: a is of net1, b is of net2, c is named by another element`,
   },
@@ -90,28 +90,28 @@ const ROWS: readonly Row[] = [
   {
     name: "an error for a named device in use",
     request: { resource: NIC, id: "a" },
-    facts: { held: [{ id: "a", resource: NIC, holder: "net1" }] },
+    facts: { inUse: [{ id: "a", resource: NIC, holder: "net1" }] },
     want: "net1 has device a",
   },
   {
     name: "an unused socket directory",
     request: { resource: SOCKETS },
-    facts: { given: DIRECTORIES, held: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
+    facts: { allocated: DIRECTORIES, inUse: [{ id: "s1", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
     name: "a shared socket directory if none is unused",
     request: { resource: SOCKETS },
     facts: {
-      given: DIRECTORIES,
-      held: ["s1", "s2"].map((id) => ({ id, resource: SOCKETS, holder: "net1" })),
+      allocated: DIRECTORIES,
+      inUse: ["s1", "s2"].map((id) => ({ id, resource: SOCKETS, holder: "net1" })),
     },
     want: { id: "s1", resource: SOCKETS },
   },
   {
     name: "the named socket directory even if it is in use",
     request: { id: "s2" },
-    facts: { given: DIRECTORIES, held: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
+    facts: { allocated: DIRECTORIES, inUse: [{ id: "s2", resource: SOCKETS, holder: "net1" }] },
     want: { id: "s2", resource: SOCKETS },
   },
   {
@@ -127,7 +127,12 @@ const ROWS: readonly Row[] = [
 ];
 
 test.each(ROWS)("$name", ({ request, facts, want }) => {
-  const choice = chooseDevice(request, { given: INPUT, held: [], named: [], ...facts });
+  const choice = chooseDevice(request, {
+    allocated: INPUT,
+    inUse: [],
+    requestedElsewhere: [],
+    ...facts,
+  });
   expect(choice).toEqual(
     typeof want === "string" ? { ok: false, reason: want } : { ok: true, ...want },
   );

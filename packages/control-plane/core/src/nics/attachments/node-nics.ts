@@ -10,7 +10,7 @@ export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Returns the device: the runtime's `deviceID` if the plugin declares that capability, or else `pciBusID`. */
+/** Returns the configured device ID: the runtime's `deviceID` if the plugin declares that capability, or else `pciBusID`. */
 function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -22,7 +22,7 @@ function readDevice(
   return readText(plugin, "pciBusID");
 }
 
-/** Returns the NIC that the plugin moves. Like the plugin, uses the first member that is set. */
+/** Returns how the configuration identifies the NIC. Uses the first member that is set, like the plugin. */
 function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import {
   DEFAULT_POLICY,
-  policyProblems,
-  policyInForce,
+  findPolicyProblems,
+  choosePolicy,
   describePolicySetting,
   type TenantPolicy,
 } from "./tenant-policy.ts";
@@ -298,7 +298,7 @@ const ROWS: readonly Row[] = [
 
 test.each(ROWS)("$name", ({ plugin, policy, namespace = "tenant", want }) => {
   const config = { cniVersion: "1.0.0", name: "n", plugins: [plugin] };
-  expect(policyProblems({ namespace, config }, { ...DEFAULT_POLICY, ...policy }, OWN)).toEqual(
+  expect(findPolicyProblems({ namespace, config }, { ...DEFAULT_POLICY, ...policy }, OWN)).toEqual(
     want,
   );
 });
@@ -307,7 +307,7 @@ test("searches 10,000 levels of a configuration", () => {
   let deep: unknown = "/etc/passwd";
   for (let level = 0; level < 10_000; level += 1) deep = { a: deep };
   const config = { cniVersion: "1.0.0", name: "n", plugins: [{ type: "x", deep }] };
-  expect(policyProblems({ namespace: "tenant", config }, DEFAULT_POLICY, OWN)).toHaveLength(1);
+  expect(findPolicyProblems({ namespace: "tenant", config }, DEFAULT_POLICY, OWN)).toHaveLength(1);
 });
 
 describe("patterns", () => {
@@ -322,7 +322,7 @@ describe("patterns", () => {
   ])("$patterns: $name is allowed: $isAllowed", ({ patterns, name, isAllowed }) => {
     const config = { cniVersion: "1.0.0", name: "n", plugins: [{ type: "macvlan", master: name }] };
     const policy = { ...DEFAULT_POLICY, masters: patterns };
-    const problems = policyProblems({ namespace: "tenant", config }, policy, new Set());
+    const problems = findPolicyProblems({ namespace: "tenant", config }, policy, new Set());
     expect(problems).toHaveLength(isAllowed ? 0 : 1);
   });
 });
@@ -344,13 +344,13 @@ interface PolicyRow {
   readonly name: string;
   readonly flags?: ClusterTenantPolicy;
   readonly said?: unknown;
-  readonly before?: TenantPolicy;
+  readonly previous?: TenantPolicy;
   readonly want: Partial<TenantPolicy>;
 }
 
 const POLICY_ROWS: readonly PolicyRow[] = [
   { name: "neither flags nor the cluster set a policy", want: {} },
-  { name: "the cluster no longer sets a policy", before: BEFORE, want: {} },
+  { name: "the cluster no longer sets a policy", previous: BEFORE, want: {} },
   {
     name: "the cluster sets one list",
     said: { masters: ["eth1", "!*"] },
@@ -372,15 +372,15 @@ const POLICY_ROWS: readonly PolicyRow[] = [
   {
     name: "the cluster changes a list",
     said: { masters: ["eth1"] },
-    before: BEFORE,
+    previous: BEFORE,
     want: { masters: ["eth1"] },
   },
 ];
 
 describe("the effective policy if", () => {
-  test.each(POLICY_ROWS)("$name", ({ flags = {}, said: message, before, want }) => {
+  test.each(POLICY_ROWS)("$name", ({ flags = {}, said: message, previous, want }) => {
     const kubevirt = message === undefined ? EMPTY : kubevirtWith(message);
-    expect(policyInForce({ flags, kubevirt, before })).toEqual({
+    expect(choosePolicy({ flags, kubevirt, previous })).toEqual({
       policy: { ...DEFAULT_POLICY, ...want },
       causes: [],
     });
@@ -388,7 +388,7 @@ describe("the effective policy if", () => {
 
   test("the KubeVirt object does not exist", () => {
     const flags = { bridges: ["br1"] };
-    expect(policyInForce({ flags, kubevirt: undefined, before: undefined })).toEqual({
+    expect(choosePolicy({ flags, kubevirt: undefined, previous: undefined })).toEqual({
       policy: { ...DEFAULT_POLICY, ...flags },
       causes: [],
     });
@@ -399,7 +399,7 @@ describe("an invalid cluster policy", () => {
   const kubevirt = kubevirtWith({ masters: ["eth1", "e*0"], plugins: ["macvlan"], paths: "/run" });
 
   test("reports all causes with their paths", () => {
-    const { causes } = policyInForce({ flags: {}, kubevirt, before: BEFORE });
+    const { causes } = choosePolicy({ flags: {}, kubevirt, previous: BEFORE });
     expect(causes.map(({ field, message }) => `${field} ${message}`)).toEqual([
       expect.stringMatching(
         /^spec\.configuration\.network\.tenantPolicy\.masters\[1\] "e\*0" must be/,
@@ -409,12 +409,12 @@ describe("an invalid cluster policy", () => {
   });
 
   test("retains the previous policy, including valid fields", () => {
-    expect(policyInForce({ flags: {}, kubevirt, before: BEFORE }).policy).toBe(BEFORE);
+    expect(choosePolicy({ flags: {}, kubevirt, previous: BEFORE }).policy).toBe(BEFORE);
   });
 
   test("without a previous policy, invalid lists allow nothing unless a flag is set", () => {
     const flags = { paths: ["/run/cni"] };
-    expect(policyInForce({ flags, kubevirt, before: undefined }).policy).toEqual({
+    expect(choosePolicy({ flags, kubevirt, previous: undefined }).policy).toEqual({
       ...DEFAULT_POLICY,
       masters: [],
       plugins: ["macvlan"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tenant policy of a node, which limits what a tenant's network definition may name, because CNI plugins run as root.
+// Tenant policy of a node, which limits what a tenant's network definition may reference, because CNI plugins run as root.
 import {
   POLICY_FIELDS,
   names,
@@ -16,30 +16,30 @@ import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
- * Patterns `NAME` and `PREFIX*`; a `!` before the pattern refuses matching names. The first match decides. A name without a
- * match is refused.
+ * Patterns `NAME` and `PREFIX*`. A `!` before the pattern refuses matching names. The first matching pattern decides, and a
+ * name without a match is refused.
  */
 type Patterns = readonly string[];
 
 export type TenantPolicy = Readonly<Record<PolicyFieldName, Patterns>>;
 
-function matches(name: string, pattern: string): boolean {
+function matchesPattern(name: string, pattern: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** Characters that are invalid in interface names. The kernel ends a name at the first NUL. Source: Linux dev_valid_name. */
+/** Characters that the kernel rejects in interface names, or at which it truncates them (NUL). Source: Linux dev_valid_name. */
 const INVALID_NAME = /[\p{Cc}\s/]/u;
 
 function isAllowed(name: string, patterns: Patterns): boolean {
   if (INVALID_NAME.test(name)) return false;
   for (const pattern of patterns) {
     const isRefusal = pattern.startsWith("!");
-    if (matches(name, isRefusal ? pattern.slice(1) : pattern)) return !isRefusal;
+    if (matchesPattern(name, isRefusal ? pattern.slice(1) : pattern)) return !isRefusal;
   }
   return false;
 }
 
-/** Names of members that contain paths, even relative ones, which plugins resolve against their working directory. */
+/** Names of members whose values are paths. Plugins resolve relative paths against their working directory. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -54,7 +54,7 @@ interface NamedValue {
 
 interface ConfigMember {
   readonly field: string;
-  /** Name of the member, or of the list that contains the value. */
+  /** Name of the member. If the value is a list item, name of the list. */
   readonly member: string;
   readonly value: unknown;
 }
@@ -75,7 +75,7 @@ function listChildren({ field, member, value }: ConfigMember): readonly ConfigMe
   }));
 }
 
-/** Lists the plugin and all nested values. Iterative, because the definition's author chooses the depth. */
+/** Lists the plugin's configuration and all nested values. Avoids recursion, because the definition's author chooses the depth. */
 function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   const members: ConfigMember[] = [];
   const pending: ConfigMember[] = [{ field: "", member: "", value: plugin }];
@@ -100,30 +100,32 @@ function normalizePath(path: string): string {
 
 function isBelow(path: string, directories: readonly string[]): boolean {
   if (path.split("/").includes("..")) return false;
-  const plain = normalizePath(path);
-  return directories.some((directory) => plain === directory || plain.startsWith(`${directory}/`));
+  const normalized = normalizePath(path);
+  return directories.some(
+    (directory) => normalized === directory || normalized.startsWith(`${directory}/`),
+  );
 }
 
-function refusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
+function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
   return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
 }
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** Bridges of the node with ports other than those of guests and pods. */
+  /** Bridges of the node with a port that belongs to neither a guest nor a pod. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 
 function checkName(
   field: string,
   text: string | undefined,
-  by: { readonly policy: TenantPolicy; readonly list: PolicyFieldName },
+  rule: { readonly policy: TenantPolicy; readonly list: PolicyFieldName },
 ): readonly string[] {
-  if (text === undefined || isAllowed(text, by.policy[by.list])) return [];
-  return [refusal({ field, text }, by.list)];
+  if (text === undefined || isAllowed(text, rule.policy[rule.list])) return [];
+  return [describeRefusal({ field, text }, rule.list)];
 }
 
-/** A plugin's configuration, or one that it delegates to another plugin. */
+/** Configuration of a plugin or of a delegated plugin. */
 interface PluginMember {
   readonly prefix: string;
   readonly plugin: JsonObject;
@@ -142,7 +144,7 @@ function listPluginMembers(members: readonly ConfigMember[]): readonly PluginMem
 /** Plugins that use the link of the default route if `master` is unset. Sources: plugins macvlan, ipvlan. */
 const PLUGINS_WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
 
-function masterProblem(
+function findMasterProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
@@ -156,26 +158,26 @@ function masterProblem(
   return [`${prefix}master, without which ${type} takes the link of the default route (${flag})`];
 }
 
-/** Lists the bridges that a plugin names. accelerated-bridge-cni accepts a comma-separated list. */
+/** Lists the bridges in a plugin's configuration. accelerated-bridge-cni accepts a comma-separated list. */
 function listBridges(plugin: JsonObject): readonly string[] {
   return readBridge(plugin)?.split(",") ?? [];
 }
 
-function bridgeProblems(
+function findBridgeProblems(
   { prefix, plugin }: PluginMember,
   { policy, nodeBridges }: PolicyContext,
 ): readonly string[] {
   const field = `${prefix}bridge`;
   return listBridges(plugin).flatMap((name) => {
     if (nodeBridges.has(name) && !policy.bridges.includes(name)) {
-      return [refusal({ field, text: name }, "bridges", ", which is the node's own")];
+      return [describeRefusal({ field, text: name }, "bridges", ", which is the node's own")];
     }
     return checkName(field, name, { policy, list: "bridges" });
   });
 }
 
-/** Checks the IPAM program as a plugin too, because it receives the plugin's whole configuration and could act as one. */
-function ipamProblems(
+/** Checks the IPAM program. Unless the policy lists its full name, it must be an allowed plugin too, because it could act as a plugin. */
+function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
@@ -190,50 +192,52 @@ function ipamProblems(
 /** Members that select a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
 const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
 
-function nicProblems(
+function findNicProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
-  // host-device moves any NIC by name, so a policy that allows it may allow device IDs as well.
+  // The plugin host-device moves any NIC by name, so a policy that allows host-device allows device IDs as well.
   if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
   const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
-    { at: prefix, object: plugin },
+    { path: prefix, object: plugin },
     ...(isJsonObject(runtimeConfig)
-      ? [{ at: `${prefix}runtimeConfig.`, object: runtimeConfig }]
+      ? [{ path: `${prefix}runtimeConfig.`, object: runtimeConfig }]
       : []),
-  ].flatMap(({ at, object }) =>
+  ].flatMap(({ path, object }) =>
     DEVICE_MEMBERS.flatMap((member) => {
       const text = readText(object, member);
-      return text === undefined ? [] : [{ field: `${at}${member}`, text }];
+      return text === undefined ? [] : [{ field: `${path}${member}`, text }];
     }),
   );
-  const problems = devices.map((named) => refusal(named, "plugins", ", a device of the node"));
+  const problems = devices.map((named) =>
+    describeRefusal(named, "plugins", ", a device of the node"),
+  );
   // Source: bond-cni, README.
   if (plugin["type"] !== "bond" || plugin["linksInContainer"] === true) return problems;
   const bond = `${prefix}linksInContainer, without which bond takes links of the node (${POLICY_FIELDS.plugins.flag})`;
   return [...problems, bond];
 }
 
-function pluginProblems(member: PluginMember, context: PolicyContext): readonly string[] {
+function findPluginProblems(member: PluginMember, context: PolicyContext): readonly string[] {
   const type = readText(member.plugin, "type");
   return [
     ...checkName(`${member.prefix}type`, type, { policy: context.policy, list: "plugins" }),
-    ...masterProblem(member, context),
-    ...bridgeProblems(member, context),
-    ...ipamProblems(member, context),
-    ...nicProblems(member, context),
+    ...findMasterProblems(member, context),
+    ...findBridgeProblems(member, context),
+    ...findIpamProblems(member, context),
+    ...findNicProblems(member, context),
   ];
 }
 
 function listPluginProblems(plugin: JsonObject, context: PolicyContext): readonly string[] {
   const members = listMembers(plugin);
   return [
-    ...members.flatMap(({ field, value }) => memberCaseProblems(field, value)),
-    ...listPluginMembers(members).flatMap((member) => pluginProblems(member, context)),
+    ...members.flatMap(({ field, value }) => findMemberCaseProblems(field, value)),
+    ...listPluginMembers(members).flatMap((member) => findPluginProblems(member, context)),
     ...listPaths(members)
       .filter(({ text }) => !isBelow(text, context.policy.paths))
-      .map((named) => refusal(named, "paths")),
+      .map((named) => describeRefusal(named, "paths")),
   ];
 }
 
@@ -243,7 +247,7 @@ function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
   );
 }
 
-/** Lists the bridges that the definition names, including the default bridge of a plugin that names none. */
+/** Lists the bridges in the definition, including default bridges of plugins. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
   return listPlugins(config).flatMap(listBridges);
 }
@@ -252,15 +256,15 @@ export function namesBridge(config: NetworkConfigList): boolean {
   return listNamedBridges(config).length > 0;
 }
 
-/** Lists the directories of host-local's leases. Networks with the same directory share their addresses. */
+/** Lists the lease directories of host-local. Networks with the same directory share their addresses. */
 export function listLeaseDirectories(config: NetworkConfigList): readonly string[] {
   const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = collectNeeds({ ...config, plugins });
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
-/** Returns why the policy refuses the definition. `nodeBridges` have ports other than those of guests and pods. */
-export function policyProblems(
+/** Returns why the policy refuses the definition. `nodeBridges` have a port that belongs to neither a guest nor a pod. */
+export function findPolicyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
   nodeBridges: ReadonlySet<string>,
@@ -299,8 +303,8 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldCase(name), name]),
 );
 
-/** Reports members that Go reads as another member because it ignores case. `field` is empty for the plugin itself. */
-function memberCaseProblems(field: string, value: unknown): readonly string[] {
+/** Reports members that Go's decoder reads as another member because it ignores case. `field` is empty for the plugin itself. */
+function findMemberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const firstNames = new Map<string, string>();
   return Object.keys(value).flatMap((name) => {
@@ -321,7 +325,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Whether the KubeVirt object can have the field. KubeVirt's own type lacks it, so it must be Patchbay's object or have it set. */
+/** Checks whether the KubeVirt object supports the field: it is Patchbay's object, or the field is set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (
@@ -336,29 +340,29 @@ export function describePolicySetting(kubevirt: KubeVirt | undefined): string {
 
 interface PolicySources {
   readonly flags: ClusterTenantPolicy;
-  /** The KubeVirt object; undefined if it does not exist or may not be read. */
+  /** The KubeVirt object. Undefined if the object does not exist or access is forbidden. */
   readonly kubevirt: KubeVirt | undefined;
-  /** The policy of the previous reconcile; undefined at the first one. */
-  readonly before: TenantPolicy | undefined;
+  /** Policy of the previous reconcile; undefined at the first reconcile. */
+  readonly previous: TenantPolicy | undefined;
 }
 
-interface PolicyInForce {
+interface ChosenPolicy {
   readonly policy: TenantPolicy;
   readonly causes: readonly Cause[];
 }
 
 /**
- * Chooses each list from the flags, the KubeVirt object or the defaults. While a list of the KubeVirt object is invalid, the
- * previous policy stays in force. Without a previous policy, an invalid list allows nothing.
+ * Chooses each list from the flags, the KubeVirt object or the defaults. If the KubeVirt object has an invalid list, the
+ * previous policy remains in force. Without a previous policy, an invalid list allows nothing.
  */
-export function policyInForce({ flags, kubevirt, before }: PolicySources): PolicyInForce {
+export function choosePolicy({ flags, kubevirt, previous }: PolicySources): ChosenPolicy {
   const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
   const causesOf = (name: PolicyFieldName): readonly Cause[] =>
     configuredLists[name] === undefined
       ? []
       : validatePolicyList(name, configuredLists[name], `${POLICY_FIELD}.${name}`);
   const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
-  if (causes.length > 0 && before !== undefined) return { policy: before, causes };
+  if (causes.length > 0 && previous !== undefined) return { policy: previous, causes };
   const policy = buildPolicy((name) => {
     const configured = causesOf(name).length > 0 ? [] : configuredLists[name];
     return flags[name] ?? configured ?? POLICY_FIELDS[name].fallback;

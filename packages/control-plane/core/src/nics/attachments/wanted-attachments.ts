@@ -9,7 +9,7 @@ export interface WantedAttachment {
 }
 
 export interface PresentAttachment {
-  /** NAMESPACE/NAME of the network definition, or the name of a network without one. */
+  /** NAMESPACE/NAME of the network definition, or the network's name if it has no definition. */
   readonly network: string;
   readonly interfaceName: string;
 }
@@ -28,33 +28,34 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** The pod's attachments, from which elements without an interface name get their names. */
-interface Present {
-  /** Attachments of other components, including adopted ones. */
+/** Existing attachments of the pod, whose names elements without an interface name reuse. */
+interface ExistingAttachments {
+  /** Attachments of other components, including adopted attachments. */
   readonly foreign: readonly PresentAttachment[];
   readonly requested: readonly PresentAttachment[];
 }
 
-interface NameState extends Present {
+interface NamingState extends ExistingAttachments {
   readonly usedNames: Set<string>;
   readonly placed: ReadonlySet<string>;
 }
 
 /** Compares interface names so that `net2` sorts before `net10`. */
-function byNumber(left: PresentAttachment, right: PresentAttachment): number {
+function compareInterfaceNames(left: PresentAttachment, right: PresentAttachment): number {
   return left.interfaceName.localeCompare(right.interfaceName, "en", { numeric: true });
 }
 
-/** Returns Multus's name for an element without a name. Index 0 is `net1`. Source: Multus getIfname. */
-function defaultName(index: number): string {
+/** Returns the interface name that Multus assigns to an unnamed element. Index 0 is `net1`. Source: Multus getIfname. */
+function buildDefaultName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
-function findFreeName({ usedNames, placed, foreign, requested: own }: NameState): string {
+function findFreeName({ usedNames, placed, foreign, requested: own }: NamingState): string {
   const present = new Set([...foreign, ...own].map(({ interfaceName }) => interfaceName));
   const isFree = (name: string): boolean =>
     !usedNames.has(name) && !placed.has(name) && !present.has(name);
-  for (let index = 0; ; index += 1) if (isFree(defaultName(index))) return defaultName(index);
+  for (let index = 0; ; index += 1)
+    if (isFree(buildDefaultName(index))) return buildDefaultName(index);
 }
 
 function findUnused(
@@ -66,15 +67,15 @@ function findUnused(
 }
 
 /**
- * Returns a name for an element without an interface name and without a NIC of net-agent. Multus also counts networks that a
- * cluster adds to every pod, so a NIC that it attached for the element may have another name.
+ * Returns an interface name for an unnamed element without an attachment of net-agent. Multus also counts networks that a
+ * cluster adds to every pod, so Multus's NIC for the element may have another name.
  */
-function generateName(network: string, index: number, names: NameState): string {
-  const byDefault = defaultName(index);
+function generateName(network: string, index: number, names: NamingState): string {
+  const defaultInterfaceName = buildDefaultName(index);
   const isInUse = names.foreign.some(
-    (entry) => entry.interfaceName === byDefault && entry.network !== network,
+    (entry) => entry.interfaceName === defaultInterfaceName && entry.network !== network,
   );
-  if (!isInUse && !names.usedNames.has(byDefault)) return byDefault;
+  if (!isInUse && !names.usedNames.has(defaultInterfaceName)) return defaultInterfaceName;
   return findUnused(names.foreign, network, names.usedNames)?.interfaceName ?? findFreeName(names);
 }
 
@@ -95,15 +96,15 @@ function readElements(
   });
 }
 
-/** Assigns names of existing NICs to elements without a name, first the NICs whose name matches the element's position. */
+/** Assigns names of existing NICs to unnamed elements. NICs whose name matches the element's position take precedence. */
 function withRetainedNames(
   elements: readonly NamedElement[],
   own: readonly PresentAttachment[],
 ): readonly NamedElement[] {
   const usedNames = new Set(elements.flatMap(({ name }) => name ?? []));
   const placed = elements.map((element, index) => {
-    const name = defaultName(index);
-    const isAttached = own.some((entry) => matches(entry, { ...element, name }));
+    const name = buildDefaultName(index);
+    const isAttached = own.some((entry) => isSameNic(entry, { ...element, name }));
     if (element.name !== undefined || !isAttached || usedNames.has(name)) return element;
     usedNames.add(name);
     return { ...element, name };
@@ -117,22 +118,22 @@ function withRetainedNames(
   });
 }
 
-function matches(entry: PresentAttachment, { network, name }: NamedElement): boolean {
+function isSameNic(entry: PresentAttachment, { network, name }: NamedElement): boolean {
   return entry.network === network && entry.interfaceName === name;
 }
 
 export function listWanted(
   elements: readonly NetworkSelection[],
   namespace: string,
-  { foreign, requested: own }: Present,
+  { foreign, requested: own }: ExistingAttachments,
 ): readonly WantedAttachment[] {
   const named = withRetainedNames(readElements(elements, namespace), own);
-  const names: NameState = {
+  const names: NamingState = {
     requested: own,
-    foreign: foreign.toSorted(byNumber),
+    foreign: foreign.toSorted(compareInterfaceNames),
     usedNames: new Set(named.flatMap(({ name }) => name ?? [])),
     placed: new Set(
-      named.flatMap(({ name }, index) => (name === undefined ? [defaultName(index)] : [])),
+      named.flatMap(({ name }, index) => (name === undefined ? [buildDefaultName(index)] : [])),
     ),
   };
   return named.map(({ network, selection, name }, index) => {
@@ -147,7 +148,7 @@ interface SplitWanted {
   readonly duplicates: readonly WantedAttachment[];
 }
 
-/** Separates attachments whose interface name an earlier attachment already requests. */
+/** Separates attachments whose interface name is in use by an earlier attachment in the list. */
 export function splitDuplicates(wanted: readonly WantedAttachment[]): SplitWanted {
   const isFirst = (entry: WantedAttachment, index: number): boolean =>
     wanted.findIndex((other) => other.interfaceName === entry.interfaceName) === index;

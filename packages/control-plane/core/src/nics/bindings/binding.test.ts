@@ -80,7 +80,7 @@ test("vhostuser needs no kernel links", () => {
   expect(module.buildWiring(FACTS)).toBeUndefined();
   expect(module.findTap(NAMES, new Set(["tap1"]))).toBe("");
   expect(module.buildLease(FACTS)).toBeUndefined();
-  expect(module.live).toEqual({ plug: true, link: false, network: false });
+  expect(module.live).toEqual({ canPlug: true, canSetLink: false, canSwapNetwork: false });
 });
 
 test.each<Row>([
@@ -88,7 +88,7 @@ test.each<Row>([
     kind: "bridge",
     wiring: "bridge",
     opens: ["tap1", "tap1"],
-    live: ["plug", "link", "network"],
+    live: ["canPlug", "canSetLink", "canSwapNetwork"],
     addresses: "guest",
     taken: true,
   },
@@ -96,7 +96,7 @@ test.each<Row>([
     kind: "masquerade",
     wiring: "masquerade",
     opens: ["tap1", "tap1"],
-    live: ["link"],
+    live: ["canSetLink"],
     addresses: "pod",
     taken: false,
   },
@@ -104,7 +104,7 @@ test.each<Row>([
     kind: "managedTap",
     wiring: "bridge",
     opens: ["tap1", "tap1"],
-    live: ["plug", "link"],
+    live: ["canPlug", "canSetLink"],
     addresses: "guest",
     taken: true,
   },
@@ -112,7 +112,7 @@ test.each<Row>([
     kind: "tap",
     wiring: "tap",
     opens: ["tap1", "pod1"],
-    live: ["plug", "link"],
+    live: ["canPlug", "canSetLink"],
     addresses: "guest",
     taken: false,
   },
@@ -140,7 +140,9 @@ test.each<Row>([
   expect(left !== undefined && "bridgeName" in left).toBe(wiring !== "tap");
   const links = [["tap1", "pod1"], ["pod1"]].map((names) => new Set(names));
   expect(links.map((there) => module.findTap(NAMES, there))).toEqual(opens);
-  const changes = (["plug", "link", "network"] as const).filter((what) => module.live[what]);
+  const changes = (["canPlug", "canSetLink", "canSwapNetwork"] as const).filter(
+    (what) => module.live[what],
+  );
   expect(changes).toEqual(live);
   expect([module.addressSource, module.removesPodAddresses]).toEqual([addresses, inUse]);
 });

@@ -9,9 +9,9 @@ import {
   type IpPrefix,
 } from "@patchbay/api/values";
 import {
-  leaseFromRecorded,
+  buildRecordedLease,
   listServerAddresses,
-  leaseForMasquerade,
+  buildMasqueradeLease,
   type GuestLease,
   type RememberedAddresses,
 } from "../addresses/lease.ts";
@@ -24,25 +24,25 @@ import type {
   NatSubnet,
 } from "./pod-wiring.ts";
 
-/** Kinds of bindings. The last four are registered plugins. */
+/** Kinds of bindings. The last four are provided by registered plugins. */
 export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
 
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAME or NAMESPACE/NAME of an additional network definition that the pod joins. */
+  /** NAME or NAMESPACE/NAME of an additional network definition to which the pod is attached. */
   readonly extraNetwork?: string;
-  /** Whether the binding has a hook, which is only called at the guest's start. Such a NIC cannot be plugged into a running guest. */
+  /** Whether the binding has a hook. Hooks run only at the guest's start, so the NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;
 }
 
 export interface BindingRefusal {
   readonly kind: "refused";
-  /** Path of the field below the interface. */
+  /** Path of the refused field, relative to the interface. */
   readonly field: string;
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
-  /** Predicate of a message. Its subject, the field, precedes it. */
+  /** Predicate of the error message. The field's path is the subject. */
   readonly message: string;
-  /** Binding of links that exist although the binding is refused. Unset if links were not observed. */
+  /** Binding inferred from existing links of the interface. Unset if links were not observed. */
   readonly leftover?: BindingKind;
 }
 
@@ -50,13 +50,12 @@ export interface WiringFacts {
   readonly podInterfaceName: string;
   readonly bridgeName: string;
   readonly tapName: string;
-  /** The guest's MAC. */
   readonly mac: string;
   /** MTU of the pod NIC, in bytes. */
   readonly mtu: number;
   /** Addresses of the pod NIC, as ADDRESS/LENGTH. */
   readonly podAddresses: readonly string[];
-  /** Unset if the interface was deleted. */
+  /** Interface in the spec. Unset if the interface was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;
   /** Addresses of the pod NIC before it was wired. */
@@ -64,16 +63,16 @@ export interface WiringFacts {
 }
 
 interface LiveChanges {
-  readonly plug: boolean;
-  readonly link: boolean;
+  readonly canPlug: boolean;
+  readonly canSetLink: boolean;
   /** Whether the network can be swapped while the device stays. */
-  readonly network: boolean;
+  readonly canSwapNetwork: boolean;
 }
 
 export interface BindingModule {
   readonly kind: BindingKind;
   readonly buildWiring: (facts: WiringFacts) => ObservedWiring | undefined;
-  /** Returns the tap that the device opens, from the existing links; empty if it opens none. */
+  /** Returns the name of the tap that the device opens; empty for a device without a tap. `links` are the existing link names. */
   readonly findTap: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
     links: ReadonlySet<string>,
@@ -81,17 +80,17 @@ export interface BindingModule {
   readonly live: LiveChanges;
   /** Whether the guest's MAC may differ from the pod NIC's. */
   readonly allowsOtherMac: boolean;
-  /** Whether wiring removes the addresses from the pod NIC, so that they must be recorded first. */
+  /** Whether wiring removes the pod NIC's addresses, which must be recorded before. */
   readonly removesPodAddresses: boolean;
-  /** Returns undefined if the pod serves nothing and does not block other servers. */
+  /** Returns the lease that the pod serves. Undefined: the pod serves no lease and does not block other DHCP servers. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
   /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
 }
 
-/** Returns the pod's replies to the guest, if the network assigned addresses for the pod to serve. */
+/** Returns the pod's replies to the guest; undefined if the network assigned no addresses. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
-  const lease = leaseFromRecorded(remembered);
+  const lease = buildRecordedLease(remembered);
   if (lease === undefined) return undefined;
   const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
   return {
@@ -113,10 +112,10 @@ const BRIDGE: BindingModule = {
     return { ...toBridgeWiring(facts), ...(replies === undefined ? {} : { replies }) };
   },
   findTap: ({ tapName }) => tapName,
-  live: { plug: true, link: true, network: true },
+  live: { canPlug: true, canSetLink: true, canSwapNetwork: true },
   allowsOtherMac: true,
   removesPodAddresses: true,
-  buildLease: ({ remembered }) => leaseFromRecorded(remembered),
+  buildLease: ({ remembered }) => buildRecordedLease(remembered),
   addressSource: "guest",
 };
 
@@ -157,18 +156,18 @@ const MASQUERADE: BindingModule = {
   kind: "masquerade",
   buildWiring: buildMasqueradeWiring,
   findTap: ({ tapName }) => tapName,
-  live: { plug: false, link: true, network: false },
+  live: { canPlug: false, canSetLink: true, canSwapNetwork: false },
   allowsOtherMac: true,
   removesPodAddresses: false,
-  buildLease: (facts) => leaseForMasquerade(buildMasqueradeWiring(facts)),
+  buildLease: (facts) => buildMasqueradeLease(buildMasqueradeWiring(facts)),
   addressSource: "pod",
 };
 
 /** Assigns the subnet's first host address to the gateway and the second to the guest. Source: KubeVirt pkg/network/link/address.go */
 function toNatSubnet(prefix: IpPrefix): NatSubnet {
   const first = toNetworkAddress(prefix);
-  const [gateway, guest] = ([1n, 2n] as const).map((step) =>
-    printAddress({ version: first.version, value: first.value + step }),
+  const [gateway, guest] = ([1n, 2n] as const).map((offset) =>
+    printAddress({ version: first.version, value: first.value + offset }),
   );
   return { gateway: `${gateway ?? ""}/${String(prefix.length)}`, guest: guest ?? "" };
 }
@@ -177,30 +176,27 @@ export function planNatSubnets(
   network: Network | undefined,
   podAddresses: readonly string[],
 ): { readonly ipv4?: NatSubnet; readonly ipv6?: NatSubnet } {
-  // A link-local address is not reachable from beyond the link.
-  const versions = podAddresses
+  // Link-local pod addresses are unreachable beyond the link and cannot be translated.
+  const podIps = podAddresses
     .filter((text) => !isLinkLocal(text))
     .flatMap((text) => parseIp(text) ?? []);
   const pod = network?.pod ?? {};
   const configured = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
-  const subnet = (version: 4 | 6): NatSubnet | undefined => {
+  const planSubnet = (version: 4 | 6): NatSubnet | undefined => {
     const prefix = parseNatPrefix(configured[version], version);
-    const hasFamily = versions.some((address) => address.version === version);
+    const hasFamily = podIps.some((address) => address.version === version);
     return hasFamily && prefix !== undefined ? toNatSubnet(prefix) : undefined;
   };
-  const [ipv4, ipv6] = [subnet(4), subnet(6)];
+  const [ipv4, ipv6] = [planSubnet(4), planSubnet(6)];
   return { ...(ipv4 && { ipv4 }), ...(ipv6 && { ipv6 }) };
 }
 
-/**
- * Like `bridge`, but a registered plugin prepares the network and handles its addresses.
- * Source: KubeVirt DomainAttachmentType ManagedTap.
- */
+/** Like `bridge`, but a registered plugin handles the network's addresses. Source: KubeVirt DomainAttachmentType ManagedTap. */
 const MANAGED_TAP: BindingModule = {
   ...BRIDGE,
   kind: "managedTap",
-  // The plugin prepared its setup for one network, by its NIC's name.
-  live: { ...BRIDGE.live, network: false },
+  // The plugin's setup depends on the NIC's name, which a network swap changes.
+  live: { ...BRIDGE.live, canSwapNetwork: false },
   buildWiring: toBridgeWiring,
   buildLease: () => undefined,
 };
@@ -215,11 +211,11 @@ const TAP: BindingModule = {
     mac,
     mtu,
   }),
-  // Without a tap of that name the pod NIC is a tap. Source: KubeVirt network/setup/podinterface.go
+  // If no tap has that name, the pod NIC itself is the tap. Source: KubeVirt network/setup/podinterface.go
   findTap: ({ podInterfaceName, tapName }, links) =>
     links.has(tapName) ? tapName : podInterfaceName,
-  // Another network has another tap and needs another device.
-  live: { plug: true, link: true, network: false },
+  // Each network has its own tap, so a swap would need a new device.
+  live: { canPlug: true, canSetLink: true, canSwapNetwork: false },
   // A macvtap passes only frames for its own MAC.
   allowsOtherMac: false,
   removesPodAddresses: false,
@@ -227,30 +223,24 @@ const TAP: BindingModule = {
   addressSource: "guest",
 };
 
-/**
- * Binding with a vhost-user socket, which a process on the node serves and the network's plugin names. Frames pass between
- * the guest's memory and that process, not through the kernel.
- */
+/** Binding with a vhost-user socket of a dataplane process on the node. Frames do not pass through the kernel. */
 const VHOST_USER: BindingModule = {
   kind: "vhostuser",
   buildWiring: () => undefined,
   findTap: () => "",
-  // libvirt has no link state for vhost-user, and another network has another socket.
-  live: { plug: true, link: false, network: false },
+  // libvirt has no link state for vhost-user. Each network has its own socket, so a swap would need a new device.
+  live: { canPlug: true, canSetLink: false, canSwapNetwork: false },
   allowsOtherMac: true,
   removesPodAddresses: false,
   buildLease: () => undefined,
   addressSource: "guest",
 };
 
-/**
- * Binding whose NIC a hook creates at the guest's start. Patchbay creates no links and no device.
- * Source: KubeVirt, a binding plugin without domainAttachmentType.
- */
+/** Binding whose NIC a hook creates at the guest's start. Source: KubeVirt, a binding plugin without domainAttachmentType. */
 const HOOK: BindingModule = {
   ...TAP,
   kind: "hook",
-  live: { plug: false, link: false, network: false },
+  live: { canPlug: false, canSetLink: false, canSwapNetwork: false },
 };
 
 export const BINDINGS: Readonly<Record<BindingKind, BindingModule>> = {

@@ -7,14 +7,14 @@ export interface SendGuard {
   /** Allowed source addresses and prefixes. Unset: all are allowed. */
   readonly addresses?: readonly string[];
   /** Whether the guest may answer DHCP and send router advertisements. */
-  readonly serves: boolean;
+  readonly allowsServers: boolean;
 }
 
-/** The pod's own replies, which assign the guest's addresses. Answers of other servers do not reach the guest. */
+/** Replies with which the pod assigns the guest's addresses. Replies of other servers are dropped. */
 export interface PodReplies {
-  /** The bridge's own addresses, as ADDRESS/LENGTH. In a family without an address, other servers may answer. */
+  /** Addresses of the bridge, as ADDRESS/LENGTH. In a family without an address, other servers may answer. */
   readonly addresses: readonly string[];
-  /** MAC to which the bridge forwards packets as the guest's IPv6 router. Unset if the bridge is not a router. */
+  /** MAC of the gateway to which the bridge forwards the guest's IPv6 packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
 }
 
@@ -26,18 +26,18 @@ interface WiringBase {
   readonly mtu: number;
   readonly guard?: SendGuard;
   /**
-   * UID of the migration's target pod while the guest runs on another node. Until it arrives, switches must not learn its MAC
-   * here, and the tap must not queue broadcasts. The UID distinguishes several target pods.
+   * UID of the pod that awaits a migrating guest. Until the guest runs here, switches must not learn its MAC from this node,
+   * and the tap must not queue broadcasts.
    */
-  readonly awaitedIn?: string;
+  readonly incomingPodUid?: string;
 }
 
-/** Fields of wirings with a tap on a bridge. Both exist for this guest only. */
+/** Fields of wirings with a tap on a bridge. The tap and the bridge exist only for this guest. */
 interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
   readonly owner: number;
-  /** Queue pairs of the tap, at least 1. Fixed at creation and equal to the device's. */
+  /** Number of queue pairs of the tap, at least 1. The number is fixed at creation and must equal the device's. */
   readonly queues: number;
 }
 
@@ -70,7 +70,7 @@ export interface MasqueradeWiring extends TapOnBridge {
   readonly ports: readonly ForwardedPorts[];
 }
 
-/** A wiring whose tap the network's plugin created. Patchbay neither creates nor removes links. */
+/** A wiring whose tap the network's plugin created. Patchbay creates and removes no links for this wiring. */
 export interface TapWiring extends WiringBase {
   readonly kind: "tap";
 }
@@ -79,7 +79,7 @@ export type PodWiring = BridgeWiring | MasqueradeWiring | TapWiring;
 
 type Unobservable = "owner" | "queues";
 type OmitUnobservable<Wiring> = Wiring extends unknown ? Omit<Wiring, Unobservable> : never;
-/** The observable part of a wiring. A tap's owner and queues cannot be read back. */
+/** A wiring without the tap's owner and queues, which cannot be observed. */
 export type ObservedWiring = OmitUnobservable<PodWiring>;
 
 type NameFields = "kind" | "podInterfaceName" | "tapName" | "bridgeName";

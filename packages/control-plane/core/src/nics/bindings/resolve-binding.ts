@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves an interface's binding, or why it has none. All requests for NICs are checked here. Source: KubeVirt
-// api/core/v1 types.go InterfaceBindingPlugin.
+// Resolves the binding of an interface, or the reason for its refusal. Source: KubeVirt api/core/v1 types.go
+// InterfaceBindingPlugin.
 import {
   isDefaultNetwork,
   listBindings,
@@ -20,7 +20,7 @@ import { findByName, ifacesOf, networksOf } from "../nics.ts";
 
 const REGISTRY_FIELD = "spec.configuration.network.binding of the KubeVirt object";
 
-/** Bindings by domain attachment type. Type vhostuser is Patchbay's own. */
+/** Binding kinds by domain attachment type. KubeVirt has no type vhostuser. */
 const ATTACHMENT_KINDS: Readonly<Record<string, Binding["kind"]>> = {
   tap: "tap",
   managedTap: "managedTap",
@@ -62,7 +62,7 @@ function resolveRegisteredBinding(
 ): Binding | BindingRefusal | undefined {
   if (iface.binding === undefined) return undefined;
   const { name } = iface.binding;
-  // The name is user input, and must not match inherited properties.
+  // The name is user input and could match an inherited property such as `constructor`.
   const plugin = Object.hasOwn(registry, name) ? registry[name] : undefined;
   if (plugin === undefined) return refusePlugin(`"${name}" is not registered in ${REGISTRY_FIELD}`);
   const binding = resolvePlugin(name, plugin);
@@ -70,39 +70,39 @@ function resolveRegisteredBinding(
   return refuseVhostUser(iface, network) ?? binding;
 }
 
-interface Limit {
+interface VhostUserRule {
   readonly field: string;
   readonly message: string;
-  readonly isBroken: (iface: Iface, network: Network | undefined) => boolean;
+  readonly isViolated: (iface: Iface, network: Network | undefined) => boolean;
 }
 
-const LIMITS: readonly Limit[] = [
+const VHOST_USER_RULES: readonly VhostUserRule[] = [
   {
     field: "binding",
     message: "speaks vhost-user, which no NIC of the pod's own network does; use bridge",
-    isBroken: (_iface, network) => network !== undefined && isDefaultNetwork(network),
+    isViolated: (_iface, network) => network !== undefined && isDefaultNetwork(network),
   },
   {
     field: "model",
     message: "does not speak vhost-user; use virtio, or leave it out",
-    isBroken: ({ model = "" }) => model !== "" && findNicModel(model)?.isMultiQueue !== true,
+    isViolated: ({ model = "" }) => model !== "" && findNicModel(model)?.isMultiQueue !== true,
   },
   {
     field: "state",
     message: "cannot be down: libvirt has no link state for vhost-user; remove the interface",
-    isBroken: ({ state }) => state === "down",
+    isViolated: ({ state }) => state === "down",
   },
   {
     field: "portSecurity",
     message: "cannot be enforced: frames of vhost-user do not pass through the pod",
-    isBroken: ({ portSecurity }) => (portSecurity?.mode ?? "Off") !== "Off",
+    isViolated: ({ portSecurity }) => (portSecurity?.mode ?? "Off") !== "Off",
   },
 ];
 
 function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRefusal | undefined {
-  const limit = LIMITS.find(({ isBroken }) => isBroken(iface, network));
-  if (limit === undefined) return undefined;
-  const { field, message } = limit;
+  const rule = VHOST_USER_RULES.find(({ isViolated }) => isViolated(iface, network));
+  if (rule === undefined) return undefined;
+  const { field, message } = rule;
   return { kind: "refused", field, message, reason: "BindingNotSupported" };
 }
 
@@ -130,7 +130,7 @@ function resolveSupportedBinding(
     : registered;
 }
 
-/** Resolves the binding. If it is refused, the interface gets no annotation element, link or device, and its VM does not start. */
+/** Resolves the binding. An interface with a refused binding gets no annotation element, link or device, and its VM does not start. */
 export function resolveBinding(
   iface: Iface,
   network: Network | undefined,
@@ -154,7 +154,7 @@ export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry):
   return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/** Finds interfaces whose binding is refused. Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
+/** Finds interfaces with a refused binding. Ignores absent interfaces, and unsupported fields, which another rule reports. */
 export function findBindingProblems(
   spec: VmiSpec,
   base: string,
@@ -168,7 +168,7 @@ export function findBindingProblems(
   });
 }
 
-/** Whether the VM requests sockets as a resource, so that vhost-user NICs can be plugged later. */
+/** Checks whether the VM requests vhost-user sockets as a resource, so that vhost-user NICs can be plugged later. */
 function requestsSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(
@@ -176,7 +176,7 @@ function requestsSockets({ domain }: VmiSpec): boolean {
   );
 }
 
-/** Whether the guest needs shared memory, and its pod a directory for sockets. */
+/** Checks whether the VM may have vhost-user NICs, which need shared memory in the guest and a socket directory in the pod. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const hasVhostUserNic = ifacesOf(spec).some(
     (iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser",

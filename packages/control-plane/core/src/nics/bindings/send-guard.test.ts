@@ -7,7 +7,7 @@ const MAC = "02:00:00:00:5e:01";
 const OFF: ClusterSecurity = { mode: "Off", enforced: false };
 const POD: Network = { name: "one", pod: {} };
 const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
-const OWN = { macs: [MAC], serves: false };
+const OWN = { macs: [MAC], allowsServers: false };
 const ADDRESSES = ["10.9.0.1", "fd09::1", "fe80::ff:fe00:5e01"];
 
 function guardOf(
@@ -83,7 +83,7 @@ describe("the send guard of a guest", () => {
       name: "the permission for servers",
       said: { mode: "MAC", allowServers: true },
       cluster: OFF,
-      want: { ...OWN, serves: true },
+      want: { ...OWN, allowsServers: true },
     },
     {
       name: "the enforced mode if the iface requests less",

@@ -21,11 +21,14 @@ interface PortSecurity {
 
 const NOTHING_ALLOWED = { allowedMacs: [], allowedAddresses: [], allowServers: false };
 
-function stricter(one: SecurityMode, other: SecurityMode): SecurityMode {
+function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMode {
   return SECURITY_MODES.indexOf(one) > SECURITY_MODES.indexOf(other) ? one : other;
 }
 
-/** Returns the interface's port security. The pod network always checks addresses. On other networks the interface chooses, within the cluster's limits. */
+/**
+ * Returns the interface's port security. On the pod network, addresses are always checked. On other networks, the interface's
+ * settings apply unless the cluster enforces its mode.
+ */
 function resolvePortSecurity(
   iface: Iface,
   network: Network,
@@ -35,7 +38,7 @@ function resolvePortSecurity(
   const portSecurity = iface.portSecurity ?? {};
   const requestedMode = portSecurity.mode ?? "";
   const mode = isSecurityMode(requestedMode) ? requestedMode : cluster.mode;
-  if (cluster.enforced) return { ...NOTHING_ALLOWED, mode: stricter(mode, cluster.mode) };
+  if (cluster.enforced) return { ...NOTHING_ALLOWED, mode: chooseStricterMode(mode, cluster.mode) };
   return {
     mode,
     allowedMacs: portSecurity.allowedMACs ?? [],
@@ -53,13 +56,13 @@ export interface SendGuardFacts {
   readonly addresses: readonly string[];
 }
 
-/** Removes the prefix length, because the guest may not use all addresses of the prefix. */
+/** Removes the prefix length, because the guest may use only this address and not the whole prefix. */
 export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the allowed source addresses; undefined if all are allowed, as without any assigned or allowed address. */
-function allowedSources(
+/** Returns the allowed source addresses. Returns undefined, which allows all addresses, if no address is assigned or configured. */
+function listAllowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,
 ): readonly string[] | undefined {
@@ -72,11 +75,11 @@ function allowedSources(
 export function planSendGuard(facts: SendGuardFacts): SendGuard | undefined {
   const security = resolvePortSecurity(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;
-  const addresses = allowedSources(facts, security);
+  const addresses = listAllowedSources(facts, security);
   const macs = [facts.mac, ...security.allowedMacs].map(normalizeMac);
   return {
     macs: [...new Set(macs)],
-    serves: security.allowServers,
+    allowsServers: security.allowServers,
     ...(addresses === undefined ? {} : { addresses }),
   };
 }

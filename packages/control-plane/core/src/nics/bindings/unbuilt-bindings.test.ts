@@ -135,7 +135,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(formatProblems(findVmiStartProblems(vmi, NETWORK))).toContain(
       `spec.domain.devices.interfaces[0].${field}: `,
     );
-    const facts = nodeFacts(binding, { bridge: true, tap: true, wired: true });
+    const facts = nodeFacts(binding, { bridge: true, tap: true, isWired: true });
     const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
   });
@@ -152,7 +152,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test.each([
     { phase: "Wiring", links: {} },
-    { phase: "Attaching", links: { bridge: true, tap: true, wired: true } },
+    { phase: "Attaching", links: { bridge: true, tap: true, isWired: true } },
   ])("waits on the node in phase $phase, with a reason", ({ phase, links }) => {
     const facts = nodeFacts(binding, links);
     expect(planNodeVm(facts)).toEqual([]);

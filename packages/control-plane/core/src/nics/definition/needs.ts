@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requirements of a network definition on the node. Covers known plugins, without what they create themselves.
+// Requirements of a network definition on the node, for known plugins. Excludes objects that the plugins create themselves.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
@@ -10,14 +10,14 @@ export interface NamedField {
 
 /** A host-local pool, whose leases are files in a directory. */
 export interface AddressPool {
-  /** Path prefix of the plugin, for example `plugins[1].`. Empty if there is only one plugin. */
+  /** Path prefix of the plugin, for example `plugins[1].`. Empty if the definition has only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
   readonly directory: string;
 }
 
 export interface DefinitionNeeds {
-  /** Programs of plugins and IPAM plugins, each listed once. */
+  /** Programs of plugins and IPAM plugins, without duplicates. */
   readonly plugins: readonly string[];
   readonly links: readonly NamedField[];
   /** Links that must be bridges if they exist. */
@@ -25,28 +25,28 @@ export interface DefinitionNeeds {
   /** Field that requests VLANs on a bridge; undefined if no field does. */
   readonly vlan: string | undefined;
   readonly pools: readonly AddressPool[];
-  readonly unfitForGuests: string | undefined;
+  readonly unfitPlugin: string | undefined;
 }
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Member that names a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
+/** Member with the name of a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
 const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["macvlan", "master"],
   ["ipvlan", "master"],
   ["vlan", "master"],
   ["ovs", "bridge"],
 ]);
-/** Names of the bridge plugin, which cluster-network-addons-operator installs as cnv-bridge. */
+/** Names of the bridge plugin. cluster-network-addons-operator installs the plugin as cnv-bridge. */
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";
-/** Plugins whose NICs cannot carry a guest's MAC. All NICs of an ipvlan share one MAC. Source: Linux Documentation/networking/ipvlan.rst */
-const UNFIT_FOR_GUESTS: readonly string[] = ["ipvlan"];
+/** Plugins whose NICs do not support a separate MAC for the guest. Source: Linux Documentation/networking/ipvlan.rst */
+const UNFIT_PLUGINS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASE_DIRECTORY = "/var/lib/cni/networks";
 
-/** Returns a non-empty string member of an untrusted object. */
+/** Returns a non-empty string member of an untrusted object; undefined for any other value. */
 export function readText(object: JsonObject, name: string): string | undefined {
   const value = object[name];
   return typeof value === "string" && value !== "" ? value : undefined;
@@ -63,12 +63,12 @@ function listPrograms(plugin: Plugin): readonly string[] {
 function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
-  // The default is the link of the default route. A link in the pod is not the node's.
+  // No link is required if the plugin uses the link of the default route or a link in the pod.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }
 
-/** Returns the bridge that a plugin names or uses by default; undefined for plugins without one. */
+/** Returns the configured or default bridge of a plugin; undefined if the plugin uses no bridge. */
 export function readBridge(plugin: JsonObject): string | undefined {
   const isBridge = BRIDGE_PLUGINS.includes(readText(plugin, "type") ?? "");
   return readText(plugin, "bridge") ?? (isBridge ? DEFAULT_BRIDGE : undefined);
@@ -95,22 +95,24 @@ function listPools(plugin: Plugin, prefix: string): readonly AddressPool[] {
 }
 
 export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
-  const prefixes = plugins.map((_, at) => (plugins.length > 1 ? `plugins[${String(at)}].` : ""));
-  const each = <T>(of: (plugin: Plugin, prefix: string) => readonly T[]): readonly T[] =>
-    plugins.flatMap((plugin, at) => of(plugin, prefixes[at] ?? ""));
-  const [vlan] = each(listVlanFields);
-  const unfit = plugins.find(({ type }) => UNFIT_FOR_GUESTS.includes(type));
+  const prefixes = plugins.map((_, index) =>
+    plugins.length > 1 ? `plugins[${String(index)}].` : "",
+  );
+  const collect = <T>(listNeeds: (plugin: Plugin, prefix: string) => readonly T[]): readonly T[] =>
+    plugins.flatMap((plugin, index) => listNeeds(plugin, prefixes[index] ?? ""));
+  const [vlan] = collect(listVlanFields);
+  const unfitPlugin = plugins.find(({ type }) => UNFIT_PLUGINS.includes(type));
   return {
     plugins: [...new Set(plugins.flatMap(listPrograms))],
-    links: each(listLinks),
-    bridges: each(listBridges),
+    links: collect(listLinks),
+    bridges: collect(listBridges),
     vlan,
-    pools: each(listPools),
-    unfitForGuests: unfit?.type,
+    pools: collect(listPools),
+    unfitPlugin: unfitPlugin?.type,
   };
 }
 
-/** Kind of the shared link and the member that names it, by plugin. Sources: plugins macvlan; ovs-cni. */
+/** Kind of the shared link and the member with the link's name, by plugin. Sources: plugins macvlan; ovs-cni. */
 const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },
@@ -119,17 +121,17 @@ const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly me
   ),
 };
 
-function firstPlugin(config: JsonObject): JsonObject {
+function readFirstPlugin(config: JsonObject): JsonObject {
   const { plugins } = config;
   const list: readonly unknown[] = Array.isArray(plugins) ? plugins : [config];
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** Returns the shared link with its VLAN, for example `bridge br1 100`; undefined if the plugin is not known to share a link. */
+/** Returns kind, name and VLAN of the shared link, for example `bridge br1 100`; undefined for plugins without a shared link. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;
-  const plugin = firstPlugin(parsed);
+  const plugin = readFirstPlugin(parsed);
   const type = typeof plugin["type"] === "string" ? plugin["type"] : "";
   const link = Object.hasOwn(SHARED_LINKS, type) ? SHARED_LINKS[type] : undefined;
   if (link === undefined) return undefined;

@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import { AppError } from "@patchbay/base";
 import {
   hasStaleProblems,
-  otherNodesIn,
-  problemsPatch,
+  listOtherNodes,
+  buildProblemsPatch,
   summarizeProblems,
 } from "./reported-problems.ts";
 
@@ -118,7 +118,7 @@ describe("the entry of a node", () => {
   test.each(ROWS)(
     "$name",
     ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
-      const operations = problemsPatch(nadWith(now), {
+      const operations = buildProblemsPatch(nadWith(now), {
         node: "node",
         reported,
         removesStale: isTidying,
@@ -137,11 +137,11 @@ test("treats other nodes' entries as stale after a change of the definition, but
 });
 
 test("lists other nodes with entries", () => {
-  expect(otherNodesIn(nadWith([entry("z"), entry("node"), entry("a")]), "node")).toEqual([
+  expect(listOtherNodes(nadWith([entry("z"), entry("node"), entry("a")]), "node")).toEqual([
     "a",
     "z",
   ]);
-  expect(otherNodesIn(nadWith(), "node")).toEqual([]);
+  expect(listOtherNodes(nadWith(), "node")).toEqual([]);
 });
 
 describe("the summary of problems", () => {

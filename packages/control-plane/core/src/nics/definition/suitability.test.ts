@@ -160,25 +160,25 @@ const ROWS: readonly Row[] = [
   {
     name: "a VLAN on a bridge without kernel support",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlan)"],
   },
   {
     name: "a VLAN trunk without kernel support",
     plugins: [{ type: "cnv-bridge", bridge: "br1", vlanTrunk: [{ id: 5 }] }],
-    facts: { filtersVlans: false, plugins: new Set(["cnv-bridge"]) },
+    facts: { canFilterVlans: false, plugins: new Set(["cnv-bridge"]) },
     want: ["CNI_VLAN_UNSUPPORTED network ns/blue needs VLAN filtering on bridges (vlanTrunk)"],
   },
-  ...[true, undefined].map((filtersVlans) => ({
-    name: `not for a VLAN with kernel support: ${String(filtersVlans)}`,
+  ...[true, undefined].map((canFilterVlans) => ({
+    name: `not for a VLAN with kernel support: ${String(canFilterVlans)}`,
     plugins: [{ type: "bridge", bridge: "br1", vlan: 100 }],
-    facts: { filtersVlans },
+    facts: { canFilterVlans },
     want: [],
   })),
   {
     name: "not for VLAN 0, which means no VLAN",
     plugins: [{ type: "bridge", bridge: "br1", vlan: 0, vlanTrunk: [] }],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: [],
   },
   {
@@ -230,7 +230,7 @@ const ROWS: readonly Row[] = [
       { type: "macvlan", master: "eth9", ipam: { type: "dhcp" } },
       { type: "bridge", bridge: "eth0", vlan: 7 },
     ],
-    facts: { filtersVlans: false },
+    facts: { canFilterVlans: false },
     want: ["CNI_PLUGIN_MISSING", "CNI_LINK_MISSING", "CNI_LINK_UNFIT", "CNI_VLAN_UNSUPPORTED"],
   },
 ];
@@ -246,7 +246,7 @@ describe("finds the problems of a definition", () => {
         ["eth0", ""],
         ["br1", "bridge"],
       ]),
-      filtersVlans: undefined,
+      canFilterVlans: undefined,
       leases: [],
       isRequestedByLauncher: false,
       ...facts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this node can create NICs from a definition, checked before a pod requests one.
+// Checks whether this node can create NICs from a network definition, before a pod requests a NIC.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { IP_BITS, isWithin, toNetworkAddress, parseIp, type IpPrefix } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -12,17 +12,17 @@ interface Range {
   readonly gateway: bigint;
 }
 
-/** Alternative ranges for one address; undefined if only the plugin can parse them. */
+/** Alternative ranges for one address; undefined if the ranges are invalid or unsupported. */
 type RangeSet = readonly Range[] | undefined;
 
 interface RangeUse {
-  /** Path of the ranges for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
+  /** Path of the range set in messages: `ipam.ranges[0]`, or `ipam` in host-local's old format. */
   readonly field: string;
   readonly size: bigint;
   readonly used: number;
 }
 
-/** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */
+/** Parses an address of the subnet. Returns `fallback` for an unset address, and undefined for an address outside the subnet. */
 function parseWithin(
   text: string | undefined,
   subnet: IpPrefix,
@@ -63,7 +63,7 @@ function listRangeSets(ipam: JsonObject): readonly (readonly [string, RangeSet])
     ...(subnet === undefined ? [] : [["ipam", parseRangeSet([ipam])] as const]),
     ...(Array.isArray(ranges)
       ? ranges.map(
-          (set: unknown, at) => [`ipam.ranges[${String(at)}]`, parseRangeSet(set)] as const,
+          (set: unknown, index) => [`ipam.ranges[${String(index)}]`, parseRangeSet(set)] as const,
         )
       : []),
   ];
@@ -74,13 +74,13 @@ function contains({ version, first, last, gateway }: Range, address: IpPrefix): 
   return version === address.version && value >= first && value <= last && value !== gateway;
 }
 
-/** Counts the addresses without the gateway. A range that ends before it begins is empty. */
+/** Counts the addresses of a range, without the gateway. */
 function countAddresses({ first, last, gateway }: Range): bigint {
   if (last < first) return 0n;
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts used addresses of each range set, except sets that only the plugin can parse. `leases` are file names in the network's directory. Source: plugins host-local backend/disk. */
+/** Counts the used addresses of each valid range set. `leases` are file names. Source: plugins host-local backend/disk. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {
@@ -97,29 +97,29 @@ export interface DefinitionFacts {
   /** Required plugin programs that exist on the node. */
   readonly plugins: ReadonlySet<string>;
   readonly pluginPath: string;
-  /** Kinds of the node's links by name; undefined if they were not read because none is required. */
+  /** Kinds of the node's links by name; undefined if the links were not read because the definition requires none. */
   readonly links: ReadonlyMap<string, string> | undefined;
   /** Whether bridges can filter VLANs; undefined if unknown. */
-  readonly filtersVlans: boolean | undefined;
-  /** Names of lease files, in the order of the pools. */
+  readonly canFilterVlans: boolean | undefined;
+  /** Names of the lease files of each pool, in the order of `needs.pools`. */
   readonly leases: readonly (readonly string[])[];
   /** Whether a launcher on this node requests the network. */
   readonly isRequestedByLauncher: boolean;
 }
 
-function invalid(network: string, field: string, what: string): AppError {
-  const reason = `spec.config.${field}: ${what}`;
+function toConfigError(network: string, field: string, message: string): AppError {
+  const reason = `spec.config.${field}: ${message}`;
   return new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-function programProblem(
+function findProgramProblem(
   plugin: string,
   { plugins, pluginPath: path }: DefinitionFacts,
 ): readonly AppError[] {
   return plugins.has(plugin) ? [] : [new AppError("CNI_PLUGIN_MISSING", { plugin, path })];
 }
 
-function linkProblem(
+function findLinkProblem(
   { field, name: link }: NamedField,
   facts: DefinitionFacts,
 ): readonly AppError[] {
@@ -128,7 +128,7 @@ function linkProblem(
   return [new AppError("CNI_LINK_MISSING", { network, field, link })];
 }
 
-function bridgeProblem(
+function findBridgeProblem(
   { field, name: link }: NamedField,
   facts: DefinitionFacts,
 ): readonly AppError[] {
@@ -138,31 +138,31 @@ function bridgeProblem(
   return [new AppError("CNI_LINK_UNFIT", { network, field, link })];
 }
 
-function poolProblem(
+function findPoolProblem(
   { prefix, ipam }: AddressPool,
   leases: readonly string[],
   { network }: DefinitionFacts,
 ): readonly AppError[] {
   return measureRangeUse(ipam, leases).flatMap(({ field: name, size, used }) => {
     const field = `${prefix}${name}`;
-    if (size === 0n) return [invalid(network, field, "has no address for a pod")];
+    if (size === 0n) return [toConfigError(network, field, "has no address for a pod")];
     const details = { network, field, size: String(size) };
     return BigInt(used) < size ? [] : [new AppError("CNI_ADDRESSES_EXHAUSTED", details)];
   });
 }
 
-/** Returns the errors that an attachment would fail with, the most severe first. */
+/** Returns the errors with which an attachment would fail, in order of severity. */
 export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
-  const { network, needs, filtersVlans, leases, isRequestedByLauncher } = facts;
-  const { vlan: field, unfitForGuests: plugin } = needs;
+  const { network, needs, canFilterVlans, leases, isRequestedByLauncher } = facts;
+  const { vlan: field, unfitPlugin: plugin } = needs;
   return [
-    ...needs.plugins.flatMap((named) => programProblem(named, facts)),
-    ...needs.links.flatMap((named) => linkProblem(named, facts)),
-    ...needs.bridges.flatMap((named) => bridgeProblem(named, facts)),
-    ...(field !== undefined && filtersVlans === false
+    ...needs.plugins.flatMap((named) => findProgramProblem(named, facts)),
+    ...needs.links.flatMap((named) => findLinkProblem(named, facts)),
+    ...needs.bridges.flatMap((named) => findBridgeProblem(named, facts)),
+    ...(field !== undefined && canFilterVlans === false
       ? [new AppError("CNI_VLAN_UNSUPPORTED", { network, field })]
       : []),
-    ...needs.pools.flatMap((pool, at) => poolProblem(pool, leases[at] ?? [], facts)),
+    ...needs.pools.flatMap((pool, index) => findPoolProblem(pool, leases[index] ?? [], facts)),
     ...(plugin !== undefined && isRequestedByLauncher
       ? [new AppError("CNI_CANNOT_CARRY_VM", { network, plugin })]
       : []),

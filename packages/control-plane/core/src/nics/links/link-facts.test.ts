@@ -36,7 +36,7 @@ describe("the device opens the plugin's link", () => {
     {
       name: "by the name of the pod's NIC if no such tap exists",
       links: [link(NAMED.podInterfaceName, { carrier: true, mac: MAC })],
-      want: { podInterface: true, tapOpen: true, mac: MAC, tapName: NAMED.podInterfaceName },
+      want: { podInterface: true, isTapOpen: true, mac: MAC, tapName: NAMED.podInterfaceName },
       asked: NAMED.podInterfaceName,
     },
     {
@@ -97,10 +97,10 @@ const WITHOUT_DEVICE: IfaceFacts = {
   name: "one",
   podInterfaceName: "pod1",
   binding: { kind: "bridge" },
-  links: { ...NO_LINKS, tap: true, tapOpen: true, tapIndex: 4 },
+  links: { ...NO_LINKS, tap: true, isTapOpen: true, tapIndex: 4 },
 };
 const IFACE: IfaceFacts = { ...WITHOUT_DEVICE, device };
-const CLOSED = { ...IFACE, links: { ...IFACE.links, tapOpen: false, tapIndex: 9 } };
+const CLOSED = { ...IFACE, links: { ...IFACE.links, isTapOpen: false, tapIndex: 9 } };
 const NO_TAP = { ...IFACE, links: NO_LINKS };
 
 test.each([

@@ -6,15 +6,19 @@ import { resolveBinding } from "../bindings/resolve-binding.ts";
 import { planSendGuard } from "../bindings/send-guard.ts";
 import { findByName } from "../nics.ts";
 import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
-import { ownTapName, namesOf, isOwnLinkName } from "../names.ts";
-import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type ObservedSocket } from "./vhost-socket.ts";
+import { buildTapName, buildIfaceNames, isOwnLinkName } from "../names.ts";
+import {
+  PORT_SECURITY_NOT_ENFORCED,
+  findSocketProblem,
+  type ObservedSocket,
+} from "./vhost-socket.ts";
 import { findBindingModule, type WiredIface } from "../node-plan.ts";
 
 export interface KernelLink {
   readonly name: string;
   readonly index?: number;
   readonly mtu: number;
-  /** Whether the link has a carrier. A tap has one while a process has it open. */
+  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
@@ -28,11 +32,10 @@ interface LinkSources {
   readonly links: readonly KernelLink[];
   readonly sockets?: ReadonlyMap<string, ObservedSocket>;
   readonly isEmulated?: boolean;
-  /** Index of the tap, or inode of the socket, that each device was last observed with. */
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Whether the device has this tap or socket open, which is assumed before the first observation. */
+/** Checks whether the device has this tap or socket open. Returns true before the first observation. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -42,18 +45,18 @@ function isOpenedByDevice(
   return known === undefined || known === index;
 }
 
-function openFacts(
+function collectOpenFacts(
   iface: WiredIface,
   tap: KernelLink | undefined,
   sources: LinkSources,
-): Pick<LinkFacts, "tapOpen" | "tapIndex"> {
+): Pick<LinkFacts, "isTapOpen" | "tapIndex"> {
   return {
-    tapOpen: tap?.carrier === true && isOpenedByDevice(iface, tap.index, sources),
+    isTapOpen: tap?.carrier === true && isOpenedByDevice(iface, tap.index, sources),
     ...(tap?.index === undefined ? {} : { tapIndex: tap.index }),
   };
 }
 
-function podNicFacts(
+function collectPodNicFacts(
   nic: KernelLink | undefined,
 ): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
   const { mac, index, master, addresses = [] } = nic ?? {};
@@ -65,37 +68,40 @@ function podNicFacts(
   };
 }
 
-function ownLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+function collectOwnLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
-  const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
-  const tapName = ownTapName(iface.name, podInterfaceName);
+  const { podInterfaceName, bridgeName, ...names } = buildIfaceNames(
+    iface.name,
+    iface.podInterfaceName,
+  );
+  const tapName = buildTapName(iface.name, podInterfaceName);
   const nic = findByName(links, podInterfaceName);
   const tap = findByName(links, tapName);
-  const own = {
+  const nicFacts = {
     mtu: nic?.mtu ?? 0,
-    ...podNicFacts(nic),
+    ...collectPodNicFacts(nic),
     ...(tapName === names.tapName ? {} : { tapName }),
   };
   return {
     podInterface: nic !== undefined,
     bridge: findByName(links, bridgeName) !== undefined,
     tap: tap !== undefined,
-    wired: false,
-    ...openFacts(iface, tap, sources),
-    ...own,
+    isWired: false,
+    ...collectOpenFacts(iface, tap, sources),
+    ...nicFacts,
   };
 }
 
-/** Collects the facts for a tap of the network's plugin. No link belongs to Patchbay. */
-function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+/** Collects the facts for a tap that the network's plugin created. Patchbay created no links. */
+function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
-  const names = namesOf(iface.name, iface.podInterfaceName);
+  const names = buildIfaceNames(iface.name, iface.podInterfaceName);
   const nic = findByName(links, names.podInterfaceName);
   const tapName = findBindingModule(iface).findTap(names, new Set(links.map(({ name }) => name)));
   const tap = findByName(links, tapName);
-  const own = {
+  const nicFacts = {
     mtu: tap?.mtu ?? 0,
-    ...podNicFacts(nic),
+    ...collectPodNicFacts(nic),
     tapName,
     ...(tap?.tapQueues === undefined ? {} : { tapQueues: tap.tapQueues }),
   };
@@ -103,16 +109,16 @@ function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
     podInterface: tap !== undefined,
     bridge: false,
     tap: false,
-    wired: false,
-    ...openFacts(iface, tap, sources),
-    ...own,
+    isWired: false,
+    ...collectOpenFacts(iface, tap, sources),
+    ...nicFacts,
   };
 }
 
-function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
+function collectHookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
   const nic = findByName(links, podInterfaceName);
-  const observed = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
-  return { ...NO_LINKS, ...observed, ...podNicFacts(nic) };
+  const observed = { podInterface: nic !== undefined, isTapOpen: true, mtu: nic?.mtu ?? 0 };
+  return { ...NO_LINKS, ...observed, ...collectPodNicFacts(nic) };
 }
 
 function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
@@ -120,20 +126,21 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   return planSendGuard({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
-/** Collects the facts for a socket, which replaces links. The device loses its connection if the socket is recreated. */
-function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+/** Collects the facts for a vhost-user socket. The device loses its connection if the socket is recreated. */
+function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
   const problem = isGuarded(iface)
     ? PORT_SECURITY_NOT_ENFORCED
-    : socketProblem(iface.attachment, observed);
+    : findSocketProblem(iface.attachment, observed);
   const exists = observed?.id !== undefined && problem === undefined;
   return {
     ...NO_LINKS,
     podInterface: exists,
-    wired: exists && observed.state === "ready",
-    tapOpen: exists && isOpenedByDevice(iface, observed.id, sources),
+    isWired: exists && observed.state === "ready",
+    isTapOpen: exists && isOpenedByDevice(iface, observed.id, sources),
     ...(exists && { tapIndex: observed.id }),
-    // With several queues libvirt requests interrupt vectors, which crash an emulated QEMU. Source: measured, libvirt 9.0.
+    // For several queues libvirt configures interrupt vectors, with which an emulated QEMU crashes. Source: measured with
+    // libvirt 9.0.
     ...(sources.isEmulated === true && { tapQueues: "one" }),
     ...(problem !== undefined && { socketProblem: problem }),
   };
@@ -142,12 +149,12 @@ function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
 const LINK_FACTS_BY_BINDING: Readonly<
   Record<BindingKind, (iface: WiredIface, sources: LinkSources) => LinkFacts>
 > = {
-  bridge: ownLinkFacts,
-  masquerade: ownLinkFacts,
-  managedTap: ownLinkFacts,
-  tap: pluginLinkFacts,
-  vhostuser: socketLinkFacts,
-  hook: hookLinkFacts,
+  bridge: collectOwnLinkFacts,
+  masquerade: collectOwnLinkFacts,
+  managedTap: collectOwnLinkFacts,
+  tap: collectPluginLinkFacts,
+  vhostuser: collectSocketLinkFacts,
+  hook: collectHookLinkFacts,
 };
 
 export function collectLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
@@ -159,13 +166,13 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding of a deleted interface. A tap without Patchbay's bridge was created by a plugin. */
+/** Infers the binding from existing links. If a tap has no bridge of Patchbay, a plugin created the tap. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
 ): BindingKind {
-  if (device?.speaksVhostUser === true) return "vhostuser";
-  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
+  if (device?.isVhostUser === true) return "vhostuser";
+  const { bridgeName, tapName } = buildIfaceNames(name, podInterfaceName);
   const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
   return tap !== undefined && bridge === undefined ? "tap" : "bridge";
 }
@@ -183,14 +190,14 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** Index of the tap that each device was observed with, by interface. QEMU does not open a new tap with the same name. */
+/** ifindex of the tap, or inode of the socket, that each interface's device has open. QEMU does not reopen a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Updates the indices after an observation. Drops removed devices, because they open their tap again when they are re-added. */
-export function updateDeviceTaps(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
+/** Updates the indices after an observation. Drops removed devices, because a new device opens the current tap. */
+export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
-      const index = links.tapOpen ? links.tapIndex : before.get(name);
+      const index = links.isTapOpen ? links.tapIndex : previous.get(name);
       return device === undefined || index === undefined ? [] : [[name, index]];
     }),
   );
@@ -206,23 +213,23 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/** Returns the link names to watch. Ignores a pod NIC while CNI adds it, because it changes often and the attachment's state reports the end. */
-function watchedNames(iface: IfaceFacts): readonly string[] {
-  const { podInterfaceName, tapName } = namesOf(iface.name, iface.podInterfaceName);
+/** Returns the link names to watch. Omits a pod NIC during CNI ADD, because the attachment's state reports the result. */
+function listWatchedNames(iface: IfaceFacts): readonly string[] {
+  const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   const { tap, bridge } = iface.links;
   if (iface.attachment?.state !== "Attached" && !tap && !bridge) return [];
   return [podInterfaceName, iface.links.tapName ?? tapName];
 }
 
 /**
- * Returns a wake filter for link changes after an observation of `links`. Observed links match by index, because a link
- * may be renamed; other links match by name. `unknown` always wakes.
+ * Returns a filter that accepts changes of the interfaces' links. Links from the last observation match by index, because a
+ * link may be renamed. Other links match by name. `unknown` always passes.
  */
 export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],
   links: readonly ObservedLink[],
 ): (changes: readonly ChangedLink[] | "unknown") => boolean {
-  const names = new Set(ifaces.flatMap(watchedNames));
+  const names = new Set(ifaces.flatMap(listWatchedNames));
   const isRelevant = (name: string): boolean => names.has(name) || isOwnLinkName(name);
   const indices = new Set(links.filter(({ name }) => isRelevant(name)).map(({ index }) => index));
   return (changes) =>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of vhost-user sockets in the launcher. A separate entry point, so that programs that create the link load nothing else.
+// Names of vhost-user sockets in the launcher. This file is a separate entry point without dependencies.
 
-/** Returns the launcher's name for a pod NIC's socket. It is the same on each node, so that a migrated domain finds its socket. */
+/** Returns the file name of a pod NIC's socket in the launcher. All nodes use the same name, so that a migrated domain finds it. */
 export function buildSocketLinkName(podInterfaceName: string): string {
   return `vhost-${podInterfaceName}`;
 }

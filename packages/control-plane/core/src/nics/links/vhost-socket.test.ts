@@ -2,15 +2,15 @@
 import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { EMPTY_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_GUEST_VIEW } from "../../guest/agent-view.ts";
 import { isForVhostUser } from "../bindings/resolve-binding.ts";
 import { collectIfaceFacts } from "../phase.ts";
 import type { LinkFacts } from "../facts.ts";
 import {
-  socketProblem,
+  findSocketProblem,
   listVhostSockets,
   type ObservedSocket,
-  dataplaneGroupProblem,
+  checkDataplaneGroup,
 } from "./vhost-socket.ts";
 
 const PATH = "/run/patchbay/vhost-user/uid-1/pod1.sock";
@@ -66,14 +66,14 @@ describe("a socket cannot be used", () => {
       says: /pod1.sock: it is no socket/,
     },
   ])("$name", ({ of, seen: observed, says: message }) => {
-    expect(socketProblem(of, observed)?.message).toMatch(message ?? "");
+    expect(findSocketProblem(of, observed)?.message).toMatch(message ?? "");
   });
 
   test("otherwise it can be used, and none is required without an attachment", () => {
-    expect(socketProblem(CLIENT, { state: "found", id: 1 })).toBeUndefined();
-    expect(socketProblem(CLIENT, { state: "ready", id: 1 })).toBeUndefined();
-    expect(socketProblem(undefined, undefined)).toBeUndefined();
-    expect(socketProblem({ ...CLIENT, state: "Requested" }, undefined)).toBeUndefined();
+    expect(findSocketProblem(CLIENT, { state: "found", id: 1 })).toBeUndefined();
+    expect(findSocketProblem(CLIENT, { state: "ready", id: 1 })).toBeUndefined();
+    expect(findSocketProblem(undefined, undefined)).toBeUndefined();
+    expect(findSocketProblem({ ...CLIENT, state: "Requested" }, undefined)).toBeUndefined();
   });
 });
 
@@ -118,7 +118,7 @@ describe("the links of a vhost-user iface", () => {
     const sources = {
       links: [],
       nics: [],
-      guest: EMPTY_VIEW,
+      guest: EMPTY_GUEST_VIEW,
       bindings: REGISTRY,
       sockets,
       deviceTaps,
@@ -137,24 +137,24 @@ describe("the links of a vhost-user iface", () => {
     {
       name: "are complete with a shared socket",
       seen: { state: "ready", id: 7 },
-      want: { podInterface: true, wired: true, tapOpen: true, tapIndex: 7 },
+      want: { podInterface: true, isWired: true, isTapOpen: true, tapIndex: 7 },
     },
     {
       name: "must be created for a socket that is not shared",
       seen: { state: "found", id: 7 },
-      want: { podInterface: true, wired: false, tapIndex: 7 },
+      want: { podInterface: true, isWired: false, tapIndex: 7 },
     },
     {
       name: "do not match the device after the socket was recreated",
       seen: { state: "ready", id: 8 },
       known: 7,
-      want: { wired: true, tapOpen: false, tapIndex: 8 },
+      want: { isWired: true, isTapOpen: false, tapIndex: 8 },
     },
     {
       name: "do not exist without the socket",
       seen: { state: "missing" },
       known: 7,
-      want: { podInterface: false, wired: false, tapOpen: false },
+      want: { podInterface: false, isWired: false, isTapOpen: false },
     },
   ])("$name", ({ seen: observed, known, want }) => {
     expect(linksWith(observed, known)).toMatchObject({ ...want, tap: false, bridge: false });
@@ -163,7 +163,7 @@ describe("the links of a vhost-user iface", () => {
 
 test("rejects the socket if the cluster filters the guest's frames, unless the interface may opt out", () => {
   const sockets = new Map([["pod1", { state: "ready", id: 7 } as const]]);
-  const sources = { links: [], nics: [], guest: EMPTY_VIEW, bindings: REGISTRY, sockets };
+  const sources = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings: REGISTRY, sockets };
   const problemWith = (enforced: boolean): string | undefined => {
     const vmi = vmiWith("fast", CLIENT);
     const ifaces = vmi.spec.domain.devices?.interfaces ?? [];
@@ -213,5 +213,5 @@ test.each([
     says: "it is the launchers' own, each of which could make sockets for others then",
   },
 ])("rejects group $gid: $says", ({ gid, says: message }) => {
-  expect(dataplaneGroupProblem(gid)).toBe(message);
+  expect(checkDataplaneGroup(gid)).toBe(message);
 });

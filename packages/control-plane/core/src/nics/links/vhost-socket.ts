@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user sockets of interfaces, and why a device cannot use one.
+// vhost-user sockets of interfaces, and reasons why a device cannot use its socket.
 import {
   names,
   type Attachment,
@@ -18,10 +18,10 @@ export interface VhostSocket {
 }
 
 export interface ObservedSocket {
-  /** `ready`: the launcher can use the socket under the domain's name. `found`: the symbolic link with that name is missing. */
+  /** `ready`: the launcher can open the socket. `found`: the socket exists, but the launcher has no symbolic link to it. */
   readonly state: "ready" | "found" | "missing" | "refused";
   readonly reason?: string;
-  /** Inode that changes when the socket is recreated. Unset if there is no socket. */
+  /** Inode of the socket, which changes when the socket is recreated. Unset if the socket does not exist. */
   readonly id?: number;
 }
 
@@ -29,7 +29,7 @@ export type SocketReason = "BackendMissing" | "BackendRefused" | "PortSecurityNo
 
 const DIRECTORY_AND_NAME = /^\/[A-Za-z0-9][\w.-]{0,63}\/[A-Za-z0-9][\w.-]{0,63}$/;
 
-/** Whether the path is in the pod's directory, which the launcher mounts. */
+/** Checks whether the path is in a directory that a launcher can mount. */
 function isInPodDirectory({ path }: VhostUserInfo): boolean {
   return (
     path.startsWith(names.VHOST_USER_DIR) &&
@@ -41,7 +41,7 @@ function refuse(message: string): ReasonMessage<SocketReason> {
   return { reason: "BackendRefused", message };
 }
 
-function deviceInfoProblem(
+function findDeviceInfoProblem(
   info: VhostUserInfo | undefined,
 ): ReasonMessage<SocketReason> | undefined {
   if (info === undefined) {
@@ -61,16 +61,16 @@ function deviceInfoProblem(
   );
 }
 
-export function socketProblem(
+export function findSocketProblem(
   attachment: Attachment | undefined,
   observed: ObservedSocket | undefined,
 ): ReasonMessage<SocketReason> | undefined {
   if (attachment?.state !== "Attached") return undefined;
   const info = parseVhostUserInfo(attachment.deviceInfo);
-  return deviceInfoProblem(info) ?? observedSocketProblem(info?.path ?? "", observed);
+  return findDeviceInfoProblem(info) ?? findObservedSocketProblem(info?.path ?? "", observed);
 }
 
-function observedSocketProblem(
+function findObservedSocketProblem(
   path: string,
   observed: ObservedSocket | undefined,
 ): ReasonMessage<SocketReason> | undefined {
@@ -94,31 +94,35 @@ export function listVhostSockets(
   return (status?.attachments ?? []).flatMap((attachment): readonly VhostSocket[] => {
     const { name, podInterfaceName, deviceInfo } = attachment;
     const info = parseVhostUserInfo(deviceInfo);
-    if (!vhostUserIfaces.has(name) || info === undefined || deviceInfoProblem(info) !== undefined)
+    if (
+      !vhostUserIfaces.has(name) ||
+      info === undefined ||
+      findDeviceInfoProblem(info) !== undefined
+    )
       return [];
     return [{ podInterfaceName, path: info.path }];
   });
 }
 
-/** Reason of a socket on which port security cannot be enforced, because the frames bypass the pod. */
+/** Problem of a socket on which port security is required but not possible, because vhost-user frames bypass the pod. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
     "the cluster filters guests' frames (spec.configuration.network.portSecurity of the KubeVirt object), which is not possible for vhost-user; use another binding, or set the interface's portSecurity.mode to Off if the cluster allows it",
 };
 
-/** Flag of virt-handler and all other programs that create or check the sockets. */
+/** Command-line flag of the programs that create or check vhost-user sockets. */
 export const DATAPLANE_GROUP_FLAG = {
   flags: "--dataplane-group <gid>",
   description:
     "group ID of a vhost-user dataplane that is not root: its members may create sockets in the pods' directories, and sockets of other groups are rejected; 0 if the dataplane is root",
 } as const;
 
-/** Source: linux/uidgid.h, which reserves the last number. */
+/** Largest valid group ID. Source: linux/uidgid.h, which reserves the next number. */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Returns why the GID cannot be used. 0 is valid and means that only root creates sockets. */
-export function dataplaneGroupProblem(gid: number): string | undefined {
+/** Returns why the GID is invalid; undefined if it is valid. 0 means that only root creates sockets. */
+export function checkDataplaneGroup(gid: number): string | undefined {
   if (!Number.isInteger(gid) || gid < 0 || gid > GID_MAX) return "it must be the number of a group";
   return gid === names.LAUNCHER_UID
     ? "it is the launchers' own, each of which could make sockets for others then"

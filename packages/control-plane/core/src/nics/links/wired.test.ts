@@ -2,11 +2,11 @@
 // Which wirings the pod network is asked for, and what its answer says of the ifaces.
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { EMPTY_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_GUEST_VIEW } from "../../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "../phase.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { KernelLink } from "./link-facts.ts";
-import { expectedWirings, withWired } from "../node-plan.ts";
+import { listExpectedWirings, withWired } from "../node-plan.ts";
 
 const POD_NIC = "pod7692c3ad354";
 const TAP = "tap7692c3ad354";
@@ -28,7 +28,7 @@ function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: LINKS, nics: [], guest: EMPTY_VIEW, bindings: {} };
+  const nothing = { links: LINKS, nics: [], guest: EMPTY_GUEST_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 
@@ -42,21 +42,21 @@ function onTheMove(): readonly IfaceFacts[] {
 
 describe("the required wirings", () => {
   test("contain one wiring around each NIC of the pod, with its MTU", () => {
-    expect(expectedWirings(collect({}))).toEqual([WIRING]);
+    expect(listExpectedWirings(collect({}))).toEqual([WIRING]);
   });
 
   test("are empty without a NIC in the pod", () => {
-    expect(expectedWirings(collect({ links: LINKS.slice(1) }))).toEqual([]);
+    expect(listExpectedWirings(collect({ links: LINKS.slice(1) }))).toEqual([]);
   });
 
   test("use the device's MAC if it has a device", () => {
     const nic = { alias: "ua-one", mac: OTHER_MAC, model: "virtio", tapName: TAP };
-    const wirings = expectedWirings(collect({ nics: [{ ...nic, linkUp: true, queues: 1 }] }));
+    const wirings = listExpectedWirings(collect({ nics: [{ ...nic, linkUp: true, queues: 1 }] }));
     expect(wirings).toMatchObject([{ tapName: TAP, mac: OTHER_MAC }]);
   });
 
   test("contain two wirings during a network swap", () => {
-    expect(expectedWirings(onTheMove())).toMatchObject([
+    expect(listExpectedWirings(onTheMove())).toMatchObject([
       { podInterfaceName: POD_NIC, mtu: 1400 },
       { podInterfaceName: "podfedcba98765", tapName: "tapfedcba98765", mtu: 9000 },
     ]);
@@ -70,7 +70,7 @@ describe("the wired state", () => {
     { name: "is false without the pod's NIC", links: LINKS.slice(1), taps: [TAP], want: false },
   ])("$name", ({ links, taps, want }) => {
     const [facts] = withWired(collect({ links }), new Set(taps));
-    expect(facts?.links.wired).toBe(want);
+    expect(facts?.links.isWired).toBe(want);
   });
 
   test.each([
@@ -78,6 +78,6 @@ describe("the wired state", () => {
     { name: "the other network", taps: ["tapfedcba98765"], want: [false, true] },
   ])("is determined for each network: $name", ({ taps, want }) => {
     const [facts] = withWired(onTheMove(), new Set(taps));
-    expect([facts?.links.wired, facts?.swap?.links.wired]).toEqual(want);
+    expect([facts?.links.isWired, facts?.swap?.links.isWired]).toEqual(want);
   });
 });

@@ -45,7 +45,7 @@ describe("the wiring of an iface", () => {
       ],
       guard: {
         macs: [MAC],
-        serves: false,
+        allowsServers: false,
         addresses: ["10.0.2.2", "fd10:0:2::2", "fe80::/10", "fe80::ff:fe00:5e01"],
       },
     });

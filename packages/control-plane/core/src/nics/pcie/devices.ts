@@ -19,12 +19,14 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
 }
 
-/** Returns the layout version of the VM's first start, so that guests retain their addresses. */
+/** Returns the layout version that was recorded at the VM's first start, or else the current version. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-export function recordedNicAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+export function readRecordedNicAddresses(
+  vmi: VirtualMachineInstance,
+): ReadonlyMap<string, PciAddress> {
   return new Map(
     readRecordedTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
@@ -42,22 +44,25 @@ export function parseRequestedPciAddress(text: string | undefined): PciAddress |
 /** Number of ports of a SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;
 
-export function diskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
+export function buildDiskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
   return `disk:${name}`;
 }
 
-export function inputDeviceName(index: number): FixedDevice {
+export function buildInputDeviceName(index: number): FixedDevice {
   return `input:${String(index)}`;
 }
 
 /** Returns the name of a SATA controller. Controller 0 is built into machine type q35. */
-export function sataDeviceName(index: number): FixedDevice {
+export function buildSataDeviceName(index: number): FixedDevice {
   return `sata:${String(index)}`;
 }
 
-function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
+function listSataControllers(
+  vmi: VirtualMachineInstance,
+  disks: readonly GuestDisk[],
+): FixedDevice[] {
   const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
-  const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
+  const all = Array.from({ length: count }, (_unused, index) => buildSataDeviceName(index));
   return findMachineFamily(buildMachine(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
 }
 
@@ -67,30 +72,30 @@ function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   const disks = listDisks(spec);
   const inputs = listInputs(spec);
   const { rng, watchdog } = spec.domain.devices ?? {};
-  const when = (condition: boolean, device: FixedDevice): readonly FixedDevice[] =>
+  const includeIf = (condition: boolean, device: FixedDevice): readonly FixedDevice[] =>
     condition ? [device] : [];
   return [
-    ...when(hasDisplay(spec, hasKubeVirtDefaults), "display"),
-    ...when(
+    ...includeIf(hasDisplay(spec, hasKubeVirtDefaults), "display"),
+    ...includeIf(
       inputs.some(({ bus }) => bus === "usb"),
       "usb",
     ),
-    ...when(
+    ...includeIf(
       disks.some(({ bus }) => bus === "scsi"),
       "scsi",
     ),
-    ...sataControllers(vmi, disks),
-    ...disks.filter(({ bus }) => bus === "virtio").map(diskDeviceName),
-    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", inputDeviceName(index))),
-    ...when(rng !== undefined, "rng"),
-    ...when(watchdog !== undefined, "watchdog"),
+    ...listSataControllers(vmi, disks),
+    ...disks.filter(({ bus }) => bus === "virtio").map(buildDiskDeviceName),
+    ...inputs.flatMap(({ bus }, index) => includeIf(bus === "virtio", buildInputDeviceName(index))),
+    ...includeIf(rng !== undefined, "rng"),
+    ...includeIf(watchdog !== undefined, "watchdog"),
   ];
 }
 
-export function devicesToPlace(vmi: VirtualMachineInstance): readonly UnplacedDevice[] {
+export function listDevicesToPlace(vmi: VirtualMachineInstance): readonly UnplacedDevice[] {
   const requested = new Map(
     listDisks(vmi.spec).map((disk) => [
-      diskDeviceName(disk),
+      buildDiskDeviceName(disk),
       parseRequestedPciAddress(disk.pciAddress),
     ]),
   );

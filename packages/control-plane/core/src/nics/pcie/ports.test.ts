@@ -4,10 +4,12 @@ import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/ap
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { noFreePortMessage } from "../../reasons/messages.ts";
-import { reservePorts, ifacesWithoutPort, ioPortProblem } from "./ports.ts";
+import { reservePorts, findIfacesWithoutPort, findIoPortProblem } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
-  return [...ifacesWithoutPort(vmi, vmi.spec, {})].map(([name, { reason }]) => `${name} ${reason}`);
+  return [...findIfacesWithoutPort(vmi, vmi.spec, {})].map(
+    ([name, { reason }]) => `${name} ${reason}`,
+  );
 }
 
 function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
@@ -131,11 +133,11 @@ describe("a model needs I/O ports", () => {
       want: undefined,
     },
   ])("$name", ({ vmi, model, want }) => {
-    expect(ioPortProblem(vmi, { name: "a", model })?.message).toBe(want);
+    expect(findIoPortProblem(vmi, { name: "a", model })?.message).toBe(want);
   });
 
   test("unless no iface is given", () => {
-    expect(ioPortProblem(running(4), undefined)).toBeUndefined();
+    expect(findIoPortProblem(running(4), undefined)).toBeUndefined();
   });
 });
 
@@ -144,7 +146,7 @@ describe("the report to users", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
     const { message } = noFreePortMessage(vmi);
-    expect([...ifacesWithoutPort(vmi, spec, {}).values()]).toEqual(
+    expect([...findIfacesWithoutPort(vmi, spec, {}).values()]).toEqual(
       ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
     );
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe ports of a running VM: interfaces without a free port, and addresses for NICs that are plugged.
+// Finds interfaces for which a running VM has no free PCIe port, and chooses PCI addresses for plugged NICs.
 import {
   isAbsent,
   type BindingRegistry,
@@ -29,8 +29,8 @@ import { buildMachine } from "../../vm/spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../nics.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { Reason } from "../../reasons/table.ts";
-import { recordedNicAddresses } from "./devices.ts";
-import { requestedAddress, findModelName, countQueues } from "./topology.ts";
+import { readRecordedNicAddresses } from "./devices.ts";
+import { readRequestedAddress, findModelName, countQueues } from "./topology.ts";
 
 interface PortReservations {
   readonly total: number;
@@ -67,7 +67,7 @@ export function reservePorts(
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
   const waiting = listWithoutDevice(vmi, spec, registry).filter(
-    (iface) => ioPortProblem(vmi, iface) === undefined,
+    (iface) => findIoPortProblem(vmi, iface) === undefined,
   );
   const hasAttachment = ({ name }: Iface): boolean =>
     findByName(vmi.status?.attachments, name) !== undefined;
@@ -78,33 +78,33 @@ export function reservePorts(
   return { ...ports, reserved: reserved.map(({ name }) => name) };
 }
 
-export function ifacesWithoutPort(
+export function findIfacesWithoutPort(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
 ): ReadonlyMap<string, PortProblem> {
   const ports = reservePorts(vmi, spec, registry);
   if (ports === undefined) return new Map();
-  const unfit = listWithoutDevice(vmi, spec, registry).flatMap(
+  const unfitIfaces = listWithoutDevice(vmi, spec, registry).flatMap(
     (iface): readonly [string, PortProblem][] => {
-      const problem = ioPortProblem(vmi, iface);
+      const problem = findIoPortProblem(vmi, iface);
       return problem === undefined ? [] : [[iface.name, problem]];
     },
   );
   const excess = ports.reserved.slice(ports.free);
   const problem = noFreePortMessage(vmi);
-  return new Map([...unfit, ...excess.map((name): [string, PortProblem] => [name, problem])]);
+  return new Map([...unfitIfaces, ...excess.map((name): [string, PortProblem] => [name, problem])]);
 }
 
-/** Returns why the model cannot be plugged; undefined if it can or the VM does not run. */
-export function ioPortProblem(
+/** Returns why the NIC's model cannot be plugged; undefined if it can be plugged or the VM does not run. */
+export function findIoPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
 ): ReasonMessage<"ModelNeedsIoPorts"> | undefined {
   const model = iface?.model ?? "";
   const hasSlots = findMachineFamily(buildMachine(vmi.spec.domain)) === "pc";
-  const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
-  return fits || vmi.status?.pciePorts === undefined ? undefined : modelNeedsIoPorts(model);
+  const canPlug = hasSlots || findNicModel(model)?.needsIoPorts !== true;
+  return canPlug || vmi.status?.pciePorts === undefined ? undefined : modelNeedsIoPorts(model);
 }
 
 export interface NicPlacement {
@@ -117,7 +117,7 @@ export type PlacementProblem = Extract<
   "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts"
 >;
 
-/** Facts for placing NICs. `ifaces` includes interfaces without a device, because addresses may be reserved for them. */
+/** Facts for assigning PCI addresses. `ifaces` includes interfaces without a device, because addresses may be reserved for them. */
 interface LivePlacementFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
@@ -126,32 +126,33 @@ interface LivePlacementFacts {
 
 type RecordedAddresses = ReadonlyMap<string, PciAddress>;
 
-function preferredAddress(
+function findPreferredAddress(
   { name, iface }: IfaceFacts,
   recorded: RecordedAddresses,
 ): PciAddress | undefined {
-  return requestedAddress(iface) ?? recorded.get(name);
+  return readRequestedAddress(iface) ?? recorded.get(name);
 }
 
-/** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
+/** Maps reserved addresses to interfaces. If two interfaces prefer the same address, a requested address takes precedence. */
 function reserveAddresses(
   facts: LivePlacementFacts,
   recorded: RecordedAddresses,
 ): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
-  const requestsAddress = ({ iface }: IfaceFacts): boolean => requestedAddress(iface) !== undefined;
+  const requestsAddress = ({ iface }: IfaceFacts): boolean =>
+    readRequestedAddress(iface) !== undefined;
   const byPriority = [...waiting.filter(requestsAddress), ...waiting];
   return new Map(
-    // A Map keeps the last entry of a key.
+    // The list is reversed because a Map retains the last entry of a key.
     byPriority.toReversed().flatMap((iface) => {
-      const preferred = preferredAddress(iface, recorded);
+      const preferred = findPreferredAddress(iface, recorded);
       return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
     }),
   );
 }
 
-/** Returns why no address is free. On q35, a model that needs I/O ports fits no port, even if ports are free. */
-function noFreeAddress(domain: DomainFacts, model: string): PlacementProblem {
+/** Returns why no address is free. On q35, no port fits a model that needs I/O ports. */
+function findPortProblem(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
 }
@@ -161,21 +162,25 @@ function chooseAddress(
   recorded: RecordedAddresses,
   free: readonly PciAddress[],
 ): PciAddress | undefined {
-  const preferred = preferredAddress(iface, recorded);
+  const preferred = findPreferredAddress(iface, recorded);
   const printed = preferred === undefined ? "" : printPciAddress(preferred);
   const match = free.find((address) => printPciAddress(address) === printed);
-  return match ?? (requestedAddress(iface.iface) === undefined ? free[0] : undefined);
+  return match ?? (readRequestedAddress(iface.iface) === undefined ? free[0] : undefined);
 }
 
-function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string): PlacementProblem {
-  return requestedAddress(iface.iface) === undefined
-    ? noFreeAddress(domain, model)
+function findPlacementProblem(
+  iface: IfaceFacts,
+  domain: DomainFacts,
+  model: string,
+): PlacementProblem {
+  return readRequestedAddress(iface.iface) === undefined
+    ? findPortProblem(domain, model)
     : "PciAddressInUse";
 }
 
 /**
- * Places `newcomers` in order: at the requested address, or else at the recorded one, or else at the best free one. NICs
- * that need more interrupt vectors than the guest has left are not placed.
+ * Places `newcomers` in order, at the requested address, or else the recorded address, or else the best free address. NICs that
+ * need more interrupt vectors than the guest has left are not placed.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,
@@ -184,7 +189,7 @@ export function planLivePlacements(
 ): ReadonlyMap<string, NicPlacement | PlacementProblem> {
   const placements = new Map<string, NicPlacement | PlacementProblem>();
   if (newcomers.length === 0) return placements;
-  const recorded = recordedNicAddresses(facts.vmi);
+  const recorded = readRecordedNicAddresses(facts.vmi);
   const reserved = reserveAddresses(facts, recorded);
   let vectors = spareVectors(domain);
   for (const iface of newcomers) {
@@ -203,7 +208,7 @@ export function planLivePlacements(
     }
     const address = chooseAddress(iface, recorded, free);
     if (address === undefined) {
-      placements.set(name, placementProblem(iface, domain, nic.model));
+      placements.set(name, findPlacementProblem(iface, domain, nic.model));
       continue;
     }
     vectors -= needed;

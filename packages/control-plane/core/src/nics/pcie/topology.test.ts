@@ -13,13 +13,13 @@ import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { buildVmStatus } from "../../status/vm.ts";
 import { formatProblems, findVmiStartProblems } from "../../vm/start-problems.ts";
-import { recordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
+import { readRecordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
 import {
-  requestedAddress,
+  readRequestedAddress,
   findModelName,
   planVmiTopology,
   countQueues,
-  topologyProblems,
+  toFieldProblems,
 } from "./topology.ts";
 import { vmiOf } from "../../vm/vm.ts";
 
@@ -136,7 +136,7 @@ describe("the fields of layout problems", () => {
     { name: "those of all devices", nic: undefined, want: "template.domain.devices" },
   ])("are $name", ({ nic, want }) => {
     const problem = { message: "no", ...(nic === undefined ? {} : { nic }) };
-    expect(topologyProblems([problem], { spec: vmi.spec, base: "template" })).toEqual([
+    expect(toFieldProblems([problem], { spec: vmi.spec, base: "template" })).toEqual([
       { field: want, message: "no" },
     ]);
   });
@@ -159,7 +159,7 @@ describe("the layout inputs of an iface", () => {
     { pciAddress: "05", want: undefined },
   ])("the requested address $pciAddress", ({ pciAddress, want }) => {
     expect(
-      requestedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
+      readRequestedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
     ).toEqual(want);
   });
 
@@ -172,7 +172,7 @@ describe("the layout inputs of an iface", () => {
       ],
     };
     const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
-    expect([...recordedNicAddresses(aVmiOf({}, annotations))]).toEqual([
+    expect([...readRecordedNicAddresses(aVmiOf({}, annotations))]).toEqual([
       ["a", { bus: 5, slot: 0, function: 0 }],
     ]);
     expect(readTopologyVersion(aVmiOf({}, annotations))).toBe(1);
@@ -180,7 +180,7 @@ describe("the layout inputs of an iface", () => {
 
   test("uses no record if the VMI has none", () => {
     const vmi = aVmi();
-    expect([...recordedNicAddresses(vmi)]).toEqual([]);
+    expect([...readRecordedNicAddresses(vmi)]).toEqual([]);
     expect(readTopologyVersion(vmi)).toBe(TOPOLOGY_VERSION);
   });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI addresses of a VMI's devices, and the number of spare ports.
+// Plans the PCI addresses of a VMI's devices and the number of spare ports.
 import {
   isAbsent,
   networkConfigOf,
@@ -26,9 +26,9 @@ import { listDisks } from "../../vm/spec/disks.ts";
 import { isOnRootComplex, buildMachine, countVcpus } from "../../vm/spec/machine.ts";
 import {
   parseRequestedPciAddress,
-  diskDeviceName,
-  devicesToPlace,
-  recordedNicAddresses,
+  buildDiskDeviceName,
+  listDevicesToPlace,
+  readRecordedNicAddresses,
   readTopologyVersion,
 } from "./devices.ts";
 
@@ -50,7 +50,7 @@ export function countQueues(
   return isRequested && isSupported ? Math.min(countVcpus(spec.domain), config.maxQueues) : 1;
 }
 
-export function requestedAddress(iface: Iface | undefined): PciAddress | undefined {
+export function readRequestedAddress(iface: Iface | undefined): PciAddress | undefined {
   return parseRequestedPciAddress(iface?.pciAddress);
 }
 
@@ -58,11 +58,11 @@ function listNicsToPlace(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
 ): readonly UnplacedNic[] {
-  const recordedAddresses = recordedNicAddresses(vmi);
+  const recordedAddresses = readRecordedNicAddresses(vmi);
   return ifacesOf(vmi.spec)
     .filter((iface) => !isAbsent(iface))
     .map((iface) => {
-      const requested = requestedAddress(iface);
+      const requested = readRequestedAddress(iface);
       const recorded = recordedAddresses.get(iface.name);
       return {
         name: iface.name,
@@ -84,28 +84,28 @@ export function planVmiTopology(
     family: findMachineFamily(buildMachine(domain)) ?? "q35",
     vcpus: countVcpus(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
-    devices: devicesToPlace(vmi),
+    devices: listDevicesToPlace(vmi),
     nics: listNicsToPlace(vmi, config),
     isOnRootComplex: isOnRootComplex(vmi),
   });
 }
 
-function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
-  const disk = listDisks(spec).find((each) => diskDeviceName(each) === device);
+function findDiskField(spec: VmiSpec, device: TopologyProblem["device"]): string {
+  const disk = listDisks(spec).find((each) => buildDiskDeviceName(each) === device);
   if (disk === undefined) return "domain.devices";
   const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
   return `domain.devices.disks[${String(disk.index)}]${field}`;
 }
 
 function findField(spec: VmiSpec, problem: TopologyProblem): string {
-  if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
+  if (problem.nic === undefined) return findDiskField(spec, problem.device);
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
   if (index === -1) return "domain.devices";
-  const field = requestedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
+  const field = readRequestedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
   return `domain.devices.interfaces[${String(index)}]${field}`;
 }
 
-export function topologyProblems(
+export function toFieldProblems(
   problems: readonly TopologyProblem[],
   { spec, base }: { readonly spec: VmiSpec; readonly base: string },
 ): readonly FieldProblem[] {
@@ -120,34 +120,39 @@ interface Requested {
   readonly base: string;
 }
 
-function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
+function findAddressProblems(
+  { vmi, base }: Requested,
+  config: NetworkConfig,
+): readonly FieldProblem[] {
   if (findMachineFamily(buildMachine(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
-  const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
+  const problems = plan.ok ? [] : toFieldProblems(plan.problems, { spec: vmi.spec, base });
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
 /** Reports requested PCI addresses that cannot be assigned, except problems that `old` already had. */
-export function pciAddressCauses(
+export function findPciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,
   config: NetworkConfig,
 ): readonly Cause[] {
-  const problems = addressProblems(now, config);
-  const known =
+  const problems = findAddressProblems(now, config);
+  const knownMessages =
     problems.length === 0 || old === undefined
       ? []
-      : addressProblems({ vmi: old, base: now.base }, config).map(({ message }) => message);
+      : findAddressProblems({ vmi: old, base: now.base }, config).map(({ message }) => message);
   return problems
-    .filter(({ message }) => !known.includes(message))
+    .filter(({ message }) => !knownMessages.includes(message))
     .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
 }
 
-/** Returns the addresses of devices other than NICs, without the cluster's configuration; empty if the VMI cannot be laid out. */
-export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopology["devices"]> {
+/** Returns the addresses of devices other than NICs, with the default cluster configuration; empty if the devices do not fit. */
+export function listDeviceAddresses(
+  vmi: VirtualMachineInstance,
+): NonNullable<PcieTopology["devices"]> {
   const plan = planVmiTopology(vmi, networkConfigOf(undefined));
   if (!plan.ok) return [];
-  return devicesToPlace(vmi).flatMap(({ name }) => {
+  return listDevicesToPlace(vmi).flatMap(({ name }) => {
     const address = plan.topology.fixedAddresses.get(name);
     return address === undefined ? [] : [{ name, pciAddress: printPciAddress(address) }];
   });

@@ -14,8 +14,8 @@ const WIRED = {
   podInterface: true,
   bridge: true,
   tap: true,
-  wired: true,
-  tapOpen: true,
+  isWired: true,
+  isTapOpen: true,
   mtu: 1500,
 };
 const DEVICE: DeviceFacts = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timings of a plug, a network swap or an unplug, by phase, for events.
+// Durations of plugs, network swaps and unplugs by phase, for events.
 import type { HotplugType, IfaceOperation, IfacePhase } from "@patchbay/api";
 import { omitUndefined } from "@patchbay/base";
 import type { IfaceFacts } from "../facts.ts";
@@ -8,21 +8,21 @@ import { planLink } from "../../vm/node/node-vm.ts";
 import { networkNameOf } from "../nics.ts";
 import { printSeconds } from "../../history/messages.ts";
 
-/** Timings of one interface. Times are monotonic, in milliseconds. */
+/** Timings of the current operation on an interface. Times are monotonic, in milliseconds. */
 export interface PhaseTimings {
   readonly type: HotplugType;
   /** Whether the operation was observed from its start in a running guest, so that its duration is meaningful. */
-  readonly isWhole: boolean;
-  readonly begunMs: number;
+  readonly isStartObserved: boolean;
+  readonly startedMs: number;
   readonly phase: IfacePhase;
   readonly phaseMs: number;
   readonly spent: readonly { readonly phase: IfacePhase; readonly ms: number }[];
   readonly startTimestamp: string;
-  /** Whether the operation was active while the guest ran, and is therefore not part of a guest's start. */
+  /** Whether the operation was active while the guest ran, and is therefore not part of the guest's start. */
   readonly isLive: boolean;
-  /** Whether the operation repairs a ready NIC without a request. */
+  /** Whether the operation repairs a NIC that was ready. */
   readonly isRepair: boolean;
-  /** The network to join or leave, NAMESPACE/NAME. Unset for the pod network. */
+  /** NAMESPACE/NAME of the network that the NIC joins or leaves. Unset for the pod network. */
   readonly networkName?: string;
   readonly podInterfaceName: string;
   readonly blockedBy?: {
@@ -36,14 +36,14 @@ export interface IfaceStage {
   readonly name: string;
   readonly type: HotplugType;
   readonly phase: IfacePhase;
-  /** The network in the spec, or the current one of an unplugged interface, NAMESPACE/NAME. Unset for the pod network. */
+  /** NAMESPACE/NAME of the network in the spec, or of the current network during an unplug. Unset for the pod network. */
   readonly networkName?: string;
   readonly podInterfaceName: string;
   readonly link?: LinkStage;
 }
 
 export interface LinkStage {
-  readonly is: LinkState;
+  readonly state: LinkState;
   readonly wanted?: LinkState;
 }
 
@@ -57,7 +57,7 @@ function buildLinkStage(facts: IfaceFacts): LinkStage | undefined {
   const { device, iface } = facts;
   if (device === undefined) return undefined;
   const wanted = planLink(facts).length > 0 ? printLink(iface?.state !== "down") : undefined;
-  return omitUndefined({ is: printLink(device.linkUp), wanted });
+  return omitUndefined({ state: printLink(device.linkUp), wanted });
 }
 
 function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefined {
@@ -89,19 +89,19 @@ export interface ObservationTime {
 }
 
 export interface ObservedStage extends Omit<IfaceStage, "name" | "link">, ObservationTime {
-  /** Whether the status had no entry or a ready one while the guest ran. */
+  /** Whether the start of the operation was observed while the guest ran. */
   readonly isNew: boolean;
   readonly isRunning: boolean;
   readonly wasReady: boolean;
 }
 
-function startTimings(before: PhaseTimings | undefined, observed: ObservedStage): PhaseTimings {
+function startTimings(previous: PhaseTimings | undefined, observed: ObservedStage): PhaseTimings {
   const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = observed;
-  const wasReady = before === undefined ? observed.wasReady : before.phase === "Ready";
+  const wasReady = previous === undefined ? observed.wasReady : previous.phase === "Ready";
   return omitUndefined({
     type,
-    isWhole: isNew,
-    begunMs: nowMs,
+    isStartObserved: isNew,
+    startedMs: nowMs,
     phase,
     phaseMs: nowMs,
     spent: [],
@@ -113,30 +113,30 @@ function startTimings(before: PhaseTimings | undefined, observed: ObservedStage)
   });
 }
 
-function enterPhase(before: PhaseTimings, { phase, nowMs }: ObservedStage): PhaseTimings {
-  if (before.phase === phase) return before;
-  const ended = { phase: before.phase, ms: nowMs - before.phaseMs };
-  return { ...before, phase, phaseMs: nowMs, spent: addSpent(before.spent, ended) };
+function enterPhase(previous: PhaseTimings, { phase, nowMs }: ObservedStage): PhaseTimings {
+  if (previous.phase === phase) return previous;
+  const ended = { phase: previous.phase, ms: nowMs - previous.phaseMs };
+  return { ...previous, phase, phaseMs: nowMs, spent: addSpent(previous.spent, ended) };
 }
 
-/** Whether a new operation starts: the NIC is no longer ready, or the kind of operation changed. */
-function startsOperation(before: PhaseTimings, { type, phase }: ObservedStage): boolean {
-  return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
+/** Checks whether a new operation starts: the NIC is no longer ready, or the kind of operation changed. */
+function startsOperation(previous: PhaseTimings, { type, phase }: ObservedStage): boolean {
+  return phase !== "Ready" && (previous.phase === "Ready" || previous.type !== type);
 }
 
 export function updateTimings(
-  before: PhaseTimings | undefined,
+  previous: PhaseTimings | undefined,
   observed: ObservedStage,
 ): PhaseTimings {
-  if (before === undefined || startsOperation(before, observed))
-    return startTimings(before, observed);
-  const next = enterPhase(before, observed);
+  if (previous === undefined || startsOperation(previous, observed))
+    return startTimings(previous, observed);
+  const next = enterPhase(previous, observed);
   if (observed.phase === "Ready") return next;
-  const isLive = before.isLive || observed.isRunning;
+  const isLive = previous.isLive || observed.isRunning;
   return omitUndefined({ ...next, isLive, networkName: observed.networkName });
 }
 
-/** Adds the time of a phase. Each phase has one entry, so that alternating phases do not grow the list. */
+/** Adds the duration of a phase to the phase's entry, so that repeated phases do not grow the list. */
 function addSpent(
   spent: PhaseTimings["spent"],
   ended: PhaseTimings["spent"][number],
@@ -160,24 +160,21 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   PodDetaching: "pod",
 };
 
-/**
- * Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined if the start was not
- * observed.
- */
+/** Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined for an unknown start. */
 export function describeTimings(
   timings: PhaseTimings | undefined,
   nowMs: number,
 ): string | undefined {
-  if (timings?.isWhole !== true) return undefined;
+  if (timings?.isStartObserved !== true) return undefined;
   const isAtEnd = timings.phase === "Ready";
-  const last = isAtEnd ? [] : [{ phase: timings.phase, ms: nowMs - timings.phaseMs }];
+  const current = isAtEnd ? [] : [{ phase: timings.phase, ms: nowMs - timings.phaseMs }];
   const endMs = isAtEnd ? timings.phaseMs : nowMs;
   const spent = new Map<string, number>();
-  for (const { phase, ms } of [...timings.spent, ...last]) {
+  for (const { phase, ms } of [...timings.spent, ...current]) {
     const label = PHASE_LABELS[phase] ?? phase;
     spent.set(label, (spent.get(label) ?? 0) + ms);
   }
   const parts = [...spent].map(([label, ms]) => `${label} ${printSeconds(ms)}`);
-  const where = parts.length > 1 ? ` (${parts.join(", ")})` : "";
-  return `after ${printSeconds(endMs - timings.begunMs)}${where}`;
+  const details = parts.length > 1 ? ` (${parts.join(", ")})` : "";
+  return `after ${printSeconds(endMs - timings.startedMs)}${details}`;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `status.interfaces` while libvirt does not respond and nothing can be observed.
+// Builds `status.interfaces` while libvirt does not respond and links and domain cannot be observed.
 import type {
   BindingRegistry,
   IfacePhase,
@@ -9,12 +9,12 @@ import type {
 import { collectIfaceFacts, decidePhase } from "../phase.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
 import { buildIfaceStatuses } from "../../status/node-vm.ts";
-import { ifacesWithoutPort } from "../pcie/ports.ts";
+import { findIfacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
 import type { BlockedReason } from "../../status/blocked-reason.ts";
 import { findByName } from "../nics.ts";
-import { EMPTY_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_GUEST_VIEW } from "../../guest/agent-view.ts";
 
 const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",
@@ -32,7 +32,7 @@ const WIRED_PHASES: ReadonlySet<string | undefined> = new Set<IfacePhase>([
   "Detaching",
 ]);
 
-function reportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefined {
+function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefined {
   if (reported?.queueCount === undefined) return undefined;
   const { mac = "", queueCount, pciAddress, mtu, interfaceName: name } = reported;
   const isKnown = reported.infoSource?.includes("guest-agent") === true;
@@ -47,8 +47,8 @@ function reportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefi
   };
 }
 
-/** Returns the network swap with the state of its pod NIC according to the status. */
-function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
+/** Returns the network swap with its pod NIC's state from the status. */
+function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
   const podInterface = reported?.hotplug?.phase === "Switching";
@@ -58,18 +58,18 @@ function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> 
 /** Reasons of a ready NIC that still apply while libvirt does not respond. */
 const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
 
-function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
-  const { hotplug } = before ?? {};
+function withReadyReason(status: IfaceStatus, previous: IfaceStatus | undefined): IfaceStatus {
+  const { hotplug } = previous ?? {};
   const isRetained = status.hotplug?.phase === "Ready" && READY_REASONS.includes(hotplug?.reason);
   return isRetained && hotplug !== undefined ? { ...status, hotplug } : status;
 }
 
-/** Fills in links and device from the status, because nothing changes them while libvirt is down. */
+/** Fills in links and device from the status, because they cannot be observed. */
 function withReportedState(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
-  const wired = WIRED_PHASES.has(phase);
-  const isPresent = wired || phase === "Unwiring";
-  const device = reportedDevice(facts.reported);
+  const isWired = WIRED_PHASES.has(phase);
+  const isPresent = isWired || phase === "Unwiring";
+  const device = buildReportedDevice(facts.reported);
   return {
     ...facts,
     links: {
@@ -77,11 +77,11 @@ function withReportedState(facts: IfaceFacts): IfaceFacts {
       podInterface: isPresent,
       bridge: isPresent,
       tap: isPresent,
-      wired,
-      tapOpen: phase !== "Attaching",
+      isWired,
+      isTapOpen: phase !== "Attaching",
     },
     ...(device === undefined ? {} : { device }),
-    ...reportedSwap(facts),
+    ...buildReportedSwap(facts),
   };
 }
 
@@ -102,15 +102,15 @@ export interface UnreachableContext {
   readonly bindings: BindingRegistry;
 }
 
-export function unreachableIfaces(
+export function buildUnreachableIfaces(
   vmi: VirtualMachineInstance,
   error: unknown,
   { now, bindings }: UnreachableContext,
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = messageWithAdvice(error);
-  const nothing = { links: [], nics: [], guest: EMPTY_VIEW, bindings };
-  const sources = { vmi, ...nothing, isBlind: true as const };
+  const emptyObservation = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings };
+  const sources = { vmi, ...emptyObservation, isBlind: true as const };
   const ifaces = collectIfaceFacts(sources).map(withReportedState);
   const findBlockedReason = ({ reported }: IfaceFacts): BlockedReason => ({
     reason,
@@ -121,13 +121,13 @@ export function unreachableIfaces(
   const blockedReasons = Object.fromEntries(
     blocked.map((facts) => [facts.name, findBlockedReason(facts)]),
   );
-  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
+  const portless = findIfacesWithoutPort(vmi, vmi.spec, bindings);
   const reported = vmi.status?.interfaces ?? [];
   const statuses = buildIfaceStatuses({ ifaces, blockedReasons, portless, now });
   return [
     ...statuses.map((status) => {
-      const before = findByName(reported, status.name ?? "");
-      return withAddresses(withReadyReason(status, before), before);
+      const previous = findByName(reported, status.name ?? "");
+      return withAddresses(withReadyReason(status, previous), previous);
     }),
     ...reported.filter(({ name }) => name === undefined),
   ];

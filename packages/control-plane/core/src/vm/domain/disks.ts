@@ -7,7 +7,7 @@ import {
   type DiskDefinition,
   type Topology,
 } from "@patchbay/domain";
-import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../nics/pcie/devices.ts";
+import { buildDiskDeviceName, buildSataDeviceName, SATA_PORTS } from "../../nics/pcie/devices.ts";
 import { buildDiskFile, findVolumeMode } from "../spec/disk-files.ts";
 import { listDisks, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts";
 import { buildMachine, countVcpus } from "../spec/machine.ts";
@@ -64,7 +64,7 @@ function findDiskAddress(
     const controller = Math.floor(busIndex / SATA_PORTS);
     return { kind: "drive", controller, unit: busIndex % SATA_PORTS };
   }
-  const address = fixed.get(diskDeviceName(disk));
+  const address = fixed.get(buildDiskDeviceName(disk));
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
@@ -139,7 +139,7 @@ export function buildControllers(
     if (device === "scsi") return [{ type: "scsi", index: 0, pciAddress, ...ioThread }];
     if (!device.startsWith("sata:")) return [];
     const index = Number(device.slice("sata:".length));
-    return index >= firstExtraSata && device === sataDeviceName(index)
+    return index >= firstExtraSata && device === buildSataDeviceName(index)
       ? [{ type: "sata", index, pciAddress }]
       : [];
   });

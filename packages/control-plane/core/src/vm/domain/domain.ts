@@ -7,7 +7,7 @@ import {
 } from "@patchbay/api";
 import { findLayout, type DomainDefinition, type Topology } from "@patchbay/domain";
 import { sha256Hex } from "../../nics/sha256.ts";
-import { inputDeviceName, readTopologyVersion } from "../../nics/pcie/devices.ts";
+import { buildInputDeviceName, readTopologyVersion } from "../../nics/pcie/devices.ts";
 import { findOneOf, hasConsole, listInputs, findTpm } from "../spec/guest-devices.ts";
 import {
   VIDEO_MODELS,
@@ -78,7 +78,7 @@ function buildInputs(
   return listInputs(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
     const alias = `ua-input-${String(index)}`;
     if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
-    const pciAddress = fixed.get(inputDeviceName(index));
+    const pciAddress = fixed.get(buildInputDeviceName(index));
     return pciAddress === undefined ? [] : [{ alias, type: "tablet", bus, pciAddress }];
   });
 }

@@ -186,7 +186,7 @@ describe("unplug requests to a guest are sent", () => {
       name: "has no tap",
       facts: anIface({
         attachment: "Attached",
-        links: { ...IN_USE, tap: false, tapOpen: false, wired: false },
+        links: { ...IN_USE, tap: false, isTapOpen: false, isWired: false },
         device: {},
       }),
       want: "wireTap a",

@@ -69,14 +69,14 @@ describe("the target node", () => {
   });
 
   test("rebuilds the wirings after the guest arrives", () => {
-    const awaited = { ...attached, awaitedIn: "pod-2" };
+    const awaited = { ...attached, incomingPodUid: "pod-2" };
     const facts = factsOf([awaited, anIface({ name: "b", attachment: "Requested" })], { vmi });
     const plan = planNodeVm({ ...facts, role: "target" });
-    expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaitedIn: "pod-2" } }]);
+    expect(plan).toMatchObject([{ kind: "wireTap", wiring: { incomingPodUid: "pod-2" } }]);
     const [wiring, ...others] = listIncomingWirings({ ...facts, role: "target" });
     expect(others).toEqual([]);
     expect(wiring).toMatchObject({ kind: "bridge", owner: 107 });
-    expect(wiring).not.toHaveProperty("awaitedIn");
+    expect(wiring).not.toHaveProperty("incomingPodUid");
   });
 
   test("starts nothing in any reported phase", () => {
@@ -105,7 +105,7 @@ test("resets the source's wirings to await a guest after it left", () => {
     anIface({ name: "b", attachment: "Attached" }),
   ]);
   expect(listOutgoingWirings(facts, "pod-1")).toMatchObject([
-    { kind: "bridge", awaitedIn: "pod-1", owner: 107 },
+    { kind: "bridge", incomingPodUid: "pod-1", owner: 107 },
   ]);
 });
 

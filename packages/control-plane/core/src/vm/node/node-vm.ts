@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
 import type { DnsSettings } from "../../nics/addresses/resolver.ts";
-import { servedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
+import { buildServedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
 import {
   toRemovableWiring,
   type RemovableWiring,
@@ -25,17 +25,17 @@ import {
   isMadeByHook,
   buildLease,
   findBindingModule,
-  afterSwap,
+  toSwappedFacts,
   buildWiring,
   planLinkSocket,
   findVhostUserBlock,
-  unplugRetryMs,
+  computeUnplugRetryMs,
   buildLiveNic,
   buildNicDefinition,
   planLeftoverBridge,
   planSwapNetwork,
   type LinkSocketAction,
-  type VhostUserWait,
+  type VhostUserBlock,
   type UnplugRequest,
   type RemoveBridgeAction,
   type SwapAction,
@@ -91,7 +91,7 @@ export type NodeAction =
 /** Reason why an interface waits. `blockedReasonOfWait` maps the reason to `hotplug.reason`. */
 export type WaitReason =
   | PlacementProblem
-  | VhostUserWait
+  | VhostUserBlock
   | "GuestRefused"
   | "TapReplaced"
   | "TapLost"
@@ -185,7 +185,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
   const wirableIfaces = facts.ifaces.filter(isWirable);
-  const unwiredIfaces = wirableIfaces.filter(({ links }) => !links.wired);
+  const unwiredIfaces = wirableIfaces.filter(({ links }) => !links.isWired);
   if (unwiredIfaces.length > 0) return unwiredIfaces.map((iface) => planWire(facts, iface));
   const definition = planDomain(facts.vmi, wirableIfaces.filter(hasOwnDevice), facts);
   const isPaused = facts.vmi.spec.startStrategy === "Paused";
@@ -197,10 +197,11 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 
 /** Checks whether the tap that the device opened was deleted, even if a new tap has the same name. */
 function hasLostTap(facts: IfaceFacts): boolean {
-  const { tap, tapIndex, tapOpen, wired } = facts.links;
-  if (tapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser") return false;
+  const { tap, tapIndex, isTapOpen, isWired } = facts.links;
+  if (isTapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser")
+    return false;
   const isMissing = !tap && tapIndex === undefined;
-  return isMissing || wired;
+  return isMissing || isWired;
 }
 
 function planDetach(
@@ -211,7 +212,7 @@ function planDetach(
   const iface = facts.name;
   if (abortsWithoutTap === true && hasLostTap(facts))
     return { kind: "wait", iface, reason: "TapLost" };
-  const forMs = request === undefined ? 0 : unplugRetryMs(request.count) - request.agoMs;
+  const forMs = request === undefined ? 0 : computeUnplugRetryMs(request.count) - request.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: toAlias(iface) };
   const replacementReason =
     findBindingModule(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
@@ -239,7 +240,7 @@ function planAttach(iface: IfaceFacts, placement: NicPlacement | WaitReason): No
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isMadeByHook(iface)) return [];
   const wantsLinkUp = iface.iface?.state !== "down";
-  if (!findBindingModule(iface).live.link) return [];
+  if (!findBindingModule(iface).live.canSetLink) return [];
   const definition =
     iface.device?.linkUp === wantsLinkUp ? undefined : buildLiveNic(iface, wantsLinkUp);
   if (definition === undefined) return [];
@@ -251,7 +252,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   const link = planLink(iface);
   const { swap } = iface;
   if (link.length > 0 || swap === undefined) return link;
-  const recordAction = planRecordAddresses(afterSwap({ ...iface, swap }));
+  const recordAction = planRecordAddresses(toSwappedFacts({ ...iface, swap }));
   if (recordAction !== undefined) return [recordAction];
   return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
@@ -344,7 +345,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
   const attached = facts.ifaces.filter(isInPod);
-  return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
+  return attached.filter(({ links }) => !links.isWired).map((iface) => planWire(facts, iface));
 }
 
 export function isInPod(iface: IfaceFacts): boolean {
@@ -374,7 +375,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
 /** Plans DHCP servers. A server starts before its NIC is plugged, because the guest requests an address immediately. */
 function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
-  const nics = servedNics(facts);
+  const nics = buildServedNics(facts);
   const endedNics = served.filter((oldNic) =>
     nics.every((nic) => nic.bridgeName !== oldNic.bridgeName),
   );

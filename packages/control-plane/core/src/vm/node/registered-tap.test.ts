@@ -26,7 +26,7 @@ describe("opens a tap that is up", () => {
     { tapQueues: "one", queues: 1 },
     { tapQueues: "many", queues: 2 },
   ] as const)("with as many queues as it supports: $tapQueues", ({ tapQueues, queues }) => {
-    const links = { wired: true, ...(tapQueues === undefined ? {} : { tapQueues }) };
+    const links = { isWired: true, ...(tapQueues === undefined ? {} : { tapQueues }) };
     const pciAddress = { bus: 1, slot: 0, function: 0 };
     const nic = { alias: "ua-a", mac: MAC, model: "virtio", mtu: 1450, linkUp: true } as const;
     const xml = printNic({ ...nic, tapName: "macvtap0", pciAddress, queues });
@@ -36,7 +36,7 @@ describe("opens a tap that is up", () => {
 
 test("unplugging a NIC leaves its tap to the plugin", () => {
   const absent = { ...iface, state: "absent" };
-  const links = { ...FOUND, wired: true };
+  const links = { ...FOUND, isWired: true };
   const deleting = anIface({ iface: absent, binding, attachment: "Attached", links, device: {} });
   expect(listSteps(live([deleting]))).toEqual(["detachDevice a"]);
   const left = anIface({ iface: absent, binding, attachment: "Attached", links });

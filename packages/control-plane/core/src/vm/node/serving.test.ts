@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One DHCP server for each NIC: when each starts, changes and stops.
 import { describe, expect, test } from "vitest";
-import { servedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
+import { buildServedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
 import type { IfaceFacts } from "../../nics/facts.ts";
 import { anIface, factsOf, live, WIRED } from "../../testing/node-scene.ts";
 
@@ -15,7 +15,7 @@ function onNetwork(name: string, address: string): IfaceFacts {
 }
 
 const [A, B] = [onNetwork("a", "10.0.2.2/24"), onNetwork("b", "10.0.2.2/24")];
-const [SERVED_A, SERVED_B] = servedNics(factsOf([A, B]));
+const [SERVED_A, SERVED_B] = buildServedNics(factsOf([A, B]));
 
 function serving(ifaces: readonly IfaceFacts[], served: readonly ServedNic[]): readonly string[] {
   return live(ifaces, { served }).flatMap((action) => {

@@ -4,7 +4,7 @@ import { names, type BindingRegistry, type VirtualMachineInstance } from "@patch
 import type { Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { podInterfaceNameOf } from "../../nics/names.ts";
+import { buildPodInterfaceName } from "../../nics/names.ts";
 import { printNetworkInfo, buildNetworkInfoVolume } from "./network-info.ts";
 
 const BINDINGS: BindingRegistry = {
@@ -28,7 +28,7 @@ function vmiWith(...bindings: readonly string[]): VirtualMachineInstance {
 }
 
 function nicOf(name: string): string {
-  return podInterfaceNameOf({ name, multus: { networkName: "x" } });
+  return buildPodInterfaceName({ name, multus: { networkName: "x" } });
 }
 
 function podWith(...entries: readonly object[]): Pod {

@@ -16,7 +16,7 @@ import {
 } from "@patchbay/api/annotations";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { podInterfaceNameOf } from "../../nics/names.ts";
+import { buildPodInterfaceName } from "../../nics/names.ts";
 import { attachmentStatuses } from "../../status/vmi.ts";
 import { listNetworkNames, planPodNetworks } from "./pod-networks.ts";
 
@@ -55,7 +55,7 @@ function vmiWith(nics: readonly NicSketch[], status: VmiStatus = {}): VirtualMac
 }
 
 function hashed(name: string): string {
-  return podInterfaceNameOf({ name, multus: { networkName: "x" } });
+  return buildPodInterfaceName({ name, multus: { networkName: "x" } });
 }
 
 function planned(

@@ -19,8 +19,8 @@ import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { buildExtraInterfaceName, isOwnPodInterfaceName } from "../../nics/names.ts";
 import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";
 import type { UnavailableNetworks } from "../../node/definitions.ts";
-import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../nics/nics.ts";
+import { findIfacesWithoutPort } from "../../nics/pcie/ports.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../../nics/nics.ts";
 
 /** Builds the interface's element. The keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
@@ -90,7 +90,7 @@ function listWantedElements(
   const namespace = vmi.metadata.namespace ?? "";
   const attachments = vmi.status?.attachments ?? [];
   const sources = { namespace, attachments, nics: toPodNics(currentElements, namespace) };
-  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
+  const portless = findIfacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
@@ -119,7 +119,7 @@ export function listNetworkNames(
     const network = findByName(networks, iface.name);
     const binding = network && resolveBinding(iface, network, bindings);
     if (binding === undefined || binding.kind === "refused") return [];
-    return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
+    return binding.extraNetwork === undefined ? [] : qualifyName(binding.extraNetwork, namespace);
   });
   return [...new Set([...networkNames, ...extraNetworkNames])];
 }

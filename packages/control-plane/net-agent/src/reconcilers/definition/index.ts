@@ -7,8 +7,8 @@ import {
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import {
-  otherNodesIn,
-  problemsPatch,
+  listOtherNodes,
+  buildProblemsPatch,
   type NodeFinding,
   hasStaleProblems,
   summarizeProblems,
@@ -44,7 +44,7 @@ async function findDeletedNodes(
   previous: CheckedDefinition | undefined,
   deps: DefinitionDeps,
 ): Promise<OtherNodes> {
-  const nodeNames = otherNodesIn(nad, deps.nodeName);
+  const nodeNames = listOtherNodes(nad, deps.nodeName);
   const lastMs = previous?.nodesReadMs;
   if (nodeNames.length === 0) return { deletedNodes: [], readMs: lastMs, nextMs: undefined };
   const nowMs = deps.clock.monotonicMs();
@@ -71,7 +71,7 @@ async function report(
   finding: Omit<NodeFinding, "node">,
   { store, events, log, nodeName }: DefinitionDeps,
 ): Promise<ReportResult> {
-  const operations = problemsPatch(nad, { ...finding, node: nodeName });
+  const operations = buildProblemsPatch(nad, { ...finding, node: nodeName });
   if (operations.length === 0) return "known";
   const { reported: problem } = finding;
   let reported: ReportResult = "written";
@@ -160,7 +160,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     reasons: finding.problems.map((each) => reasonOf(each) ?? "CniFailed"),
     links: readLinkKinds(finding),
     fullLeaseDirectories: finding.fullLeaseDirectories,
-    isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
+    isUnfitForGuests: finding.facts?.needs.unfitPlugin !== undefined,
     staleSinceMs: isRemoving ? undefined : sinceMs,
     nodesReadMs: readMs,
   });

@@ -27,7 +27,7 @@ class HostNodeView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
   /** Cached result of `supportsVlanFiltering`, which does not change while the kernel runs. */
-  #filtersVlans: boolean | undefined;
+  #canFilterVlans: boolean | undefined;
 
   constructor(deps: NodeViewDeps) {
     this.#deps = deps;
@@ -50,8 +50,8 @@ class HostNodeView implements NodeView {
   }
 
   async supportsVlanFiltering(): Promise<boolean | undefined> {
-    this.#filtersVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
-    return this.#filtersVlans;
+    this.#canFilterVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
+    return this.#canFilterVlans;
   }
 
   buildLeaseDirectory(directory: string, networkName: string): string {

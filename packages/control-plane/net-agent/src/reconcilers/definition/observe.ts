@@ -58,12 +58,12 @@ async function collectFacts(
     plugins: await findPlugins(needs, deps),
     pluginPath: node.pluginPath,
     links: namesLinks ? await node.listLinkKinds() : undefined,
-    filtersVlans: needs.vlan === undefined ? undefined : await node.supportsVlanFiltering(),
+    canFilterVlans: needs.vlan === undefined ? undefined : await node.supportsVlanFiltering(),
     leases: await Promise.all(
       listLeaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
     ),
     isRequestedByLauncher:
-      needs.unfitForGuests !== undefined && (await isRequestedForGuests(network, deps)),
+      needs.unfitPlugin !== undefined && (await isRequestedForGuests(network, deps)),
   };
 }
 

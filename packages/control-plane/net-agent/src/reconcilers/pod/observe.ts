@@ -158,7 +158,7 @@ export interface PodFacts {
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
 /** Returns `over` if no container of the pod can use a NIC any longer. */
-function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
+function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["podState"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
   const containers = pod.status?.containerStatuses ?? [];
@@ -272,7 +272,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
       owned: selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId })),
       foreign: listForeign(pod, rows),
       mode: deps.mode,
-      pod: findPodStage(pod),
+      podState: findPodStage(pod),
     },
   };
 }

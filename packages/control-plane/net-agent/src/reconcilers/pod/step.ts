@@ -49,7 +49,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
     }
     case "del":
     case "forget":
-      return [action.owned.row.sequence, facts.sandbox, facts.attachments.pod];
+      return [action.owned.row.sequence, facts.sandbox, facts.attachments.podState];
     case "adopt":
       return [action.foreign, facts.sandbox];
     case "reportError":

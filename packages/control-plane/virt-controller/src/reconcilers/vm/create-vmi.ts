@@ -3,13 +3,13 @@
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
-  findMacTwins,
+  findMacConflicts,
   ifacesOf,
   listMacs,
-  nameMacOwner,
+  describeMacOwner,
   findSharedLink,
   type MacOwner,
-  type MacTwin,
+  type MacConflict,
 } from "@patchbay/core/nics";
 import { keyOf, parseKey, printKey } from "@patchbay/kube";
 
@@ -39,13 +39,13 @@ function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readon
 async function findRunningTwin(
   own: VirtualMachineInstance,
   deps: CreationDeps,
-): Promise<MacTwin | undefined> {
+): Promise<MacConflict | undefined> {
   const segmentOf = (network: string): string =>
     findSharedLink(deps.nads.find(parseKey(network))?.spec?.config) ?? network;
   for (const key of listCandidates(own, deps)) {
     const other = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
     if (other === undefined || isVmiFinal(other)) continue;
-    const [twin] = findMacTwins(toOwner(own), [toOwner(other)], segmentOf);
+    const [twin] = findMacConflicts(toOwner(own), [toOwner(other)], segmentOf);
     if (twin !== undefined) return twin;
   }
   return undefined;
@@ -75,7 +75,7 @@ export function createUniqueVmi(
       mac,
       network,
       interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "",
-      owner: nameMacOwner(owner, vmi.metadata.namespace ?? ""),
+      owner: describeMacOwner(owner, vmi.metadata.namespace ?? ""),
     });
   });
 }

@@ -51,7 +51,7 @@ import type { Deps } from "../../deps.ts";
 import { findClaims } from "../vmi/index.ts";
 import {
   nicsOf,
-  nicsPatch,
+  toNicsPatch,
   withPlug,
   type Nics,
   type NicsChange,
@@ -140,7 +140,7 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
 }
 
 async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
-  const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
+  const operations = toNicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
   const patch = { type: "json", operations } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
   deps.mutationCache.note(written);
@@ -300,7 +300,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
       return;
     case "patchTemplateNics": {
       const place = { object: vm, base: "/spec/template/spec", spec: vm.spec.template.spec };
-      await patchVm(vm, nicsPatch(place, action.to), deps);
+      await patchVm(vm, toNicsPatch(place, action.to), deps);
     }
   }
 }

@@ -59,7 +59,7 @@ import {
   statusPatch,
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
-import { nicsPatch, newAddressChange } from "@patchbay/core/nics";
+import { toNicsPatch, findNewAddressChange } from "@patchbay/core/nics";
 
 export function findClaims(
   vmi: VirtualMachineInstance,
@@ -283,7 +283,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       return;
     case "patchVmiNics": {
       const place = { object: vmi, base: "/spec", spec: vmi.spec };
-      await patchVmi(vmi, { type: "json", operations: nicsPatch(place, action.to) }, deps);
+      await patchVmi(vmi, { type: "json", operations: toNicsPatch(place, action.to) }, deps);
     }
   }
 }
@@ -333,7 +333,7 @@ async function reportVmi(
   // virt-handler records the events of its own errors.
   const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
-  const change = newAddressChange(vmi.status?.conditions, next.conditions);
+  const change = findNewAddressChange(vmi.status?.conditions, next.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }
 

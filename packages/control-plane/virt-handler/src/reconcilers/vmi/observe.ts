@@ -4,7 +4,7 @@ import { AppError } from "@patchbay/base";
 import {
   collectIfaceFacts,
   updateDeviceTaps,
-  expectedWirings,
+  listExpectedWirings,
   buildLinkFilter,
   findOrphanedWirings,
   type DeviceTaps,
@@ -20,7 +20,7 @@ import {
   type DomainSnapshot,
   type NodeVmFacts,
 } from "@patchbay/core/vm";
-import { EMPTY_VIEW, type GuestView } from "@patchbay/core/guest";
+import { EMPTY_GUEST_VIEW, type GuestView } from "@patchbay/core/guest";
 import { targetView } from "@patchbay/core/migration";
 import type { DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -106,7 +106,7 @@ function observeGuest(
   domain: DomainSnapshot | undefined,
   { guestAgents }: Deps,
 ): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
-  if (domain?.running !== true) return { view: EMPTY_VIEW, facts: {} };
+  if (domain?.running !== true) return { view: EMPTY_GUEST_VIEW, facts: {} };
   guestAgents.recordConnected(vmi, domain.facts.agentConnected);
   const view = guestAgents.getView(vmi);
   const silentSince = guestAgents.silentSince(vmi);
@@ -146,14 +146,14 @@ function observeSockets(
 }
 
 function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
-  const wired = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
+  const wired = listExpectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
   return withWired(ifaces, new Set(wired.map(({ tapName }) => tapName)));
 }
 
 function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
-  readonly awaitedIn?: string;
+  readonly incomingPodUid?: string;
 } {
-  return role === "target" ? { awaitedIn: pod.uid } : {};
+  return role === "target" ? { incomingPodUid: pod.uid } : {};
 }
 
 /** Facts from an earlier round of the same pass that are still current. */

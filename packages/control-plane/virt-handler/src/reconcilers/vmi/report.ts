@@ -11,7 +11,12 @@ import {
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { findEventType } from "@patchbay/core/reasons";
-import { findByName, networksOf, isTransientChange, unreachableIfaces } from "@patchbay/core/nics";
+import {
+  findByName,
+  networksOf,
+  isTransientChange,
+  buildUnreachableIfaces,
+} from "@patchbay/core/nics";
 import { findOwnerVm, type Drift, type NodeVmFacts } from "@patchbay/core/vm";
 import {
   type NodeVmStatus,
@@ -355,7 +360,9 @@ export async function reportFailure(
   const known = { now, bindings };
   const { phase, unlistedGuestInterfaces } = vmi.status ?? {};
   const ifaces =
-    phase === "Running" ? { interfaces: [...unreachableIfaces(vmi, failure.error, known)] } : {};
+    phase === "Running"
+      ? { interfaces: [...buildUnreachableIfaces(vmi, failure.error, known)] }
+      : {};
   const unlisted = unlistedGuestInterfaces === undefined ? {} : { unlistedGuestInterfaces };
   await writeChanges(vmi, { ...ifaces, ...unlisted, ...hindrance }, deps);
 }

@@ -110,7 +110,7 @@ test("evicts a pod that grows a claim on a full disk, and resets the growth", as
   const evicted: string[] = [];
   const forgiven: string[] = [];
   const words = 'new data of claim volume "pvc-1"';
-  bench.files.space = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
+  bench.files.readSpace = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
   const deps: StorageDeps = {
     ...bench.deps,
     pods,
@@ -137,7 +137,7 @@ test("evicts a pod over its own limit before the largest pod, and resets no grow
   pods.put(POD);
   pods.put({ ...greedy, metadata: { ...greedy.metadata, name: "b", uid: "other" } });
   const evicted: string[] = [];
-  bench.files.space = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
+  bench.files.readSpace = () => Promise.resolve({ sizeBytes: 1000 * MI, freeBytes: 0 });
   bench.disk.setUsed(VOLUME, 11 * MI);
   bench.disk.setUsed("/logs/ns_b_other/main", 900 * MI);
   const deps: StorageDeps = {

@@ -79,7 +79,7 @@ async function findMeasuredPaths({ disk, node }: MeasureDeps, pod: Pod): Promise
 }
 
 async function measureFileSystem(files: Files, path: string): Promise<number> {
-  const { sizeBytes, freeBytes } = await files.space(path);
+  const { sizeBytes, freeBytes } = await files.readSpace(path);
   return sizeBytes - freeBytes;
 }
 
@@ -175,7 +175,7 @@ export async function checkStorage(
   previousWalk: Walk | undefined,
 ): Promise<Walk | undefined> {
   if (deps.pods.list().every(isPodFinished)) return undefined;
-  const disk = await deps.files.space(deps.node.podsDir);
+  const disk = await deps.files.readSpace(deps.node.podsDir);
   const currentSpace = { ...disk, atMs: deps.clock.monotonicMs() };
   return isWalkDue(previousWalk, currentSpace) ? walk(deps, disk) : previousWalk;
 }

@@ -7,23 +7,23 @@ export interface ExaminedNic {
   readonly pod: NetnsHandle;
   readonly node: NetnsHandle;
   readonly wiring: ObservedWiring;
-  /** Known addresses of the guest, without prefix lengths. IPv4 addresses come first. */
+  /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
   /**
-   * Address to probe on the network. With `isGuest` it belongs to another guest of this node, and is only probed if neither
-   * the pod NIC's routes nor the node's bridge name a gateway.
+   * Address to probe on the network. If `isGuest` is set, the address belongs to another guest on this node, and is probed only
+   * if neither the pod NIC's routes nor the node's bridge has a gateway.
    */
   readonly target?: { readonly address: string; readonly isGuest: boolean };
-  /** Whether to request a DHCP offer. No lease is taken. */
+  /** Whether to request a DHCP offer, without accepting a lease. */
   readonly testsDhcp: boolean;
   /** Time limit in milliseconds, at least 1000. */
   readonly withinMs: number;
 }
 
-/** Tests the path of a NIC's frames. Changes no links, sends only its own frames, and records only replies to them. */
+/** Tests the path of a NIC's frames with probe frames. Changes no links and records no traffic other than the probes and their replies. */
 export interface NicDoctor {
   /**
-   * Observes the NIC's path within the time limit, plus some milliseconds for reading the links.
+   * Examines the NIC's path. Reading the links may exceed the time limit by some milliseconds.
    * @throws AppError with PODNET_FAILED, OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   examine(nic: ExaminedNic): Promise<ObservedPath>;

@@ -3,7 +3,7 @@ import type { NetnsHandle } from "../../namespaces.ts";
 
 export interface CapturedLink {
   readonly link: string;
-  /** pcap-filter(7) expression. Empty captures all packets. */
+  /** Expression in pcap-filter(7) syntax. The empty string selects all packets. */
   readonly filter: string;
 }
 
@@ -12,11 +12,12 @@ export interface PacketCapture {
   stop(): Promise<void>;
 }
 
-/** Starts captures of packets. Captures end when this process ends. */
+/** Starts packet captures, which end with this process. */
 export interface PacketCaptures {
   /**
-   * Resolves when the capture has started. `onBytes` receives pcap-savefile(5) data in little endian. It gets the next piece
-   * when its promise has resolved. Until then packets fill a small buffer and are lost once it is full.
+   * Starts a capture and resolves when the capture runs. `onBytes` receives little-endian pcap-savefile(5) data. The next piece
+   * of data is delivered when the promise of the previous call has resolved. Until then a small buffer stores packets, and
+   * drops packets when it is full.
    * @throws AppError with CAPTURE_FILTER_INVALID, PODNET_CAPTURE_FAILED, OS_PROGRAM_MISSING
    */
   start(

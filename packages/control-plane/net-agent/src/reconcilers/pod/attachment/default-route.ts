@@ -7,8 +7,8 @@ import { AppError, isAppError } from "@patchbay/base";
 import {
   findEarlierRouteRequest,
   findConflictingRoutes,
-  routesToRemember,
-  routesToRestore,
+  listRoutesToRecord,
+  listRoutesToRestore,
   type RouteClaim,
   type WantedAttachment,
 } from "@patchbay/core/nics";
@@ -111,7 +111,7 @@ export async function claimDefaultRoutes(
   }
   try {
     const conflicting = findConflictingRoutes(await deps.defaultRoutes.list(netns), claim);
-    const replaced = routesToRemember(conflicting, claim, await listOtherClaims(row, deps));
+    const replaced = listRoutesToRecord(conflicting, claim, await listOtherClaims(row, deps));
     if (replaced.length > REPLACED_ROUTES_MAX) {
       const unmetRequest = `the default routes of the pod, which has more than ${String(REPLACED_ROUTES_MAX)} already`;
       throw new AppError("CNI_REQUEST_NOT_MET", { what: unmetRequest });
@@ -130,7 +130,7 @@ async function restore(
   deps: Deps,
 ): Promise<void> {
   const { row, facts, netns } = context;
-  for (const route of routesToRestore(claim, await listOtherClaims(row, deps))) {
+  for (const route of listRoutesToRestore(claim, await listOtherClaims(row, deps))) {
     try {
       await deps.defaultRoutes.restore(netns, route);
     } catch (error) {
@@ -143,7 +143,7 @@ async function restore(
 /** Removes the default routes of a detached attachment, and restores the routes that they replaced. */
 export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
-  if (claim === undefined || facts.attachments.pod === "over") return;
+  if (claim === undefined || facts.attachments.podState === "over") return;
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return; // the namespace was deleted with its routes
   try {

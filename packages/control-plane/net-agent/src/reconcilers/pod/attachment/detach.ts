@@ -8,7 +8,7 @@ import type {
   OpenNetns,
 } from "@patchbay/core/interfaces";
 import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
-import { findMovedNic, movesNodeNic } from "@patchbay/core/nics";
+import { findRenamedNic, movesNodeNic } from "@patchbay/core/nics";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
@@ -55,11 +55,15 @@ const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
 /** Restores the name by which the plugin finds the NIC. KubeVirt renames the NIC and gives its name to another link. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
-  const { interfaceName: before } = row.request;
-  const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
+  const { interfaceName: originalName } = row.request;
+  const name = findRenamedNic(await deps.podNetwork.listLinks(netns), originalName);
   if (name === undefined) return;
-  const mac = row.result && findNetworkStatus(row.result, row.network, before).mac;
-  await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
+  const mac = row.result && findNetworkStatus(row.result, row.network, originalName).mac;
+  await deps.podNetwork.restoreName(netns, {
+    name,
+    originalName,
+    ...(mac !== undefined && { mac }),
+  });
 }
 
 async function restoreSettings(
@@ -102,7 +106,7 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
-    const renamedNic = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
+    const renamedNic = findRenamedNic(await deps.podNetwork.listLinks(netns), interfaceName);
     // A NIC of the node is returned to the host instead of being deleted.
     if (movesNodeNic(config)) await bringBackNic(netns, renamedNic ?? interfaceName, deps);
     else if (renamedNic !== undefined) await deps.podNetwork.removeLink(netns, renamedNic);
@@ -144,7 +148,7 @@ async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<str
   } catch (error) {
     if (await isAlreadyBack(row, error, deps)) return undefined;
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
-    if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.pod]) {
+    if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.podState]) {
       return `it keeps failing: ${messageOf(error)}`;
     }
     await deps.journal.write({ ...row, failedRemovals });

@@ -135,9 +135,9 @@ export async function addDevice(
   if (deviceRequest === undefined) return withInfoFile(wanted, request, deps);
   const { network } = wanted;
   const choice = chooseDevice(deviceRequest, {
-    given: await listPodDevices(deviceRequest, facts, deps),
-    held: await listUsedDevices(facts, sandbox, deps),
-    named: listNamedDevices(wanted, facts),
+    allocated: await listPodDevices(deviceRequest, facts, deps),
+    inUse: await listUsedDevices(facts, sandbox, deps),
+    requestedElsewhere: listNamedDevices(wanted, facts),
   });
   if (!choice.ok) throw new AppError("CNI_NO_DEVICE", { network, reason: choice.reason });
   if (choice.id === undefined) return withInfoFile(wanted, request, deps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks definitions against the tenant policy, because plugins run as root.
 import { isAppError, AppError } from "@patchbay/base";
-import { listLeaseDirectories, namesBridge, policyProblems } from "@patchbay/core/nics";
+import { listLeaseDirectories, namesBridge, findPolicyProblems } from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
@@ -81,7 +81,7 @@ export async function findForbidden(
   if (selfCall !== undefined || policy.trustedNamespaces.includes(namespace)) return selfCall;
   const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
   const problems = [
-    ...policyProblems({ namespace, config }, policy, ownBridges),
+    ...findPolicyProblems({ namespace, config }, policy, ownBridges),
     ...(await findNameProblems(config, deps)),
   ];
   if (problems.length === 0) return undefined;
