@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders docs/reference/vm-fields.md: how each field of a VM is handled.
-import { vmFields, type SchemaField } from "@patchbay/api/validate";
+import { listVmFields, type SchemaField } from "@patchbay/api/validate";
 
 const TEMPLATE = "spec.template.spec.";
 
@@ -27,15 +27,15 @@ function tableOf(fields: readonly SchemaField[]): string {
 
 /** Fields with values that are not implemented. */
 function tableOfValues(fields: readonly SchemaField[]): string {
-  const rows = fields.flatMap(({ path, instead }) =>
-    instead === undefined ? [] : [`| \`${nameOf(path)}\` | ${instead} |\n`],
+  const rows = fields.flatMap(({ path, hint }) =>
+    hint === undefined ? [] : [`| \`${nameOf(path)}\` | ${hint} |\n`],
   );
   return ["| field | instead of other values |\n| --- | --- |\n", ...rows, "\n"].join("");
 }
 
 /** `note` states that the page is generated. */
 export function renderFields(note: string): string {
-  const fields = vmFields();
+  const fields = listVmFields();
   const of = (list: SchemaField["level"]): readonly SchemaField[] =>
     fields.filter((field) => field.level === list);
   return [

@@ -2,7 +2,7 @@
 // Renders README.md's list of unsupported fields from the table that rejects them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { vmFields } from "@patchbay/api/validate";
+import { listVmFields } from "@patchbay/api/validate";
 import { isBelow, nameOf } from "./fields.ts";
 
 const BEGIN = "<!-- made by npm run gen from the fields that are refused -->\n\n";
@@ -23,7 +23,7 @@ function shortNameOf(path: string): string {
 }
 
 export function listNotBuilt(): string {
-  const refused = vmFields().filter(({ level }) => level === "unbuilt");
+  const refused = listVmFields().filter(({ level }) => level === "unbuilt");
   const names = refused
     .filter((field) => !refused.some((other) => isBelow(field, other)))
     .map(({ path }) => nameOf(path));

@@ -2,7 +2,7 @@
 // Fields marked as supported must be read by code, not only declared as types.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { vmFields, type SchemaField } from "@patchbay/api/validate";
+import { listVmFields, type SchemaField } from "@patchbay/api/validate";
 import { expect, test } from "vitest";
 
 const PACKAGES = join(import.meta.dirname, "../../packages");
@@ -32,7 +32,7 @@ test("every supported field is named by code that implements it", () => {
     readFileSync(join(PACKAGES, ALIASES), "utf8"),
   ];
   const words = new Set(sources.flatMap((text) => text.match(/\w+/g) ?? []));
-  const fields = vmFields();
+  const fields = listVmFields();
   // Objects with fields of their own are read by field.
   const isLeaf = ({ path }: SchemaField): boolean =>
     !fields.some((other) => other.path.startsWith(`${path}.`));

@@ -13,17 +13,19 @@ export const NAD_GROUP = "k8s.cni.cncf.io";
 
 /** Secondary networks that a pod requests; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
-/** Attached networks of a pod; writers: the runtime at creation, later net-agent. Source: NPWG 1.3 section 5. */
+/**
+ * Networks attached to a pod. The container runtime writes the annotation at pod creation, and net-agent later. Source: NPWG 1.3 section 5.
+ */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
 /** Replacement for the pod's default network, read at pod creation. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
-/** Device plugin resource of a NetworkAttachmentDefinition's attachments. Source: Multus resourceNameAnnot. */
+/** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
-/** Secondary network of a Service's endpoints. Source: NPWG multus-service. */
+/** Annotation of a Service with the secondary network of its endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
-/** Selector of VMIs on a Service with {@link SERVICE_NETWORK_ANNOTATION} and without selector. */
+/** Selector for VMIs, as annotation of a Service that has {@link SERVICE_NETWORK_ANNOTATION} but no `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /**
  * Permits the migration of a VMI with a bridge on the pod network. Source: KubeVirt
@@ -35,13 +37,13 @@ export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Reasons why attachments of a pod fail; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
-/** Set by the uninstaller on a net-agent pod that must remove its CNI plugin from the node before it is deleted. */
+/** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
 /** Specification that `patchbay install` wrote last, for a three-way merge with operators' changes. */
 export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
-/** PCI addresses of the last start; writer: virt-controller. */
+/** PCI addresses of a VM's devices at its last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
@@ -66,10 +68,7 @@ export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-nam
  * DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/**
- * Label with the kind of the default instancetype; the cluster kind if unset. Source: KubeVirt
- * DefaultInstancetypeKindLabel.
- */
+/** Label with the kind of the default instancetype; the cluster-wide kind if unset. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
@@ -79,19 +78,13 @@ export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-p
 export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
 /** Annotation of a launcher pod with the name of its VMI. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
-/** Label of a VMI with the name of its node, by which virt-handler filters its watch. Source: KubeVirt. */
+/** Label of a VMI with the name of its node. virt-handler filters its watch by this label. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
-/**
- * Label of a migrating VMI with the name of the target node, whose virt-handler watches it too. Source: KubeVirt
- * MigrationTargetNodeNameLabel.
- */
+/** Label of a migrating VMI with the name of the target node. Source: KubeVirt MigrationTargetNodeNameLabel. */
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
 /** Label of a target launcher pod with the uid of the migration. Source: KubeVirt MigrationJobLabel. */
 export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
-/**
- * Annotation of a migration that a node drain created, with the name of the drained node. Source: KubeVirt
- * EvacuationMigrationAnnotation.
- */
+/** Annotation with the drained node's name, on migrations that evacuate a node. Source: KubeVirt EvacuationMigrationAnnotation. */
 export const EVACUATION_ANNOTATION = "kubevirt.io/evacuationMigration";
 /** Annotation of a target launcher pod with the name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
 export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
@@ -99,10 +92,7 @@ export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
 export const MIGRATION_VMI_LABEL = "kubevirt.io/vmi-name";
 
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
-/**
- * Label of the objects of an installation, which the installation may change and delete. Source: Kubernetes recommended
- * labels.
- */
+/** Label of the objects that `patchbay install` manages. Source: Kubernetes recommended labels. */
 export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 export const PRODUCT = "patchbay";
 export const SERVICES_NAMESPACE = "patchbay";
@@ -114,35 +104,27 @@ export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
 /** Prefix of the user name of a service account. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
-/** Prefix of the group of accounts that may write only objects of one node, whose name follows. */
+/** Prefix of a group name, followed by the name of a node. Members may write only objects of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
-/**
- * Organization in the certificates with which nodes authenticate to each other during a migration. It is a dedicated
- * group, so that these certificates grant nothing else. The common name is the node.
- */
+/** Organization in the certificates that nodes use for migrations. The group has no other rights. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
 
-/** Finalizer that keeps a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
+/** Finalizer that retains a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
-/**
- * Finalizer that keeps a migration until it is cleaned up; owner: virt-controller. Source: KubeVirt
- * VirtualMachineInstanceMigrationFinalizer.
- */
+/** Finalizer that retains a migration until virt-controller has cleaned up. Source: KubeVirt VirtualMachineInstanceMigrationFinalizer. */
 export const MIGRATION_FINALIZER = "kubevirt.io/migrationJobFinalize";
 
 export const KVM_RESOURCE = "devices.kubevirt.io/kvm";
 export const TUN_RESOURCE = "devices.kubevirt.io/tun";
 export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
-/** Extended resource for {@link VHOST_USER_DIR}, which userspace dataplanes request. */
+/** Extended resource with which userspace dataplanes request access to {@link VHOST_USER_DIR}. */
 export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
-/** Extended resource for one pod's socket directory, {@link VHOST_USER_DIR}/ID. */
+/** Extended resource with which a launcher requests its socket directory, {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
-/**
- * Directory of the node with the views of {@link VHOST_USER_DIR}/ID that launchers mount. Dataplanes do not mount it.
- */
+/** Host directory with one subdirectory per ID, which the launcher mounts. It contains only the sockets that the launcher may use. */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
 /** Directory of emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
@@ -158,9 +140,9 @@ export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
  * HookSocketsSharedDirectory.
  */
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
-/** Image with libvirt, QEMU and the tool that copies kernels. */
+/** Image with libvirt, QEMU and the tool that copies kernels from images. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
-/** Image for hooks that are programs; built by `hack/images/make-images sidecar-shim`. */
+/** Image that runs hooks which are programs; `hack/images/make-images sidecar-shim` builds the image. */
 export const SIDECAR_SHIM_IMAGE = "localhost/patchbay/sidecar-shim:dev";
 export const PAUSE_IMAGE = "localhost/patchbay/pause:dev";
 /** Container of a launcher pod that runs libvirt and QEMU. Source: KubeVirt. */
@@ -170,26 +152,23 @@ export const CONSOLE_LOG_CONTAINER = "guest-console-log";
 export const DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
 /** User and group of every launcher. Source: KubeVirt `util.NonRootUID`. */
 export const LAUNCHER_UID = 107;
-/** Mount path of the launcher volume; also XDG_RUNTIME_DIR. */
+/** Mount path of the launcher volume, and value of XDG_RUNTIME_DIR. */
 export const LAUNCHER_DIR = "/run/launcher";
-/**
- * Path of libvirt's socket; this and the following paths are relative to {@link LAUNCHER_DIR}. Source: libvirt
- * `qemu:///session`.
- */
+/** Path of libvirt's socket in {@link LAUNCHER_DIR}. Source: libvirt `qemu:///session`. */
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
-/** Copy of the pod's resolv.conf, which the launcher makes. */
+/** Copy of the pod's /etc/resolv.conf, which the launcher creates in {@link LAUNCHER_DIR}. */
 export const LAUNCHER_RESOLVER = "resolv.conf";
 export const CONSOLE_SOCKET = "serial0.sock";
 export const VNC_SOCKET = "vnc.sock";
 export const AGENT_SOCKET = "agent.sock";
 export const CONSOLE_LOG = "serial0.log";
 export const KERNEL_BOOT_DIR = "/run/kernel-boot";
-/** Mount path of a VM's volumes in the launcher, followed by the volume's name. */
+/** Directory in which the launcher mounts each volume by name. */
 export const VOLUMES_DIR = "/run/volumes";
-/** Path of block-mode claims in the launcher, followed by the volume's name. */
+/** Directory of block devices in the launcher, with the name of the volume for each claim in block mode. */
 export const BLOCK_VOLUMES_DIR = "/dev/volumes";
 /** emptyDir volume of a launcher pod, mounted at {@link DISKS_DIR}. */
 export const DISKS_VOLUME = "disks";
-/** Directory of disks that are created before the start: overlays, empty disks, cloud-init and other small disks. */
+/** Directory of disks that Patchbay creates before the guest starts, for example overlays and cloud-init disks. */
 export const DISKS_DIR = "/run/disks";
 export const STATE_DIR = "/run/state";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of the objects that requests need.
+// Caches of the objects that admission and subresource requests read.
 import {
   type IfaceStatus,
   type VirtualMachineInstance,
@@ -28,19 +28,19 @@ function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
 }
 
-/** Returns the fields that show the owner node and whether the guest can migrate. */
+/** Returns the status fields about the VMI's node and migrations. */
 function trimMigration({
   nodeName,
   evacuationNodeName,
   migrationState,
   conditions = [],
 }: VmiStatus): VmiStatus {
-  const relevant = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
+  const migratableConditions = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
   return {
     ...(nodeName !== undefined && { nodeName }),
     ...(evacuationNodeName !== undefined && { evacuationNodeName }),
     ...(migrationState !== undefined && { migrationState }),
-    ...(relevant.length > 0 && { conditions: relevant }),
+    ...(migratableConditions.length > 0 && { conditions: migratableConditions }),
   };
 }
 
@@ -64,7 +64,7 @@ export interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
-  /** Cache of networks. A cluster may lack the kind. */
+  /** Cache of networks. Clusters without Multus lack this kind. */
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
@@ -72,7 +72,6 @@ function listLauncherKeys(vmi: VirtualMachineInstance): readonly string[] {
   return listLauncherNames(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
-/** Indexes of the caches by MAC, by launcher pod and by namespace. */
 export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
@@ -88,7 +87,7 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
   return { apiVersion, kind, metadata, spec };
 }
 
-/** Removes the configuration unless it names a link that networks can share. */
+/** Removes the CNI configuration unless it contains a link that networks can share, for example a bridge. */
 export function trimNetwork({
   apiVersion,
   kind,
@@ -136,12 +135,12 @@ export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): b
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the shared link of a network (NAMESPACE/NAME), or the network's name if it has none. */
+/** Returns the L2 segment of a network: the shared link in its configuration, or its name (NAMESPACE/NAME). */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists the VMs, and the VMIs without a VM, that have one of the MACs (lower case, with colons). */
+/** Lists the VMs, and the VMIs without owner, that have one of the MACs (lower case, with colons). */
 export function listMacOwners(
   {
     vms,

@@ -58,10 +58,10 @@ import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { createPodNodeLookup } from "./http/calls.ts";
 
-/** Time limit of a discovery request. It is short, because a user waits for the response. */
+/** Time limit of a discovery request, in milliseconds. The limit is short, because a user waits for the response. */
 const DISCOVERY_TIMEOUT_MS = 2_000;
 
-/** Returns a function that requests discovery each time, because a kind can be installed later. It returns true if discovery fails. */
+/** Returns a function that checks whether the cluster serves the group now. The function returns true if discovery fails. */
 function createKindCheck(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,
@@ -82,17 +82,17 @@ function createKindCheck(
 
 async function createCallers(context: DaemonContext, flags: Flags): Promise<Callers> {
   const files = createFiles();
-  const { requestheaderClientCaFile: proxyCa, webhookClientCaFile: webhookCa } = flags;
+  const { requestheaderClientCaFile: proxyCaFile, webhookClientCaFile: webhookCaFile } = flags;
   const trust =
-    proxyCa === undefined
+    proxyCaFile === undefined
       ? await followFrontProxy(context)
-      : trustInFile(files, { caFile: proxyCa, names: flags.requestheaderAllowedNames });
+      : trustInFile(files, { caFile: proxyCaFile, names: flags.requestheaderAllowedNames });
   const frontProxy = new ClientAuthority(trust);
-  if (webhookCa === undefined) return { frontProxy };
+  if (webhookCaFile === undefined) return { frontProxy };
   const names = flags.webhookAllowedNames;
   return {
     frontProxy,
-    webhooks: new ClientAuthority(trustInFile(files, { caFile: webhookCa, names })),
+    webhooks: new ClientAuthority(trustInFile(files, { caFile: webhookCaFile, names })),
   };
 }
 
@@ -164,7 +164,7 @@ function createStreams(
   return serveStreams({ deps, active, frontProxy, clock, signal });
 }
 
-/** Serves until the signal is aborted. */
+/** Runs virt-api until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
   const { log, drainSignal, signal } = context;
   const caches = createCaches(context);

@@ -4,10 +4,10 @@ import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
 import type { HandlerAddress } from "./handlers/client.ts";
 import { Command, InvalidArgumentError } from "commander";
 
-/** Maximum drain time, below a pod's grace period of 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
+/** Maximum drain time in seconds, below a pod's default grace period of 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
 const DRAIN_SECONDS_MAX = 25;
 
-/** Command-line flags. Certificate files are PEM; without them the certificates are in the cluster. */
+/** Command-line flags. Without certificate files, virt-api stores its certificates in a Secret. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
-  /** Address of the only virt-handler; unset if each node runs one in a pod. */
+  /** Address of virt-handler on a standalone machine; unset if virt-handlers run in pods. */
   readonly virtHandlerAddress?: HandlerAddress;
   readonly virtHandlerCaFile?: string;
   readonly virtHandlerClientCertFile?: string;
@@ -104,8 +104,8 @@ export function parseFlags(argv: readonly string[]): Flags {
 }
 
 // Sources and compiled files have the same path to package.json.
-const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
+const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {
-  return load("../package.json").version;
+  return loadJson("../package.json").version;
 }

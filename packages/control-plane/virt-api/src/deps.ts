@@ -12,26 +12,26 @@ import type { ReadAuthority } from "./certificates/secret.ts";
 import type { FindPodNode } from "./http/calls.ts";
 import type { MayReadNetwork } from "./networks.ts";
 
-/** Dependencies, one instance per process. Caches may lack recent changes. */
+/** Dependencies of request handlers. Caches may lack recent changes. */
 export interface Deps {
   /** Version of virt-api, for example v0.1.0. */
   readonly release: string;
   readonly store: Store;
-  /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches; other and missing objects from the store. */
+  /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches, and other or missing objects from the API server. */
   readonly cachedReader: Reader;
-  /** Makes virt-api's own writes of VMs and VMIs visible in `cachedReader` at once. */
+  /** Makes virt-api's writes of VMs and VMIs visible to `cachedReader` before the watch events arrive. */
   readonly mutationCache: MutationCache;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
-  /** Serializes the requests on one VM (NAMESPACE/NAME), most of which would otherwise conflict. */
+  /** Serializes requests for the same VM (NAMESPACE/NAME) to avoid conflicts. */
   readonly mutex: KeyedMutex;
   readonly mayReadNetwork: MayReadNetwork;
   readonly findPodNode: FindPodNode;
-  /** CA for the certificates of migrations; undefined if virt-api does not manage certificates. */
+  /** Reads the CA that signs certificates for migrations. */
   readonly relayAuthority: ReadAuthority;
   readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
-  /** Returns whether the cluster serves DataVolumes; true if discovery fails. */
+  /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Returns the segment of a network. Networks on the same bridge have the same segment. */
@@ -41,7 +41,7 @@ export interface Deps {
   readonly findByLauncher: (pod: ObjectKey) => VirtualMachineInstance | undefined;
   readonly countDecision: (decision: Decision) => void;
   readonly networkConfig: () => NetworkConfig;
-  /** Returns the cached resourceVersion of the KubeVirt object; "" if there is none. */
+  /** Returns the cached resourceVersion of the KubeVirt object, or "" if no object exists. */
   readonly configVersion: () => string;
   readonly evictionStrategy: () => EvictionStrategy;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies current instancetypes and preferences to VMs.
+// Expansion of VMs with current instancetypes and preferences.
 import type { VirtualMachine } from "@patchbay/api";
 import {
   expandWith,
@@ -12,7 +12,6 @@ import {
 import { isAppError } from "@patchbay/base";
 import type { Reader } from "@patchbay/kube";
 
-/** Applies instancetype and preference. Reads nothing for a VM that has neither. */
 export async function expandVm(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
   if (!hasParts(vm)) return { vm, causes: [] };
   return expandWith(vm, await readParts(vm, reader.find.bind(reader)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds NetworkAttachmentDefinitions, and checks who may use those of other namespaces.
+// Lookup of NetworkAttachmentDefinitions, and permission checks for definitions of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   type ResourceType,
@@ -38,7 +38,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
-/** Creates a review on the API server for each query, because roles change. */
+/** Returns a function that creates a SubjectAccessReview at each call, because roles change. */
 export function createAccessReview(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
@@ -55,7 +55,7 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/** Returns why the user may not use the network: a network of another namespace requires permission to read the definition. */
+/** Returns why the user may not use the network. A network of another namespace requires permission to read its definition. */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
@@ -79,15 +79,15 @@ export async function hasNad(
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
 }
 
-/** Returns the most similar name in the VM's namespace. Callers may not be allowed to list other namespaces. */
+/** Returns the most similar network name in the VM's namespace, because users may lack permission for other namespaces. */
 export function findNearestNetwork(
   { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,
   namespace: string,
 ): string | undefined {
   const nad = parseNadName(networkName);
-  const isOwn = nad !== undefined && (nad.namespace ?? namespace) === namespace;
-  return isOwn ? nearestName(nad.name, listNetworkNames(namespace)) : undefined;
+  const isInNamespace = nad !== undefined && (nad.namespace ?? namespace) === namespace;
+  return isInNamespace ? nearestName(nad.name, listNetworkNames(namespace)) : undefined;
 }
 
 export interface Specs {
@@ -97,8 +97,8 @@ export interface Specs {
 
 export function listNewNetworks({ spec, old }: Specs): readonly Network[] {
   return networksOf(spec).filter(({ name, multus }) => {
-    const before = findByName(old?.networks, name);
-    return before?.multus?.networkName !== multus?.networkName;
+    const oldNetwork = findByName(old?.networks, name);
+    return oldNetwork?.multus?.networkName !== multus?.networkName;
   });
 }
 
@@ -109,7 +109,7 @@ export async function denyForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // virt-api checked the user of a subresource request itself, and virt-controller copies the networks of a VM.
+  // virt-api has already checked the user of a subresource request, and virt-controller only copies networks of VMs.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";

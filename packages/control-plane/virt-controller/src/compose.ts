@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wires up caches, queue and loops.
+// Setup of caches, queue and loops.
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
@@ -67,7 +67,7 @@ import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
 import {
   createPartCaches,
-  knownParts,
+  listCachedPartKinds,
   listPartCaches,
   onPartChange,
   findMissingParts,
@@ -78,14 +78,14 @@ import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";
-import { createMigrationCache, wakeMigratingVmis } from "./migrations.ts";
+import { createMigrationCache, enqueueMigratingVmis } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
-/** Maximum time that the write of a VM's status is deferred while NICs are plugged and unplugged, in milliseconds. */
+/** Maximum delay of a VM's status write while NICs are plugged or unplugged, in milliseconds. */
 const STATUS_MAX_DELAY_MS = 30_000;
 
 const BY_NODE = "node";
-/** Index of VMs by each instancetype and preference for which they have no revision yet. */
+/** Index of VMs by the keys that findMissingParts returns. */
 const BY_PART = "part";
 
 interface Caches {
@@ -101,7 +101,7 @@ interface Caches {
   readonly parts: PartCaches;
 }
 
-/** Returns the key of the VMI that the pod's owner reference names. The pass verifies the owner. */
+/** Returns the key of the VMI in the pod's owner reference. Reconciliation checks the owner's uid. */
 function findVmiKey(pod: Pod): string | undefined {
   const owner = findController(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
@@ -112,7 +112,7 @@ function toKey(object: KubeObject): string {
   return printKey(keyOf(object));
 }
 
-function wake<T extends KubeObject>(
+function enqueueChanged<T extends KubeObject>(
   cache: Cache<T>,
   queue: Queue,
   toKey: (object: T) => string | undefined,
@@ -123,8 +123,8 @@ function wake<T extends KubeObject>(
   });
 }
 
-/** Wakes the VMIs whose disks are on a changed claim. */
-function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
+/** Enqueues the VMIs that use a changed claim. */
+function enqueueClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   claims.onChange((change) => {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
@@ -136,13 +136,13 @@ function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Wakes the VMIs of a node that is lost, returns, is cordoned or uncordoned; ignores heartbeats. */
-function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
+/** Enqueues a node's VMIs when the node stops or resumes responding, or when it is cordoned or uncordoned. */
+function enqueueNodeVmis({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
     const current = change.kind === "deleted" ? undefined : change.current;
-    const isLossNew = isNodeUnresponsive(previous) !== isNodeUnresponsive(current);
-    if (!isLossNew && isSchedulable(previous) === isSchedulable(current)) return;
+    const hasLossChanged = isNodeUnresponsive(previous) !== isNodeUnresponsive(current);
+    if (!hasLossChanged && isSchedulable(previous) === isSchedulable(current)) return;
     const { name } = (current ?? previous)?.metadata ?? {};
     for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
       queue.add(toKey(vmi));
@@ -150,15 +150,15 @@ function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Wakes the VMIs whose network has a changed definition. */
-function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
+/** Enqueues the VMIs that use a changed network definition. */
+function enqueueNetworkVmis({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.listBy(BY_NETWORK, toKey(nad))) queue.add(toKey(vmi));
   });
 }
 
-/** Lists the nodes of a VMI: two during a migration. */
+/** Lists the nodes of a VMI. A migrating VMI has two nodes. */
 function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
@@ -176,22 +176,22 @@ function forgetDeletedObjects<T extends KubeObject>(
   });
 }
 
-/** Wakes all VMs and VMIs when the cluster's configuration changes; ignores changes of its status. */
-function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
+/** Enqueues all VMs and VMIs when the `spec` of the cluster's configuration changes. */
+function enqueueAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
     for (const object of [...vms.list(), ...vmis.list()]) queue.add(toKey(object));
   });
 }
 
-function wakePartUsers({ parts, vms }: Caches, queue: Queue): void {
+function enqueuePartUsers({ parts, vms }: Caches, queue: Queue): void {
   onPartChange(parts, (key) => {
     for (const vm of vms.listBy(BY_PART, key)) queue.add(toKey(vm));
   });
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // The label reduces the size of the cache; passes check the owner reference.
+  // The selector reduces the size of the cache. Reconciliation checks the owner reference.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
@@ -226,10 +226,10 @@ function createCaches({ client, log }: DaemonContext): Caches {
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { parts, ...others } = caches;
-  const all = [...Object.values(others), ...listPartCaches(parts)];
-  for (const cache of all) cache.start(signal);
-  await Promise.all(all.map((cache) => cache.synced()));
+  const { parts, ...otherCaches } = caches;
+  const allCaches = [...Object.values(otherCaches), ...listPartCaches(parts)];
+  for (const cache of allCaches) cache.start(signal);
+  await Promise.all(allCaches.map((cache) => cache.synced()));
 }
 
 function createDeps(
@@ -247,7 +247,7 @@ function createDeps(
   return {
     ...caches,
     store,
-    parts: createCachedReader(store, mutationCache, knownParts(caches.parts)),
+    parts: createCachedReader(store, mutationCache, listCachedPartKinds(caches.parts)),
     mutationCache,
     macMutex: new KeyedMutex(),
     stepBackoff: createStepBackoff({ clock }),
@@ -269,21 +269,21 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
     return specVersionOf(caches.vms.find(object)) + specVersionOf(caches.vmis.find(object));
   };
   const queue = createQueue({ clock, concurrency, readInputs });
-  wake(caches.vms, queue, toKey);
-  wake(caches.vmis, queue, toKey);
-  wake(caches.pods, queue, findVmiKey);
-  wakeMigratingVmis(caches.migrations, (key) => {
+  enqueueChanged(caches.vms, queue, toKey);
+  enqueueChanged(caches.vmis, queue, toKey);
+  enqueueChanged(caches.pods, queue, findVmiKey);
+  enqueueMigratingVmis(caches.migrations, (key) => {
     queue.add(key);
   });
-  wakeClaimUsers(caches, queue);
-  wakeGuestsOfNode(caches, queue);
-  wakeNetworks(caches, queue);
-  wakePartUsers(caches, queue);
-  wakeAll(caches, queue);
+  enqueueClaimUsers(caches, queue);
+  enqueueNodeVmis(caches, queue);
+  enqueueNetworkVmis(caches, queue);
+  enqueuePartUsers(caches, queue);
+  enqueueAll(caches, queue);
   return queue;
 }
 
-/** Returns a reporter that finds the object of a lost write by its kind. */
+/** Builds a reporter of lost writes, which finds the written object by resource and key. */
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,
@@ -297,7 +297,7 @@ function buildLostWrites(
   return { events, find: (resource, key) => caches[resource]?.find(key) };
 }
 
-/** Reports the state of the installation until the signal is aborted, for example that the APIService of virt-api is missing. */
+/** Writes the status of the installation to the KubeVirt object until the signal is aborted. */
 async function runInstallationLoop(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
@@ -307,7 +307,7 @@ async function runInstallationLoop(
   const watch = health.watchLoop("installation");
   const queue = createQueue({ clock });
   for (const cache of [kubevirts, apiServices])
-    wake<KubeObject>(cache, queue, () => KUBEVIRTS.kind);
+    enqueueChanged<KubeObject>(cache, queue, () => KUBEVIRTS.kind);
   apiServices.start(signal);
   await waitForCaches([apiServices], signal);
   queue.add(KUBEVIRTS.kind);
@@ -320,12 +320,12 @@ async function runInstallationLoop(
 }
 
 function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
-  const all = vmis.list();
+  const allVmis = vmis.list();
   return [
     vmVnicFamily(vms.list()),
-    vmiInfoFamily(all, evictionStrategyOf(kubevirts.list()[0])),
-    vmiAddressFamily(all),
-    ...migrationFamilies(migrations.list(), all),
+    vmiInfoFamily(allVmis, evictionStrategyOf(kubevirts.list()[0])),
+    vmiAddressFamily(allVmis),
+    ...migrationFamilies(migrations.list(), allVmis),
   ];
 }
 
@@ -350,7 +350,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   health.reportConfig(() => configVersionOf(caches.kubevirts.list()[0]));
   metrics.addSource(() => Promise.resolve(collectMetrics(caches)));
   context.ready();
-  await leadership.campaign(signal).catch(() => undefined); // rejects only when the signal is aborted
+  await leadership.campaign(signal).catch(() => undefined); // It rejects only when the signal is aborted.
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
   const lostWrites = buildLostWrites(caches, deps);

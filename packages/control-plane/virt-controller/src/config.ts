@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line flags of virt-controller, and its version.
 import { createRequire } from "node:module";
 import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
-/** Command-line flags. `concurrency` is the number of VMs, each of which is reconciled with its VMI and pod. */
+/** Command-line flags. `concurrency` is the number of VMs that are reconciled concurrently. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
-  /** Image of hooks that name no image. */
+  /** Image of hook sidecars without `image`. */
   readonly sidecarShimImage: string;
   readonly concurrency: number;
   readonly leaderElect: boolean;
-  /** Namespace of the leader-election Lease. */
   readonly leaseNamespace: string;
 }
 
@@ -39,8 +37,8 @@ export function parseFlags(argv: readonly string[]): Flags {
 }
 
 // Sources and compiled files have the same path to package.json.
-const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
+const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {
-  return load("../package.json").version;
+  return loadJson("../package.json").version;
 }

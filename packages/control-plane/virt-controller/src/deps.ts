@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of the loop over VMs and VMIs.
+// Dependencies of the reconcilers of VMs and VMIs.
 import type {
   KubeVirt,
   MigrationPolicy,
@@ -16,12 +16,12 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** Dependencies. Caches may lag behind the server; `mutationCache` has this process's own writes. */
+/** Dependencies. Caches may lag behind the server. `mutationCache` contains this process's own writes. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
   readonly vmis: Cache<VirtualMachineInstance>;
-  /** Migrations. Index `vmi` has NAMESPACE/NAME of their VMIs. */
+  /** Migrations. Index `vmi` contains NAMESPACE/NAME of the VMI. */
   readonly migrations: Cache<VirtualMachineInstanceMigration>;
   readonly policies: Cache<MigrationPolicy>;
   readonly pods: Cache<Pod>;
@@ -29,15 +29,15 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Reads instancetypes, preferences and their revisions from the caches, otherwise from the server. */
+  /** Reads instancetypes, preferences and their revisions from caches, and missing objects from the API server. */
   readonly parts: Reader;
   readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
-  /** Failed steps, by uid of the object. */
+  /** Backoff of failed steps, by uid of the object. */
   readonly stepBackoff: StepBackoff<StepFailure>;
-  /** Delayed status writes of VMs, by uid. */
+  /** Delays of status writes, by uid of the VM. */
   readonly deferrals: Deferrals;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects whether the API server supports image volumes. Servers before Kubernetes 1.31 drop them, and later ones may reject them.
+// Detection of image volume support in the API server. Kubernetes before 1.31 drops image volumes, and later versions may reject them.
 import { PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { hasImageVolume } from "@patchbay/core/vm";
@@ -7,9 +7,9 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Tests with a dry run until the result is known. It stays unknown if the server rejects the pod for another reason. */
+  /** Checks whether the API server preserves image volumes. Creates `pod` in a dry run until the result is known. */
   areSupported(pod: Pod): Promise<boolean>;
-  /** Resets the result after a stored pod lost its image: the API server was replaced, or a node's runtime lacks image volumes. */
+  /** Records that image volumes are unsupported, after a stored pod lost its image. */
   reportLost(): void;
 }
 
@@ -18,7 +18,7 @@ export function createImageVolumes(deps: {
   readonly log: Logger;
 }): ImageVolumes {
   let result: boolean | undefined;
-  /** Names of rejected pods, which are not tested again. */
+  /** Names of pods that the API server rejected in a dry run, which is not repeated. */
   const rejectedPods = new Set<string>();
   const setSupported = (areSupported: boolean): boolean => {
     if (result !== areSupported) deps.log.info("probed image volume support", { areSupported });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leader election. A process that does not lead waits with warm caches.
+// Leader election. A process without leadership keeps its caches up to date.
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { LEASES } from "@patchbay/api";
@@ -16,17 +16,17 @@ export interface Leadership {
   /** Store that rejects writes while this process does not lead. */
   readonly store: Store;
   isLeading(): boolean;
-  /** Returns text for `/readyz`. */
+  /** Returns the leadership status for `/readyz`. */
   describe(): string;
-  /** Resolves when this process leads; rejects with the signal's reason. */
+  /** Resolves when this process becomes the leader. Rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
-  /** Leads until the signal is aborted. @throws AppError with KUBE_LEASE_LOST when another process leads */
+  /** Renews the Lease until the signal is aborted. @throws AppError with KUBE_LEASE_LOST if another process leads */
   hold(signal: AbortSignal): Promise<void>;
   /** Releases the Lease. Call it only after all work has ended. */
   release(): Promise<void>;
 }
 
-function leadAlone(store: Store): Leadership {
+function createStaticLeadership(store: Store): Leadership {
   const resolveAtOnce = (): Promise<void> => Promise.resolve();
   return {
     store,
@@ -42,13 +42,13 @@ function describeHolder(holder: string | undefined): string {
   return holder === undefined ? "there is no leader" : `${holder} leads`;
 }
 
-/** Takes part in leader election if a flag enables it; otherwise always leads. */
+/** Starts leader election if the flag is set. Otherwise this process always leads. */
 export async function createLeadership(
   { client, clock, log, signal }: DaemonContext,
   { leaderElect, leaseNamespace: namespace }: Flags,
 ): Promise<Leadership> {
   const { store } = client;
-  if (!leaderElect) return leadAlone(store);
+  if (!leaderElect) return createStaticLeadership(store);
   const fieldSelector = `metadata.name=${LEASE_NAME}`;
   const leases = createCache(client.reflect(LEASES, { namespace, fieldSelector }), { logger: log });
   leases.start(signal);
@@ -61,8 +61,8 @@ export async function createLeadership(
     isLeading: () => elector.isLeading(),
     describe: () =>
       elector.isLeading() ? `leading as ${identity}` : describeHolder(elector.holder()),
-    campaign: (until) => elector.campaign(until),
-    hold: (until) => elector.hold(until),
+    campaign: (untilSignal) => elector.campaign(untilSignal),
+    hold: (untilSignal) => elector.hold(untilSignal),
     release: () => elector.release(),
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache of migrations, whose changes wake VMIs.
+// Cache of migrations. Changes of a migration enqueue its VMI.
 import {
   isMigrationFinal,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -23,8 +23,11 @@ export function createMigrationCache(
   });
 }
 
-/** Wakes the VMI of a changed migration. When a migration ends, also wakes the VMIs of migrations that have not begun. */
-export function wakeMigratingVmis(migrations: Cache<Migration>, add: (key: string) => void): void {
+/** Enqueues the VMI of a changed migration. When a migration ends, enqueues the VMIs of waiting migrations too. */
+export function enqueueMigratingVmis(
+  migrations: Cache<Migration>,
+  add: (key: string) => void,
+): void {
   migrations.onChange((change) => {
     const migration = change.kind === "deleted" ? change.previous : change.current;
     add(toVmiKey(migration));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of instancetypes, preferences and their revisions, and of the VMs that need them.
+// Caches of instancetypes, preferences and their revisions.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -26,8 +26,8 @@ export interface PartCaches {
   readonly revisions: StartableCache<ControllerRevision>;
 }
 
-/** Selector that excludes revisions of other controllers, such as those of DaemonSets. */
-const REVISIONS = { labelSelector: `${names.REVISION_LABEL_PREFIX}kind` };
+/** Selector that excludes revisions of other controllers, for example of DaemonSets. */
+const REVISION_SELECTION = { labelSelector: `${names.REVISION_LABEL_PREFIX}kind` };
 
 export function createPartCaches(client: KubeClient, logger: Logger): PartCaches {
   return {
@@ -35,7 +35,7 @@ export function createPartCaches(client: KubeClient, logger: Logger): PartCaches
     clusterInstancetypes: createCache(client.reflect(CLUSTER_INSTANCETYPES), { logger }),
     preferences: createCache(client.reflect(PREFERENCES), { logger }),
     clusterPreferences: createCache(client.reflect(CLUSTER_PREFERENCES), { logger }),
-    revisions: createCache(client.reflect(CONTROLLER_REVISIONS, REVISIONS), { logger }),
+    revisions: createCache(client.reflect(CONTROLLER_REVISIONS, REVISION_SELECTION), { logger }),
   };
 }
 
@@ -50,12 +50,12 @@ export function listPartCaches(caches: PartCaches): readonly StartableCache<Kube
   ] as const;
 }
 
-interface NamedCache {
+interface MatcherCache {
   readonly type: ResourceType<KubeObject>;
   readonly cache: Cache<KubeObject>;
 }
 
-function namedCaches(caches: PartCaches): readonly NamedCache[] {
+function listMatcherCaches(caches: PartCaches): readonly MatcherCache[] {
   return [
     { type: INSTANCETYPES, cache: caches.instancetypes },
     { type: CLUSTER_INSTANCETYPES, cache: caches.clusterInstancetypes },
@@ -64,31 +64,35 @@ function namedCaches(caches: PartCaches): readonly NamedCache[] {
   ];
 }
 
-export function knownParts(caches: PartCaches): readonly CachedKind[] {
-  return [...namedCaches(caches), { type: CONTROLLER_REVISIONS, cache: caches.revisions }];
+export function listCachedPartKinds(caches: PartCaches): readonly CachedKind[] {
+  return [...listMatcherCaches(caches), { type: CONTROLLER_REVISIONS, cache: caches.revisions }];
 }
 
-function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name: string): string {
+function toPartKey(
+  { resource }: ResourceType<KubeObject>,
+  namespace: string,
+  name: string,
+): string {
   return `${resource}/${namespace}/${name}`;
 }
 
-/** Returns the keys of the instancetype and preference for which the VM has no revision yet. */
+/** Returns the keys of the VM's instancetype and preference for which the VM has no revision. */
 export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
     const matcher = findMatcher(vm, part);
     const type = matcher && findPartType(part, matcher.kind);
     if (type === undefined || findUsedRevision(vm, part) !== undefined) return [];
     const { namespace = "" } = vm.metadata;
-    return [partKey(type, type.namespaced ? namespace : "", matcher?.name ?? "")];
+    return [toPartKey(type, type.namespaced ? namespace : "", matcher?.name ?? "")];
   });
 }
 
-/** Calls `onChange` for each changed instancetype or preference, with a key as in `findMissingParts`. */
+/** Calls `onChange` for each changed instancetype or preference, with the key that findMissingParts returns. */
 export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
-  for (const { type, cache } of namedCaches(caches)) {
+  for (const { type, cache } of listMatcherCaches(caches)) {
     cache.onChange((change) => {
       const { metadata } = change.kind === "deleted" ? change.previous : change.current;
-      onChange(partKey(type, metadata.namespace ?? "", metadata.name));
+      onChange(toPartKey(type, metadata.namespace ?? "", metadata.name));
     });
   }
 }

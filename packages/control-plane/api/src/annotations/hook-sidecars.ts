@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation that requests hook sidecars, which are containers beside the launcher that change the libvirt
-// domain. Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
+// Codec of the annotation for hook sidecars, which modify the libvirt domain XML. Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
@@ -16,12 +15,12 @@ export interface HookScript {
 export interface HookClaim {
   readonly name: string;
   readonly volumePath: string;
-  /** Mount path in the container that runs QEMU: `/var/run/NAME`. */
+  /** Mount path of the claim in the compute container, of the form `/var/run/NAME`. */
   readonly sharedComputePath?: string;
 }
 
 export interface HookSidecarRequest {
-  /** If unset, an image that runs programs, like KubeVirt's sidecar-shim. */
+  /** If unset, the sidecar-shim image, which runs the programs in `configMap` and `pvc`. */
   readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
@@ -31,7 +30,6 @@ export interface HookSidecarRequest {
   readonly readsDeviceInfo?: true;
 }
 
-/** Maximum number of sidecars of a VMI. */
 const SIDECARS_MAX = 16;
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
@@ -43,18 +41,18 @@ const isNonEmptyString = (value: unknown): value is string =>
 const nonEmptyString: Rule = (value) =>
   isNonEmptyString(value) ? undefined : "must be a text that is not empty";
 const stringList: Rule = (value) =>
-  Array.isArray(value) && value.every((one) => typeof one === "string")
+  Array.isArray(value) && value.every((entry) => typeof entry === "string")
     ? undefined
     : "must be a list of texts";
 const pullPolicy: Rule = (value) =>
-  PULL_POLICIES.some((one) => one === value)
+  PULL_POLICIES.some((policy) => policy === value)
     ? undefined
     : `must be one of ${PULL_POLICIES.join(", ")}`;
 const filePath: Rule = (value) =>
   isNonEmptyString(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
-/** Prefixes of directories in /var/run that the launcher uses itself. */
+/** Reserved prefixes of names in /var/run, where the launcher stores its own files. */
 const RESERVED_PREFIXES = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
   const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isNonEmptyString(value) ? value : "")?.[1];
@@ -85,7 +83,7 @@ const CLAIM_RULES: Readonly<Record<string, Rule>> = {
 };
 const OPTIONAL_MEMBERS: readonly string[] = ["sharedComputePath"];
 
-function ruleProblems(
+function listRuleProblems(
   value: JsonObject,
   rules: Readonly<Record<string, Rule>>,
   path: string,
@@ -98,7 +96,7 @@ function ruleProblems(
   });
 }
 
-function memberProblems(
+function listMemberProblems(
   value: unknown,
   rules: Readonly<Record<string, Rule>>,
   path: string,
@@ -110,30 +108,32 @@ function memberProblems(
   );
   return [
     ...missingNames.map((name) => ({ field: `${path}.${name}`, message: "is required" })),
-    ...ruleProblems(value, rules, path),
+    ...listRuleProblems(value, rules, path),
   ];
 }
 
-function sidecarProblems(value: unknown, path: string): readonly FieldProblem[] {
+function listSidecarProblems(value: unknown, path: string): readonly FieldProblem[] {
   if (!isJsonObject(value)) return [{ field: path, message: "must be an object" }];
-  const { configMap, pvc, ...rest } = value;
-  const lacksProgram = [value["image"], configMap, pvc].every((member) => member === undefined);
-  const noImage =
+  const { configMap, pvc, ...sidecarFields } = value;
+  const isProgramMissing = [value["image"], configMap, pvc].every((member) => member === undefined);
+  const missingImageMessage =
     "is required unless configMap or pvc provides a program for an image that runs one";
   return [
-    ...(lacksProgram ? [{ field: `${path}.image`, message: noImage }] : []),
-    ...ruleProblems(rest, SIDECAR_RULES, path),
-    ...memberProblems(configMap, SCRIPT_RULES, `${path}.configMap`),
-    ...memberProblems(pvc, CLAIM_RULES, `${path}.pvc`),
+    ...(isProgramMissing ? [{ field: `${path}.image`, message: missingImageMessage }] : []),
+    ...listRuleProblems(sidecarFields, SIDECAR_RULES, path),
+    ...listMemberProblems(configMap, SCRIPT_RULES, `${path}.configMap`),
+    ...listMemberProblems(pvc, CLAIM_RULES, `${path}.pvc`),
   ];
 }
 
-function listProblems(value: unknown, path: string): readonly FieldProblem[] {
+function listAllProblems(value: unknown, path: string): readonly FieldProblem[] {
   if (!Array.isArray(value)) return [{ field: path, message: "must be a JSON list of sidecars" }];
   if (value.length > SIDECARS_MAX) {
     return [{ field: path, message: `has more than ${String(SIDECARS_MAX)} sidecars` }];
   }
-  return value.flatMap((one, index) => sidecarProblems(one, `${path}[${String(index)}]`));
+  return value.flatMap((sidecar, index) =>
+    listSidecarProblems(sidecar, `${path}[${String(index)}]`),
+  );
 }
 
 type AnnotatedMetadata = Pick<ObjectMeta, "annotations"> | undefined;
@@ -142,9 +142,7 @@ function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/**
- * Validates the hooks that the metadata at `base` requests. `isAllowed` says whether the cluster enables hooks for VMs.
- */
+/** Validates the hook sidecars that `metadata` requests. `base` is the field path of the metadata; `isAllowed` is the feature gate. */
 export function validateHookSidecars(
   metadata: AnnotatedMetadata,
   base: string,
@@ -158,19 +156,19 @@ export function validateHookSidecars(
       "hooks of VMs are switched off; an administrator adds Sidecar to configuration.developerConfiguration.featureGates of the KubeVirt object";
     return [{ field, message }];
   }
-  return listProblems(parseJson(annotation), field);
+  return listAllProblems(parseJson(annotation), field);
 }
 
 function toSidecar(value: JsonObject): HookSidecarRequest {
-  const { downwardAPI, ...rest } = value;
+  const { downwardAPI, ...fields } = value;
   return {
-    // validateHookSidecars has validated the value.
-    ...(rest as unknown as HookSidecarRequest),
+    // The caller has validated the value with validateHookSidecars.
+    ...(fields as unknown as HookSidecarRequest),
     ...(downwardAPI === undefined ? {} : { readsDeviceInfo: true }),
   };
 }
 
-/** Returns the requested hooks in their order, or none if any of them is invalid. */
+/** Returns the requested hook sidecars in the order of the annotation, or an empty list if one is invalid. */
 export function parseHookSidecars(
   metadata: AnnotatedMetadata,
   isAllowed: boolean,

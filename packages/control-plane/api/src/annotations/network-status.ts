@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs of the annotations that report a pod's networks: network-status, device-info and attachment-errors. Source:
-// NPWG de-facto standard 1.3 section 5.
+// Codecs of the annotations that report a pod's networks and failed attachments. Source: NPWG de-facto standard 1.3 section 5.
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import { isLinkName } from "../values/name-syntax.ts";
 import { parseMac } from "../values/mac.ts";
 
 export interface NetworkStatus {
-  /** NetworkAttachmentDefinition as NAMESPACE/NAME; for the default network, the name in the CNI configuration. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. For the default network, the name in its CNI configuration. */
   readonly name: string;
   readonly interface?: string;
   /** Addresses without prefix length. */
@@ -24,7 +23,7 @@ function isNetworkStatus(value: unknown): value is NetworkStatus {
   return isJsonObject(value) && typeof value["name"] === "string";
 }
 
-/** Parses the networks of a pod; skips malformed entries. A missing or malformed annotation is an empty list. */
+/** Parses the annotation and skips malformed entries. Returns an empty list if the annotation is missing or is not a list. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
@@ -42,7 +41,7 @@ const isMac = isStringWhere((text) => parseMac(text) !== undefined);
 const isIp = isStringWhere((text) => parseIp(text) !== undefined);
 const isNic = isStringWhere(isLinkName);
 
-/** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
+/** Returns the fields that Patchbay uses, without invalid values, because pod authors can write any value into the annotation. */
 export function sanitizeNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = valueIfValid(entry.interface, isNic);
   const mac = valueIfValid(entry.mac, isMac);
@@ -66,7 +65,7 @@ export function printNetworkStatus(entries: readonly NetworkStatus[]): string {
 
 /** Unix socket of a vhost-user NIC. Source: NPWG device information 1.1.0 section 4. */
 export interface VhostUserInfo {
-  /** `client` if QEMU connects to a process of the node, `server` if QEMU listens. */
+  /** `client` if QEMU connects to the socket; `server` if QEMU listens on the socket. */
   readonly mode: string;
   readonly path: string;
 }
@@ -84,12 +83,12 @@ export function parseVhostUserInfo(deviceInfo: unknown): VhostUserInfo | undefin
 }
 
 export interface AttachmentError {
-  /** Stable reason in CamelCase; listed in docs/reference/phases.md. */
+  /** Reason in CamelCase, listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Errors by the name of the pod's NIC. */
+/** Errors by the NIC's name in the pod. */
 export type AttachmentErrors = Readonly<Record<string, AttachmentError>>;
 
 function isAttachmentError(value: unknown): value is AttachmentError {
@@ -100,7 +99,7 @@ function isAttachmentError(value: unknown): value is AttachmentError {
   );
 }
 
-/** Parses the errors; skips malformed entries, because errors only explain why an attachment is still pending. */
+/** Parses the annotation and skips malformed entries. */
 export function parseAttachmentErrors(text: string | undefined): AttachmentErrors {
   const value = parseJson(text);
   if (!isJsonObject(value)) return {};
@@ -111,11 +110,11 @@ export function parseAttachmentErrors(text: string | undefined): AttachmentError
   );
 }
 
-/** Prints the errors, sorted by NIC so that equal errors print equal text. Returns undefined if there are none. */
+/** Prints the errors sorted by NIC, so that equal errors print equal text. Returns undefined for an empty map. */
 export function printAttachmentErrors(
   errors: ReadonlyMap<string, AttachmentError>,
 ): string | undefined {
   if (errors.size === 0) return undefined;
-  const sorted = [...errors].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...errors].toSorted(([nic], [otherNic]) => (nic < otherNic ? -1 : 1));
   return JSON.stringify(Object.fromEntries(sorted));
 }

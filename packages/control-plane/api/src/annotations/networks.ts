@@ -6,28 +6,25 @@ import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** Requested network. The keys are in the order in which KubeVirt prints them. */
+/** Element of the annotation. KubeVirt prints the keys in this order. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;
   readonly mac?: string;
   readonly interface?: string;
-  /** Former name of `interface`, used if `interface` is unset. Source: Multus. */
+  /** Older name of `interface`, which applies if `interface` is unset. Source: Multus. */
   readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** {@link validateNetworkSelection} validates this field and the following, {@link parseNetworks} does not. */
+  /** {@link validateNetworkSelection} checks the fields of type `unknown`; {@link parseNetworks} accepts any value. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
   readonly "default-route"?: unknown;
   readonly deviceID?: unknown;
-  /**
-   * Addresses that the NIC had before and prefers. Patchbay's own field, which Multus ignores. Source: NPWG 1.3 section
-   * 4.1.2.1.
-   */
+  /** Earlier addresses of the NIC, which IPAM should assign again. Multus ignores this field. Source: NPWG 1.3 section 4.1.2.1. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
 }
 
@@ -35,21 +32,20 @@ export type NetworksAnnotation =
   | { readonly ok: true; readonly elements: readonly NetworkSelection[] }
   | { readonly ok: false; readonly reason: string };
 
-/** Maximum number of networks per pod; a longer list is rejected as a whole. */
 export const NETWORKS_MAX = 64;
-/** Maximum length in UTF-16 units, because pod authors can write annotations of 256 KiB. */
-const TEXT_MAX = 64 * 1024;
-const QUOTE_MAX = 63;
+/** Maximum length of the annotation in UTF-16 code units. Kubernetes accepts annotations of 256 KiB. */
+const ANNOTATION_LENGTH_MAX = 64 * 1024;
+const QUOTE_LENGTH_MAX = 63;
 
 function quote(text: string): string {
-  return text.length > QUOTE_MAX ? `"${text.slice(0, QUOTE_MAX)}…"` : `"${text}"`;
+  return text.length > QUOTE_LENGTH_MAX ? `"${text.slice(0, QUOTE_LENGTH_MAX)}…"` : `"${text}"`;
 }
 
-/** Matches `[namespace/]name[@interface]`, with optional blanks around each part. */
-const SHORT_FORM = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
+/** Syntax of the short form `[namespace/]name[@interface]`, with optional blanks around each part. */
+const SHORT_FORM_SYNTAX = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
 
 function parseShortItem(item: string): NetworkSelection | string {
-  const parts: readonly (string | undefined)[] = SHORT_FORM.exec(item) ?? [];
+  const parts: readonly (string | undefined)[] = SHORT_FORM_SYNTAX.exec(item) ?? [];
   const [, namespace, name = "", link] = parts.map((part) => part?.trim());
   if (name === "" || namespace === "" || link === "")
     return `${quote(item.trim())} is not of the form [namespace/]name[@interface]`;
@@ -62,12 +58,12 @@ function parseShortItem(item: string): NetworkSelection | string {
 
 const STRING_KEYS = ["namespace", "mac", "interface", "interfaceRequest"] as const;
 
-function shapeProblem(value: JsonObject): string | undefined {
+function findShapeProblem(value: JsonObject): string | undefined {
   if (typeof value["name"] !== "string") return "name is not a string";
-  const notText = STRING_KEYS.find(
+  const nonStringKey = STRING_KEYS.find(
     (key) => value[key] !== undefined && typeof value[key] !== "string",
   );
-  if (notText !== undefined) return `${notText} is not a string`;
+  if (nonStringKey !== undefined) return `${nonStringKey} is not a string`;
   const ips = value["ips"];
   if (ips !== undefined && !(Array.isArray(ips) && ips.every((ip) => typeof ip === "string"))) {
     return "ips is not a list of strings";
@@ -79,25 +75,25 @@ function shapeProblem(value: JsonObject): string | undefined {
 }
 
 function parseJsonItem(value: unknown, index: number): NetworkSelection | string {
-  const at = `element ${String(index)}`;
-  if (!isJsonObject(value)) return `${at} is not an object`;
-  const problem = shapeProblem(value);
-  // shapeProblem has checked the keys that are read later. Other keys remain unchanged.
-  return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;
+  const label = `element ${String(index)}`;
+  if (!isJsonObject(value)) return `${label} is not an object`;
+  const problem = findShapeProblem(value);
+  // findShapeProblem has checked the types of most fields. validateNetworkSelection and normalizeAddresses check the remaining fields.
+  return problem === undefined ? (value as unknown as NetworkSelection) : `${label}: ${problem}`;
 }
 
-function linkProblem(link: string | undefined): string | undefined {
+function findLinkProblem(link: string | undefined): string | undefined {
   if (link === undefined || link === "" || isLinkName(link)) return undefined;
   return `interface ${quote(link)} is not a valid link name, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
 }
 
-function elementProblem(element: NetworkSelection): string | undefined {
+function findElementProblem(element: NetworkSelection): string | undefined {
   const { name, namespace = "" } = element;
   if (!isObjectName(name)) return `network ${quote(name)} is not a valid object name`;
   if (namespace !== "" && !isNamespaceName(namespace)) {
     return `namespace ${quote(namespace)} is not a valid namespace name`;
   }
-  return linkProblem(element.interface) ?? linkProblem(element.interfaceRequest);
+  return findLinkProblem(element.interface) ?? findLinkProblem(element.interfaceRequest);
 }
 
 function parseItems(text: string): readonly (NetworkSelection | string)[] | string {
@@ -115,21 +111,18 @@ function checkItems(items: readonly (NetworkSelection | string)[]): NetworksAnno
   const elements: NetworkSelection[] = [];
   for (const item of items) {
     if (typeof item === "string") return { ok: false, reason: item };
-    const problem = elementProblem(item);
+    const problem = findElementProblem(item);
     if (problem !== undefined) return { ok: false, reason: problem };
     elements.push(item);
   }
   return { ok: true, elements };
 }
 
-/**
- * Parses both forms, JSON and `[namespace/]name[@interface],...`. One invalid element or more than {@link NETWORKS_MAX}
- * elements make the whole annotation invalid, because it is unclear which networks the author meant.
- */
+/** Parses JSON or the short form `[namespace/]name[@interface],...`. One invalid element invalidates the whole annotation. */
 export function parseNetworks(text: string | undefined): NetworksAnnotation {
   if (text === undefined) return { ok: true, elements: [] };
-  if (text.length > TEXT_MAX) {
-    return { ok: false, reason: `it is longer than ${String(TEXT_MAX)} characters` };
+  if (text.length > ANNOTATION_LENGTH_MAX) {
+    return { ok: false, reason: `it is longer than ${String(ANNOTATION_LENGTH_MAX)} characters` };
   }
   if (text.trim() === "") return { ok: true, elements: [] };
   const items = parseItems(text);
@@ -142,32 +135,32 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
 
 /** Checks whether {@link parseNetworks} accepts this element. */
 export function isReadableSelection(element: NetworkSelection): boolean {
-  return elementProblem(element) === undefined;
+  return findElementProblem(element) === undefined;
 }
 
 export function printNetworks(elements: readonly NetworkSelection[]): string {
   return JSON.stringify(elements);
 }
 
-/** Length of an InfiniBand GUID. Source: InfiniBand Architecture, EUI-64. */
+/** Length of an InfiniBand GUID in bytes. Source: InfiniBand Architecture, EUI-64. */
 const GUID_BYTES = 8;
 const PORT_MAX = 65_535;
 const PROTOCOLS: readonly string[] = ["tcp", "udp", "sctp"];
 
 type Causes = readonly Cause[];
 
-function invalid(field: string, message: string): Cause {
+function buildInvalidCause(field: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message };
 }
 
-function causeUnless(
+function listCauseUnless(
   { field, value }: { readonly field: string; readonly value: unknown },
   isValid: (value: unknown) => boolean,
   message: string,
 ): Causes {
   if (value === undefined || isValid(value)) return [];
   const printedValue = JSON.stringify(value).slice(0, 63);
-  return [invalid(field, `${printedValue} ${message}`)];
+  return [buildInvalidCause(field, `${printedValue} ${message}`)];
 }
 
 function isHardwareAddress(bytes: number): (value: unknown) => boolean {
@@ -182,16 +175,16 @@ function isPlainAddress(value: unknown): value is string {
   return typeof value === "string" && !value.includes("/") && parseIp(value) !== undefined;
 }
 
-function isIntegerBetween(least: number, most: number): (value: unknown) => boolean {
-  return (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+function isIntegerBetween(minimum: number, maximum: number): (value: unknown) => boolean {
+  return (value) => Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
 }
 
-function mappingCauses(field: string, mapping: unknown): Causes {
-  if (!isJsonObject(mapping)) return [invalid(field, "is not an object")];
+function listMappingCauses(field: string, mapping: unknown): Causes {
+  if (!isJsonObject(mapping)) return [buildInvalidCause(field, "is not an object")];
   const ports = ["hostPort", "containerPort"].flatMap((name) => {
-    const at = { field: `${field}.${name}`, value: mapping[name] ?? null };
-    return causeUnless(
-      at,
+    const port = { field: `${field}.${name}`, value: mapping[name] ?? null };
+    return listCauseUnless(
+      port,
       isIntegerBetween(1, PORT_MAX),
       `is not a port from 1 to ${String(PORT_MAX)}`,
     );
@@ -201,12 +194,12 @@ function mappingCauses(field: string, mapping: unknown): Causes {
   const { protocol, hostIP } = mapping;
   return [
     ...ports,
-    ...causeUnless(
+    ...listCauseUnless(
       { field: `${field}.protocol`, value: protocol },
       isProtocol,
       "is not TCP, UDP or SCTP",
     ),
-    ...causeUnless(
+    ...listCauseUnless(
       { field: `${field}.hostIP`, value: hostIP },
       isPlainAddress,
       "is not an IP address",
@@ -214,100 +207,101 @@ function mappingCauses(field: string, mapping: unknown): Causes {
   ];
 }
 
-function portCauses(value: unknown): Causes {
+function listPortCauses(value: unknown): Causes {
   if (value === undefined) return [];
-  if (!Array.isArray(value)) return [invalid("portMappings", "is not a list")];
+  if (!Array.isArray(value)) return [buildInvalidCause("portMappings", "is not a list")];
   return value.flatMap((mapping: unknown, index) =>
-    mappingCauses(`portMappings[${String(index)}]`, mapping),
+    listMappingCauses(`portMappings[${String(index)}]`, mapping),
   );
 }
 
-function burstCauses(bandwidth: JsonObject, direction: "ingress" | "egress"): Causes {
+function listBurstCauses(bandwidth: JsonObject, direction: "ingress" | "egress"): Causes {
   const { [`${direction}Rate`]: rate = 0, [`${direction}Burst`]: burst = 0 } = bandwidth;
   if (burst === 0 || rate !== 0) return [];
-  return [invalid(`bandwidth.${direction}Burst`, `needs ${direction}Rate beside it`)];
+  return [buildInvalidCause(`bandwidth.${direction}Burst`, `needs ${direction}Rate beside it`)];
 }
 
-function bandwidthCauses(value: unknown): Causes {
+function listBandwidthCauses(value: unknown): Causes {
   if (value === undefined) return [];
-  if (!isJsonObject(value)) return [invalid("bandwidth", "is not an object")];
+  if (!isJsonObject(value)) return [buildInvalidCause("bandwidth", "is not an object")];
   const names = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"];
   const isBitCount = isIntegerBetween(0, Number.MAX_SAFE_INTEGER);
   return [
     ...names.flatMap((name) =>
-      causeUnless(
+      listCauseUnless(
         { field: `bandwidth.${name}`, value: value[name] },
         isBitCount,
         "is not a number of bits",
       ),
     ),
-    ...burstCauses(value, "ingress"),
-    ...burstCauses(value, "egress"),
+    ...listBurstCauses(value, "ingress"),
+    ...listBurstCauses(value, "egress"),
   ];
 }
 
-/**
- * Checks the gateways of the default route, of which a pod has at most one per address family. Source: Multus,
- * CheckGatewayConfig.
- */
-function routeCauses(value: unknown): Causes {
+/** Checks the gateways of the default route. A pod has at most one gateway per address family. Source: Multus, CheckGatewayConfig. */
+function listRouteCauses(value: unknown): Causes {
   const field = "default-route";
   if (value === undefined) return [];
   if (!Array.isArray(value) || value.length === 0) {
-    return [invalid(field, "is not a list of gateways")];
+    return [buildInvalidCause(field, "is not a list of gateways")];
   }
   const gateways: readonly unknown[] = value;
   const versions = gateways.map((gateway) =>
     isPlainAddress(gateway) ? parseIp(gateway)?.version : undefined,
   );
   return gateways.flatMap((gateway, index) => {
-    const at = `${field}[${String(index)}]`;
+    const path = `${field}[${String(index)}]`;
     const version = versions[index];
     if (version === undefined) {
-      return causeUnless(
-        { field: at, value: gateway ?? null },
+      return listCauseUnless(
+        { field: path, value: gateway ?? null },
         isPlainAddress,
         "is not an IP address",
       );
     }
     return versions.indexOf(version) === index
       ? []
-      : [invalid(at, `is a second gateway of IPv${String(version)}`)];
+      : [buildInvalidCause(path, `is a second gateway of IPv${String(version)}`)];
   });
 }
 
-function claimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelection): Causes {
+function listClaimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelection): Causes {
   const field = "ipam-claim-reference";
   const isName = (value: unknown): boolean => typeof value === "string" && isObjectName(value);
   if (claim !== undefined && ips !== undefined && ips.length > 0) {
     return [{ reason: "FieldValueForbidden", field, message: "cannot be beside ips" }];
   }
-  return causeUnless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
+  return listCauseUnless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
 }
 
-/** Validates the values that an element requests; returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
+/** Validates the values of an element and returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
 export function validateNetworkSelection(element: NetworkSelection): Causes {
   const { mac, ips = [], deviceID, "infiniband-guid": guid } = element;
-  const isText = (value: unknown): boolean => typeof value === "string" && value !== "";
+  const isNonEmptyString = (value: unknown): boolean => typeof value === "string" && value !== "";
   return [
-    ...causeUnless(
+    ...listCauseUnless(
       { field: "mac", value: mac },
       isHardwareAddress(MAC_BYTES),
       "is not a MAC address of six bytes",
     ),
-    ...causeUnless(
+    ...listCauseUnless(
       { field: "infiniband-guid", value: guid },
       isHardwareAddress(GUID_BYTES),
       "is not a GUID of eight bytes",
     ),
     ...ips.flatMap((ip, index) =>
-      causeUnless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
+      listCauseUnless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
     ),
-    ...portCauses(element.portMappings),
-    ...bandwidthCauses(element.bandwidth),
-    ...routeCauses(element["default-route"]),
-    ...causeUnless({ field: "deviceID", value: deviceID }, isText, "is not the ID of a device"),
-    ...claimCauses(element),
+    ...listPortCauses(element.portMappings),
+    ...listBandwidthCauses(element.bandwidth),
+    ...listRouteCauses(element["default-route"]),
+    ...listCauseUnless(
+      { field: "deviceID", value: deviceID },
+      isNonEmptyString,
+      "is not the ID of a device",
+    ),
+    ...listClaimCauses(element),
   ];
 }
 

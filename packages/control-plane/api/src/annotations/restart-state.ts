@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs of the VMI annotations with which a VM keeps its addresses and PCI layout over restarts.
+// Codecs of the VMI annotations that preserve a VM's addresses and PCI layout across restarts.
 import { parseIp, printAddress } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import type { NetworkSelection } from "./networks.ts";
@@ -7,23 +7,23 @@ import type { PcieTopology } from "../kinds/vm.ts";
 
 export interface RetainedAddresses {
   readonly name: string;
-  /** NetworkAttachmentDefinition as NAMESPACE/NAME. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly networkName: string;
   /** Normalized addresses without prefix length. */
   readonly ips: readonly string[];
 }
 
-/** Maximum number of addresses per NIC, because pod authors can write any number into a network-status annotation. */
+/** Maximum number of addresses per NIC. Pod authors can write any number into a network-status annotation. */
 const ADDRESSES_MAX = 16;
 
-/** Normalizes addresses, drops prefix lengths and skips invalid entries. */
-export function normalizeAddresses(texts: unknown): readonly string[] {
-  const list: readonly unknown[] = Array.isArray(texts) ? texts : [];
-  const valid = list.flatMap((text) => {
+/** Normalizes addresses and removes prefix lengths, duplicates and invalid entries. */
+export function normalizeAddresses(values: unknown): readonly string[] {
+  const entries: readonly unknown[] = Array.isArray(values) ? values : [];
+  const addresses = entries.flatMap((text) => {
     const address = typeof text === "string" ? parseIp(text) : undefined;
     return address === undefined ? [] : [printAddress(address)];
   });
-  return [...new Set(valid)].slice(0, ADDRESSES_MAX);
+  return [...new Set(addresses)].slice(0, ADDRESSES_MAX);
 }
 
 function toEntry(value: unknown): readonly RetainedAddresses[] {
@@ -38,11 +38,11 @@ export function parseRetainedAddresses(text: string | undefined): readonly Retai
   return Array.isArray(value) ? value.flatMap(toEntry) : [];
 }
 
-export function printRetainedAddresses(retained: readonly RetainedAddresses[]): string {
-  return JSON.stringify(retained);
+export function printRetainedAddresses(addresses: readonly RetainedAddresses[]): string {
+  return JSON.stringify(addresses);
 }
 
-/** Returns the addresses that IPAM should prefer. The attachment must not fail if they are unavailable. */
+/** Returns the addresses that IPAM should assign if they are available. */
 export function parsePreferredIps(element: NetworkSelection | undefined): readonly string[] {
   return normalizeAddresses(element?.["io.patchbay.kept-ips"]);
 }
@@ -57,17 +57,14 @@ function isPciEntry(value: unknown): value is PciEntry {
   );
 }
 
-/**
- * Parses the PCI layout. Returns undefined if the annotation is missing or malformed, so that the devices get a new
- * layout.
- */
+/** Parses the PCI layout. Returns undefined if the annotation is missing or malformed. */
 export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
   const value = parseJson(text);
   if (!isJsonObject(value)) return undefined;
   const { version, interfaces, devices } = value;
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
   if (!interfaces.every(isPciEntry)) return undefined;
-  // Annotations of older versions have no devices.
+  // Annotations of older Patchbay versions lack `devices`.
   const isRetained = Array.isArray(devices) && devices.every(isPciEntry);
   return { version, interfaces, ...(isRetained ? { devices } : {}) };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { customResourceDefinitions } from "./definitions.ts";
-import { schemaFields } from "../fields/walk.ts";
+import { listSchemaFields } from "../fields/walk.ts";
 import { toStructuralSchema, withoutDescriptions } from "./structural-schema.ts";
 
 const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];
@@ -129,7 +129,7 @@ describe("custom resource definitions", () => {
     expect(schemas).toHaveLength(2);
     expect(schemas[0]).toEqual(schemas[1]);
     const paths = (schema: object | undefined): unknown =>
-      schemaFields(schema ?? {}, "").map((field) => ({ ...field, description: "" }));
+      listSchemaFields(schema ?? {}, "").map((field) => ({ ...field, description: "" }));
     expect(paths(schemas[0])).toEqual(paths(stored?.schema.openAPIV3Schema));
     expect(keywordsOf(schemas[0])).not.toContain("description");
     expect(older[0]?.deprecationWarning).toBe(

@@ -14,7 +14,7 @@ import {
   POOL_GROUP,
   PRODUCT,
 } from "../names.ts";
-import { OPEN } from "../kinds/network.ts";
+import { PRESERVE_UNKNOWN_FIELDS } from "../kinds/network.ts";
 import { toStructuralSchema, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema } from "../kinds/migration.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
@@ -22,7 +22,7 @@ import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
-/** Column of `kubectl get`; one with priority 1 is shown with `-o wide` only. */
+/** Column of `kubectl get`. Columns with priority 1 appear with `-o wide` only. */
 interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
@@ -81,11 +81,11 @@ const AGE_COLUMN: PrinterColumn = {
   type: "date",
   jsonPath: ".metadata.creationTimestamp",
 };
-function conditionColumn(name: string, type: string): PrinterColumn {
+function buildConditionColumn(name: string, type: string): PrinterColumn {
   return { name, type: "string", jsonPath: `.status.conditions[?(@.type=='${type}')].status` };
 }
 
-const READY_COLUMN = conditionColumn("Ready", "Ready");
+const READY_COLUMN = buildConditionColumn("Ready", "Ready");
 const PHASE_COLUMN: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
 const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
@@ -97,9 +97,9 @@ const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
 /** Deprecated versions of KubeVirt's kinds. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
 const DEPRECATED_VERSIONS = ["v1alpha3", "v1alpha2"] as const;
 
-type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
+type DefinitionNames = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
 
-function buildNames(kind: string, shortNames: readonly string[]): Names {
+function buildNames(kind: string, shortNames: readonly string[]): DefinitionNames {
   const singular = kind.toLowerCase();
   return { kind, plural: `${singular}s`, singular, shortNames };
 }
@@ -128,26 +128,23 @@ function definePreference(name: string, shortNames: readonly string[]): Definiti
   return defineInstancetypeKind(name, shortNames, PreferenceSpecSchema);
 }
 
-/** Defines a kind whose objects virt-api rejects. It is served so that clients get an explanation. */
+/** Defines a kind whose objects virt-api rejects with an explanation. */
 function defineRejectedKind(
   group: string,
   kind: string,
-  more: Pick<Definition, "version" | "shortNames" | "olderVersions">,
+  options: Pick<Definition, "version" | "shortNames" | "olderVersions">,
 ): Definition {
-  const schema = Type.Object({}, OPEN);
+  const schema = Type.Object({}, PRESERVE_UNKNOWN_FIELDS);
   return {
     group,
-    ...more,
-    ...buildNames(kind, more.shortNames),
+    ...options,
+    ...buildNames(kind, options.shortNames),
     columns: [AGE_COLUMN],
     spec: { schema, required: false },
   };
 }
 
-/**
- * Definitions with KubeVirt's names, columns and order. Source: KubeVirt
- * pkg/virt-operator/resource/generate/components/crds.go.
- */
+/** Definitions with KubeVirt's names, columns and order. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
@@ -177,8 +174,8 @@ const DEFINITIONS: readonly Definition[] = [
       { name: "IP", type: "string", jsonPath: ".status.interfaces[0].ipAddress" },
       { name: "NodeName", type: "string", jsonPath: ".status.nodeName" },
       READY_COLUMN,
-      { ...conditionColumn("Live-Migratable", "LiveMigratable"), priority: 1 },
-      { ...conditionColumn("Paused", "Paused"), priority: 1 },
+      { ...buildConditionColumn("Live-Migratable", "LiveMigratable"), priority: 1 },
+      { ...buildConditionColumn("Paused", "Paused"), priority: 1 },
       { name: "Ports", type: "integer", jsonPath: ".status.pciePorts.total", priority: 1 },
       { name: "FreePorts", type: "integer", jsonPath: ".status.pciePorts.free", priority: 1 },
     ],
@@ -287,17 +284,17 @@ function buildStorageVersion(definition: Definition): DefinitionVersion {
 
 function listVersions(definition: Definition): readonly DefinitionVersion[] {
   const { group, kind, olderVersions = [] } = definition;
-  const stored = buildStorageVersion(definition);
-  const schema = { openAPIV3Schema: withoutDescriptions(stored.schema.openAPIV3Schema) };
-  const older = olderVersions.map((name) => ({
-    ...stored,
+  const storageVersion = buildStorageVersion(definition);
+  const schema = { openAPIV3Schema: withoutDescriptions(storageVersion.schema.openAPIV3Schema) };
+  const deprecatedVersions = olderVersions.map((name) => ({
+    ...storageVersion,
     name,
     storage: false,
     deprecated: true,
-    deprecationWarning: `${group}/${name} ${kind} is an older version; write apiVersion: ${group}/${stored.name}`,
+    deprecationWarning: `${group}/${name} ${kind} is an older version; write apiVersion: ${group}/${storageVersion.name}`,
     schema,
   }));
-  return [stored, ...older];
+  return [storageVersion, ...deprecatedVersions];
 }
 
 function toCrd(definition: Definition): CustomResourceDefinition {
@@ -323,7 +320,6 @@ function toCrd(definition: Definition): CustomResourceDefinition {
   };
 }
 
-/** Lists the definitions in the order in which they are applied. */
 export function customResourceDefinitions(): readonly CustomResourceDefinition[] {
   return DEFINITIONS.map(toCrd);
 }

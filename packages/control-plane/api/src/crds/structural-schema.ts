@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts TypeBox schemas to structural schemas. Source: Kubernetes apiextensions.k8s.io/v1 JSONSchemaProps.
+// Conversion of TypeBox schemas to structural schemas. Source: Kubernetes apiextensions.k8s.io/v1 JSONSchemaProps.
 import { isJsonObject } from "../values/json.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
 export type StructuralSchema = JsonSchema;
 
-const PLAIN_KEYWORDS = [
+const COPIED_KEYWORDS = [
   "description",
   "type",
   "format",
@@ -28,10 +28,7 @@ const PLAIN_KEYWORDS = [
   "x-kubernetes-map-type",
 ] as const;
 
-/**
- * Key pattern of maps, the only one that a structural schema supports.
- * Source: TypeBox `Type.Record(Type.String(), ...)`.
- */
+/** Key pattern of maps. Structural schemas support no other pattern. Source: TypeBox `Type.Record(Type.String(), ...)`. */
 const ANY_KEY = "^.*$";
 
 function listProperties(schema: JsonSchema): StructuralSchema {
@@ -44,15 +41,15 @@ function listProperties(schema: JsonSchema): StructuralSchema {
 }
 
 function findMapValues(schema: JsonSchema): StructuralSchema {
-  const patterns = schema["patternProperties"];
-  const values = isJsonObject(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
+  const patternProperties = schema["patternProperties"];
+  const values = isJsonObject(patternProperties) ? patternProperties[ANY_KEY] : schema["additionalProperties"];
   return isJsonObject(values) ? { additionalProperties: toStructuralSchema(values) } : {};
 }
 
-/** Drops TypeBox's own keywords and converts `patternProperties` to `additionalProperties`. */
+/** Removes TypeBox's own keywords and converts `patternProperties` to `additionalProperties`. */
 export function toStructuralSchema(source: object): StructuralSchema {
   const schema: JsonSchema = { ...source };
-  const copiedKeywords = PLAIN_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
+  const copiedKeywords = COPIED_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
     (keyword) => [keyword, schema[keyword]] as const,
   );
   const items = schema["items"];
@@ -79,7 +76,6 @@ const STRIP_BY_KEYWORD: Readonly<Record<string, (value: unknown) => unknown>> = 
   additionalProperties: stripSchema,
 };
 
-/** Removes all descriptions, which deprecated versions do without. */
 export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
   const keywords = Object.entries(schema).filter(([keyword]) => keyword !== "description");
   return Object.fromEntries(

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders for schemas, with marks on fields and values that Patchbay does not support.
+// Schema builders, and marks for fields and values that Patchbay does not support.
 import type { TOptional, TUnsafe } from "typebox";
 import { Type } from "./schema.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**
- * How Patchbay treats a field: `acted` is implemented; `harmless` is stored with a warning, because the guest does not
- * depend on it; `unbuilt` is not supported, so a VM that sets it is stored but not started.
+ * Support for a field. `acted`: Patchbay implements the field. `harmless`: Patchbay stores the field with a warning. `unbuilt`: Patchbay
+ * stores a VM with the field, but does not start the VM.
  */
 export type SupportLevel = "acted" | "harmless" | "unbuilt";
 
 export interface FieldMark {
   readonly level: Exclude<SupportLevel, "acted">;
-  /** Checks for values that match the default behavior, which need no mark. */
+  /** Checks whether the value is the default, so that the mark does not apply. */
   readonly isDefault?: (value: unknown) => boolean;
   readonly hint?: string;
 }
 
-/** Schema keyword that holds the mark. It is omitted from the CRDs, because it is not a Kubernetes keyword. */
+/** Schema keyword with the field's mark. CRDs omit the keyword. */
 const MARK_KEYWORD = "patchbayField";
 
-/** Schema of an unsupported field. It is untyped, so that no code reads the field before it is implemented. */
+/** Schema of an unsupported field. The value has no type, so that no code can use the field. */
 type UnreadField = TOptional<TUnsafe>;
 
 function withMark(schema: JsonSchema, mark: FieldMark): UnreadField {
@@ -32,8 +32,8 @@ export function harmless(schema: JsonSchema): UnreadField {
   return withMark(schema, { level: "harmless" });
 }
 
-export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "level"> = {}): UnreadField {
-  return withMark(schema, { level: "unbuilt", ...more });
+export function unbuilt(schema: JsonSchema, options: Omit<FieldMark, "level"> = {}): UnreadField {
+  return withMark(schema, { level: "unbuilt", ...options });
 }
 
 export interface ValueMark {
@@ -41,13 +41,10 @@ export interface ValueMark {
   readonly hint: string;
 }
 
-/** Schema keyword that holds the supported values. It is omitted from the CRDs. */
+/** Schema keyword with the check for supported values. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
-/**
- * Returns keywords for a field of which only some values are supported. A VM with another value is stored but not
- * started.
- */
+/** Returns the keyword for a field with some unsupported values. Patchbay does not start a VM with an unsupported value. */
 export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
   const mark: ValueMark = { isSupported, hint };
   return { [VALUES_KEYWORD]: mark };
@@ -74,7 +71,7 @@ export function isFeatureOff(value: unknown): boolean {
   return (value as { readonly enabled?: unknown } | undefined)?.enabled === false;
 }
 
-/** Checks whether a feature is enabled, as is one without `enabled`. Source: KubeVirt FeatureState. */
+/** Checks whether a feature is enabled. `enabled` defaults to true. Source: KubeVirt FeatureState. */
 export function isFeatureOn(value: unknown): boolean {
   return !isFeatureOff(value);
 }
@@ -91,10 +88,10 @@ export function integer(description: string): JsonSchema {
   return { type: "integer", description };
 }
 
-/** Schema keyword that marks quantities. It is omitted from the CRDs. */
+/** Schema keyword for quantities. CRDs omit the keyword. */
 const QUANTITY_KEYWORD = "patchbayAmount";
 
-/** Builds the schema of a quantity, a string or a number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a quantity, which is a string or a number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
 export function quantity(description: string): JsonSchema {
   return { description, "x-kubernetes-int-or-string": true, [QUANTITY_KEYWORD]: true };
 }
@@ -103,7 +100,7 @@ export function isQuantity(schema: JsonSchema): boolean {
   return schema[QUANTITY_KEYWORD] === true;
 }
 
-/** Builds the schema of an object. Unknown properties are pruned, as in every structural schema. */
+/** Builds the schema of an object. The API server prunes unknown properties. */
 export function object(
   description: string,
   properties: Readonly<Record<string, JsonSchema>> = {},
@@ -125,17 +122,20 @@ export function map(description: string, values: JsonSchema): JsonSchema {
   return { type: "object", description, additionalProperties: values };
 }
 
-/** Builds the schema of a Kubernetes object that is passed on unchecked. */
+/** Builds the schema of a Kubernetes object whose fields are not validated. */
 export function anything(description: string): JsonSchema {
   return { type: "object", description, "x-kubernetes-preserve-unknown-fields": true };
 }
 
-/** Builds the schema of a feature that is on if it is present. Source: KubeVirt FeatureState. */
+/** Builds the schema of a feature, which is enabled unless `enabled` is false. Source: KubeVirt FeatureState. */
 export function feature(
   description: string,
-  more: Readonly<Record<string, JsonSchema>> = {},
+  properties: Readonly<Record<string, JsonSchema>> = {},
 ): JsonSchema {
-  return object(description, { enabled: flag("Whether it is on; true when absent."), ...more });
+  return object(description, {
+    enabled: flag("Whether it is on; true when absent."),
+    ...properties,
+  });
 }
 
 /** Builds the schema of a reference to an object. Source: Kubernetes LocalObjectReference. */

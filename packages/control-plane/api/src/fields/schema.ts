@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema builders with the names and types of TypeBox. Patchbay needs eight of them; loading TypeBox itself costs
-// each program 370 modules, 20 MB and a fifth of its start time.
+// Schema builders with TypeBox's names and types. Importing TypeBox itself takes 20 MB and a fifth of a program's start time.
 import type { Type as TypeBox } from "typebox";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Schemas of optional properties. It is a WeakSet, because the JSON must not contain the flag. */
+/** Schemas of optional properties, in a WeakSet because the schema's JSON must not contain a flag. */
 const optionalSchemas = new WeakSet<Schema>();
 
 /** Key pattern of maps, equal to TypeBox's output for Record. */
 const ANY_KEY = "^.*$";
 
-function plain(type: string): (options?: Schema) => Schema {
+function buildPlainSchema(type: string): (options?: Schema) => Schema {
   return (options = {}) => ({ type, ...options });
 }
 
 const builders = {
   Array: (items: Schema, options: Schema = {}): Schema => ({ type: "array", items, ...options }),
-  Boolean: plain("boolean"),
-  Integer: plain("integer"),
+  Boolean: buildPlainSchema("boolean"),
+  Integer: buildPlainSchema("integer"),
   Object: (properties: Readonly<Record<string, Schema>>, options: Schema = {}): Schema => {
     const required = Object.entries(properties).flatMap(([name, schema]) =>
       optionalSchemas.has(schema) ? [] : [name],
@@ -36,10 +35,9 @@ const builders = {
     patternProperties: { [ANY_KEY]: value },
     ...options,
   }),
-  String: plain("string"),
+  String: buildPlainSchema("string"),
   Unsafe: (schema: Schema): Schema => ({ ...schema }),
 };
 
-/** TypeBox's builders that schemas use, with the same JSON as result. */
-// A test compares each builder with TypeBox, whose types describe the values of a schema.
+// A test compares the JSON of each builder with TypeBox's JSON.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

@@ -6,12 +6,12 @@ import { describe, expect, test } from "vitest";
 import { VmSpecSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import {
-  unactedFieldsOfVm,
-  unactedFieldsOfVmi,
+  listUnsupportedVmFields,
+  listUnsupportedVmiFields,
   findUnbuiltField,
-  vmFields,
+  listVmFields,
 } from "../validate/fields.ts";
-import { schemaFields, type SchemaField } from "./walk.ts";
+import { listSchemaFields, type SchemaField } from "./walk.ts";
 
 interface Row {
   readonly path: string;
@@ -32,8 +32,8 @@ const OLDER = /disks\[\]\.(volumeName|floppy)|volumes\[\]\.registryDisk/;
 
 const FIELDS: ReadonlyMap<string, SchemaField> = new Map(
   [
-    ...schemaFields(VmiSpecSchema, "VirtualMachineInstance.spec"),
-    ...schemaFields(VmSpecSchema, "VirtualMachine.spec"),
+    ...listSchemaFields(VmiSpecSchema, "VirtualMachineInstance.spec"),
+    ...listSchemaFields(VmSpecSchema, "VirtualMachine.spec"),
   ].map((field) => [field.path, field]),
 );
 
@@ -127,14 +127,14 @@ describe("unsupported fields that would change the guest", () => {
     ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
     ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
   ])("are reported: %s", (_what, spec, field) => {
-    expect(unactedFieldsOfVmi(spec, "spec").unbuilt.map((problem) => problem.field)).toEqual([
+    expect(listUnsupportedVmiFields(spec, "spec").unbuilt.map((problem) => problem.field)).toEqual([
       `spec.${field}`,
     ]);
   });
 
   test("are reported all at once, with their paths in the VM", () => {
     const template = { spec: specWith({ memory: { hugepages: {} }, devices: { gpus: [{}] } }) };
-    const { unbuilt } = unactedFieldsOfVm({ template });
+    const { unbuilt } = listUnsupportedVmFields({ template });
     expect(unbuilt.map(({ field }) => field)).toEqual([
       "spec.template.spec.domain.memory.hugepages",
       "spec.template.spec.domain.devices.gpus",
@@ -153,7 +153,7 @@ describe("unsupported fields that would change the guest", () => {
     const firmware = { bootloader: { bios: {} } };
     const domain = { devices, features, firmware, clock: { utc: {} }, rebootPolicy: "Reboot" };
     const spec = specWith(domain, { architecture: "amd64", startStrategy: "" });
-    expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
+    expect(listUnsupportedVmiFields(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
   });
 });
 
@@ -161,12 +161,12 @@ test("ignores fields of an interface that is being unplugged", () => {
   const deleting = { name: "a", sriov: {}, tag: "t", state: "absent" };
   const spec = specWith({ devices: { interfaces: [deleting, { name: "b", sriov: {} }] } });
   const field = "domain.devices.interfaces[1].sriov";
-  const named = ({ unbuilt, harmless }: ReturnType<typeof unactedFieldsOfVmi>): unknown => [
+  const named = ({ unbuilt, harmless }: ReturnType<typeof listUnsupportedVmiFields>): unknown => [
     unbuilt.map((problem) => problem.field),
     harmless,
   ];
-  expect(named(unactedFieldsOfVmi(spec, "spec"))).toEqual([[`spec.${field}`], []]);
-  expect(named(unactedFieldsOfVm({ template: { spec } }))).toEqual([
+  expect(named(listUnsupportedVmiFields(spec, "spec"))).toEqual([[`spec.${field}`], []]);
+  expect(named(listUnsupportedVmFields({ template: { spec } }))).toEqual([
     [`spec.template.spec.${field}`],
     [],
   ]);
@@ -174,7 +174,7 @@ test("ignores fields of an interface that is being unplugged", () => {
 
 test("separates harmless fields", () => {
   const spec = specWith({ cpu: { maxSockets: 2 } }, { serviceAccountName: "a" });
-  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
+  expect(listUnsupportedVmiFields(spec, "spec")).toEqual({
     unbuilt: [],
     harmless: ["spec.domain.cpu.maxSockets", "spec.serviceAccountName"],
   });
@@ -195,7 +195,7 @@ test("separates unsupported fields from ineffective ones, with advice for each",
     { serviceAccountName: "a" },
   );
   const message = "is not supported yet; leave it out; memory is not plugged";
-  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
+  expect(listUnsupportedVmiFields(spec, "spec")).toEqual({
     unbuilt: [
       { field: "spec.domain.memory.hugepages", message: "is not supported yet" },
       { field: "spec.domain.memory.maxGuest", message },
@@ -206,11 +206,11 @@ test("separates unsupported fields from ineffective ones, with advice for each",
 
 test("ignores maps and values that are not objects", () => {
   const spec = specWith({ cpu: "many" }, { nodeSelector: { cpu: "fast" } });
-  expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
+  expect(listUnsupportedVmiFields(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
 });
 
 test("the fields of a VM are those of its schema, below `spec`", () => {
-  expect(vmFields().find(({ path }) => path === "spec.template.spec.networks[].name")).toEqual({
+  expect(listVmFields().find(({ path }) => path === "spec.template.spec.networks[].name")).toEqual({
     path: "spec.template.spec.networks[].name",
     type: "string",
     required: true,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of KubeVirt that Patchbay stores but does not act on, grouped by the object that contains them. Source:
-// KubeVirt api/core/v1 schema.go, types.go.
+// Fields of KubeVirt that Patchbay stores but does not implement. Source: KubeVirt api/core/v1 schema.go, types.go.
 import {
   feature,
   flag,
@@ -20,16 +19,16 @@ import {
 
 const tag = text("Tag in the guest's metadata.");
 
-function claimedDevice(what: string, more: Parameters<typeof object>[1] = {}) {
+function buildClaimedDevice(description: string, properties: Parameters<typeof object>[1] = {}) {
   return object(
-    what,
+    description,
     {
       name: text("Name of the device."),
       deviceName: text("Resource of the node, for example example.com/gpu."),
       claimName: text("Resource claim of the VM."),
       requestName: text("Request in that claim."),
       tag,
-      ...more,
+      ...properties,
     },
     ["name"],
   );
@@ -51,9 +50,9 @@ export const DEVICE_FIELDS = {
     ),
   ),
   gpus: unbuilt(
-    list("GPUs of the node.", claimedDevice("One GPU.", { virtualGPUOptions: GPU_OPTIONS })),
+    list("GPUs of the node.", buildClaimedDevice("One GPU.", { virtualGPUOptions: GPU_OPTIONS })),
   ),
-  hostDevices: unbuilt(list("Devices of the node.", claimedDevice("One device."))),
+  hostDevices: unbuilt(list("Devices of the node.", buildClaimedDevice("One device."))),
   panicDevices: unbuilt(
     list("Devices that tell of a guest's panic.", object("One device.", { model: text("Model.") })),
   ),
@@ -155,7 +154,7 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
-export const UNACTED_FEATURES = {
+export const UNSUPPORTED_FEATURES = {
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
   hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), {
     isDefault: isFeatureOff,
@@ -193,8 +192,8 @@ const agentUsers = object(
   ["users"],
 );
 
-function secretSource(what: string): JsonSchema {
-  return object(what, {
+function buildSecretSource(description: string): JsonSchema {
+  return object(description, {
     secret: object("A Secret.", { secretName: text("Name of the Secret.") }, ["secretName"]),
   });
 }
@@ -203,7 +202,7 @@ const CREDENTIAL = object("One credential.", {
   sshPublicKey: object(
     "SSH keys.",
     {
-      source: secretSource("Where the keys are."),
+      source: buildSecretSource("Where the keys are."),
       propagationMethod: object("How they get into the guest.", {
         configDrive: object("By cloud-init's config drive."),
         noCloud: object("By cloud-init's NoCloud."),
@@ -215,7 +214,7 @@ const CREDENTIAL = object("One credential.", {
   userPassword: object(
     "Passwords.",
     {
-      source: secretSource("Where the passwords are."),
+      source: buildSecretSource("Where the passwords are."),
       propagationMethod: object("How they get into the guest.", {
         qemuGuestAgent: object("Set by the guest's agent."),
       }),
@@ -278,7 +277,7 @@ export const TEMPLATE_METADATA_FIELDS = {
 const claimName = text("Name of the claim, in the VM's namespace.");
 const readOnly = flag("It is mounted read-only.");
 
-export const UNACTED_VOLUME_FIELDS = {
+export const UNSUPPORTED_VOLUME_FIELDS = {
   containerPath: unbuilt(
     object("A path of the launcher.", { path: text("Path."), readOnly }, ["path"]),
   ),

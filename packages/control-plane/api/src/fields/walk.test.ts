@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { harmless, supportedValues, quantity, oneOf, unbuilt } from "./notation.ts";
-import { listQuantities, schemaFields, unactedFields } from "./walk.ts";
+import { listQuantities, listSchemaFields, listUnsupportedFields } from "./walk.ts";
 
 const SCHEMA = {
   type: "object",
@@ -23,7 +23,7 @@ const SCHEMA = {
 
 test("lists every field of a schema with its own or inherited list", () => {
   const acted = { required: false, level: "acted", description: "" };
-  expect(schemaFields(SCHEMA, "spec")).toEqual([
+  expect(listSchemaFields(SCHEMA, "spec")).toEqual([
     { path: "spec.name", type: "string", required: true, level: "acted", description: "Name." },
     { ...acted, path: "spec.amount", type: "string|integer|number" },
     { ...acted, path: "spec.entries[]", type: "object", description: "Entries." },
@@ -36,17 +36,19 @@ test("lists every field of a schema with its own or inherited list", () => {
 });
 
 test("a schema without properties has no fields", () => {
-  expect(schemaFields({ type: "string" }, "spec")).toEqual([]);
-  expect(unactedFields({ type: "object" }, { name: "a" }, "spec")).toEqual([]);
+  expect(listSchemaFields({ type: "string" }, "spec")).toEqual([]);
+  expect(listUnsupportedFields({ type: "object" }, { name: "a" }, "spec")).toEqual([]);
 });
 
 test("names only the topmost unsupported path", () => {
   const value = { name: "a", kept: { inner: "b" }, missing: "c", broken: "d" };
-  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.level])).toEqual([
+  expect(
+    listUnsupportedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.level]),
+  ).toEqual([
     ["kept", "harmless"],
     ["missing", "unbuilt"],
   ]);
-  expect(unactedFields(SCHEMA, [value], "spec")).toEqual([]);
+  expect(listUnsupportedFields(SCHEMA, [value], "spec")).toEqual([]);
 });
 
 const PARTLY = {
@@ -60,17 +62,15 @@ const PARTLY = {
 
 test("reports an unsupported value and the alternative", () => {
   const path = "spec.bus";
-  expect(unactedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
+  expect(listUnsupportedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
     { path, mark: { level: "unbuilt", hint: "use sata" } },
   ]);
-  expect(["", "sata", undefined].map((bus) => unactedFields(PARTLY, { bus }, "spec"))).toEqual([
-    [],
-    [],
-    [],
-  ]);
-  expect(schemaFields(PARTLY, "spec").find((field) => field.path === path)).toMatchObject({
+  expect(
+    ["", "sata", undefined].map((bus) => listUnsupportedFields(PARTLY, { bus }, "spec")),
+  ).toEqual([[], [], []]);
+  expect(listSchemaFields(PARTLY, "spec").find((field) => field.path === path)).toMatchObject({
     level: "acted",
-    instead: "use sata",
+    hint: "use sata",
   });
 });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a value together with its schema, to find unsupported fields and quantities.
+// Traversal of a value and its schema, to find unsupported fields and quantities.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 import { memoize } from "../values/memoize.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type JsonSchema,
 } from "./notation.ts";
 
-export interface UnactedField {
+export interface UnsupportedField {
   /** Path with indexes, for example `spec.domain.devices.interfaces[0].tag`. */
   readonly path: string;
   readonly mark: FieldMark;
@@ -29,7 +29,7 @@ interface SchemaValue {
   readonly value: unknown;
 }
 
-/** Lists the property schemas. Cached, because every object is walked with the same few schemas. */
+/** Lists the property schemas. The result is cached, because every validation uses the same schemas. */
 const listMembers = memoize((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
@@ -40,7 +40,7 @@ function toJsonSchema(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
 }
 
-/** Lists members, list entries or map values, in the order of the schema. */
+/** Lists the members of an object, the entries of a list or the values of a map. */
 function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
@@ -68,15 +68,14 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
   return children;
 }
 
-/**
- * Returns a predicate that checks whether the schema or a schema below it matches. Walks skip subtrees that cannot
- * match.
- */
-function canReach(matches: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
-  const reaches = memoize(
-    (schema: JsonSchema): boolean => matches(schema) || schemasBelow(schema).some(reaches),
+/** Returns a predicate that checks whether a schema or one of its descendants matches. Traversals skip subtrees without a match. */
+function createSubtreeCheck(
+  matches: (schema: JsonSchema) => boolean,
+): (schema: JsonSchema) => boolean {
+  const hasMatch = memoize(
+    (schema: JsonSchema): boolean => matches(schema) || schemasBelow(schema).some(hasMatch),
   );
-  return reaches;
+  return hasMatch;
 }
 
 function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
@@ -87,12 +86,12 @@ function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
   ];
 }
 
-const leadsToMarks = canReach(
+const containsMarks = createSubtreeCheck(
   (schema) => findMark(schema) !== undefined || findValueMark(schema) !== undefined,
 );
-const leadsToQuantities = canReach(isQuantity);
+const containsQuantities = createSubtreeCheck(isQuantity);
 
-/** Returns a mark if Patchbay does not act on the field or on its present value. */
+/** Returns a mark if Patchbay does not support the field or its value. */
 function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
@@ -101,52 +100,52 @@ function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefine
   return values === undefined || isSupported ? undefined : { level: "unbuilt", hint: values.hint };
 }
 
-function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
+function listUnsupportedBelow(schemaValue: SchemaValue): readonly UnsupportedField[] {
   const { path, schema, value } = schemaValue;
-  if (isUnset(value) || !leadsToMarks(schema)) return [];
+  if (isUnset(value) || !containsMarks(schema)) return [];
   const mark = findEffectiveMark(schemaValue);
-  if (mark === undefined) return listChildren(schemaValue).flatMap(unactedBelow);
+  if (mark === undefined) return listChildren(schemaValue).flatMap(listUnsupportedBelow);
   return mark.isDefault?.(value) === true ? [] : [{ path, mark }];
 }
 
-/** Lists unsupported fields in the order of the schema. Below a field that is listed, nothing else is. */
-export function unactedFields(
+/** Lists unsupported fields in schema order, without the descendants of listed fields. */
+export function listUnsupportedFields(
   schema: object,
   value: unknown,
   path: string,
-): readonly UnactedField[] {
-  return unactedBelow({ path, schema: toJsonSchema(schema), value });
+): readonly UnsupportedField[] {
+  return listUnsupportedBelow({ path, schema: toJsonSchema(schema), value });
 }
 
-function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undefined {
+function removeHarmlessMembers(schema: JsonSchema, value: JsonObject): JsonObject | undefined {
   const [values, members] = ["additionalProperties", "properties"].map((keyword) =>
     schemaAt(schema, keyword),
   );
   const entries = Object.entries(value).flatMap(([key, child]) => {
     const childSchema = values ?? schemaAt(members ?? {}, key) ?? {};
-    const acted = actedBelow({ path: key, schema: childSchema, value: child });
-    return acted === undefined ? [] : [[key, acted] as const];
+    const remainingValue = removeHarmless({ path: key, schema: childSchema, value: child });
+    return remainingValue === undefined ? [] : [[key, remainingValue] as const];
   });
   const isEmptied = entries.length === 0 && Object.keys(value).length > 0;
   return isEmptied ? undefined : Object.fromEntries(entries);
 }
 
-function actedBelow(schemaValue: SchemaValue): unknown {
+function removeHarmless(schemaValue: SchemaValue): unknown {
   const { schema, value } = schemaValue;
-  if (isUnset(value) || !leadsToMarks(schema)) return value;
+  if (isUnset(value) || !containsMarks(schema)) return value;
   const mark = findEffectiveMark(schemaValue);
   if (mark !== undefined) {
     const isDropped = mark.level === "harmless" && mark.isDefault?.(value) !== true;
     return isDropped ? undefined : value;
   }
   if (Array.isArray(value))
-    return listChildren(schemaValue).map((entry) => actedBelow(entry) ?? {});
-  return isJsonObject(value) ? actedMembers(schema, value) : value;
+    return listChildren(schemaValue).map((entry) => removeHarmless(entry) ?? {});
+  return isJsonObject(value) ? removeHarmlessMembers(schema, value) : value;
 }
 
-/** Copies `value` without its harmless fields. Objects that become empty are dropped. */
+/** Copies `value` without harmless fields. Removes objects that become empty. */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
-  return actedMembers(toJsonSchema(schema), value) ?? {};
+  return removeHarmlessMembers(toJsonSchema(schema), value) ?? {};
 }
 
 export function listQuantities(
@@ -154,26 +153,23 @@ export function listQuantities(
   value: unknown,
   path: string,
 ): readonly Pick<SchemaValue, "path" | "value">[] {
-  const below = (schemaValue: SchemaValue): readonly SchemaValue[] => {
-    if (!leadsToQuantities(schemaValue.schema)) return [];
+  const listBelow = (schemaValue: SchemaValue): readonly SchemaValue[] => {
+    if (!containsQuantities(schemaValue.schema)) return [];
     return isQuantity(schemaValue.schema)
       ? [schemaValue]
-      : listChildren(schemaValue).flatMap(below);
+      : listChildren(schemaValue).flatMap(listBelow);
   };
-  return below({ path, schema: toJsonSchema(schema), value });
+  return listBelow({ path, schema: toJsonSchema(schema), value });
 }
 
 export interface SchemaField {
-  /** Path with `[]` for lists and `{}` for maps. */
+  /** Path with `[]` after a list and `{}` after a map. */
   readonly path: string;
-  /**
-   * Type as in KubeVirt's API document: `object`, `string`, `integer`, `boolean` or `string|integer|number`. For lists
-   * and maps, the type of the entries.
-   */
+  /** Type as in KubeVirt's API document, for example `string` or `string|integer|number`. For lists and maps, the type of the entries. */
   readonly type: string;
   readonly required: boolean;
   readonly level: SupportLevel;
-  readonly instead?: string;
+  readonly hint?: string;
   readonly description: string;
 }
 
@@ -181,7 +177,7 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the path suffix and schema of a list's or map's entries, or "" and the schema itself for other fields. */
+/** Returns the path suffix and the schema of a list's or map's entries. For other fields, the suffix is empty. */
 function listEntries(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];
@@ -195,27 +191,27 @@ function findType(schema: JsonSchema): string {
     : readText(schema["type"]);
 }
 
-/** Lists every field below `path`. A field without a mark has the level `above`. */
-export function schemaFields(
+/** Lists all fields below `path`. A field without a mark inherits the level of its parent. */
+export function listSchemaFields(
   schema: object,
   path: string,
-  above: SupportLevel = "acted",
+  parentLevel: SupportLevel = "acted",
 ): readonly SchemaField[] {
   const node: JsonSchema = { ...schema };
   const required = node["required"];
   return Object.entries(schemaAt(node, "properties") ?? {}).flatMap(([key, child]) => {
     if (!isJsonObject(child)) return [];
-    const level = findMark(child)?.level ?? above;
+    const level = findMark(child)?.level ?? parentLevel;
     const [suffix, entries] = listEntries(child);
-    const instead = findValueMark(child)?.hint;
+    const hint = findValueMark(child)?.hint;
     const field = {
       path: `${path}.${key}${suffix}`,
       type: findType(entries),
       required: Array.isArray(required) && required.includes(key),
       level,
-      ...(instead === undefined ? {} : { instead }),
+      ...(hint === undefined ? {} : { hint }),
       description: readText(child["description"]),
     };
-    return [field, ...schemaFields(entries, field.path, level)];
+    return [field, ...listSchemaFields(entries, field.path, level)];
   });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Older field names of KubeVirt. Objects are stored as written, so code that reads disks, volumes or the machine type
-// resolves the aliases first.
+// Older field names of KubeVirt. Stored objects may contain them, so code that reads disks or volumes resolves them first.
 import type { VmiSpec } from "./vmi-spec.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
@@ -9,17 +8,17 @@ function isText(value: unknown): boolean {
 }
 
 function omit(value: JsonObject, key: string): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([other]) => other !== key));
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
 }
 
-/** Maps the entries of a list. Other types remain unchanged, because the schema rejects them. */
+/** Maps the entries of a list. Returns other values unchanged, because the schema rejects them. */
 function mapEntries<T>(value: T, resolve: (entry: JsonObject) => JsonObject): T {
   if (!Array.isArray(value)) return value;
   // `resolve` renames keys only, so the type of each entry stays the same.
   return value.map((entry: unknown) => (isJsonObject(entry) ? resolve(entry) : entry)) as T;
 }
 
-/** Resolves `volumeName`, which held the volume's name. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
+/** Renames `volumeName` to `name`. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
 function resolveDisk(disk: JsonObject): JsonObject {
   if (!("volumeName" in disk)) return disk;
   const { volumeName } = disk;
@@ -27,17 +26,14 @@ function resolveDisk(disk: JsonObject): JsonObject {
   return { ...omit(disk, "volumeName"), name: isText(volumeName) ? volumeName : name };
 }
 
-/**
- * Resolves `registryDisk`, unless the volume has both names and is rejected. Source: KubeVirt v0.8 api/v1 schema.go,
- * type RegistryDiskSource.
- */
+/** Renames `registryDisk` to `containerDisk`. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
 function resolveVolume(volume: JsonObject): JsonObject {
   if (!("registryDisk" in volume) || "containerDisk" in volume) return volume;
   const { registryDisk } = volume;
   return { ...omit(volume, "registryDisk"), containerDisk: registryDisk };
 }
 
-/** Resolves an empty type, which meant the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
+/** Removes an empty machine type, which selects the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
 function resolveMachine({ domain: { machine } }: VmiSpec): Pick<VmiSpec["domain"], "machine"> {
   return machine?.type === "" ? { machine: {} } : {};
 }
@@ -51,10 +47,7 @@ function resolveVolumes({ volumes }: VmiSpec): Pick<VmiSpec, "volumes"> {
   return volumes === undefined ? {} : { volumes: mapEntries(volumes, resolveVolume) };
 }
 
-/**
- * Resolves `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's name, and the machine type `""` to
- * unset. The order of lists stays the same, so that field paths remain valid.
- */
+/** Replaces older field names. Lists retain their order, so that field paths remain valid. */
 export function withCurrentFieldNames(spec: VmiSpec): VmiSpec {
   const domain = { ...spec.domain, ...resolveMachine(spec), ...resolveDisks(spec) };
   return { ...spec, domain, ...resolveVolumes(spec) };

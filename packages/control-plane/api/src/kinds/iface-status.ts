@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hot-plug phases, operations and pod attachments of an interface, as VM and VMI report them. All are Patchbay's own.
+// Hot-plug phases, operations and pod attachments of an interface, in the status of VM and VMI. Patchbay adds these fields to KubeVirt's
+// API.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import { OPEN } from "./network.ts";
+import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
@@ -11,7 +12,7 @@ const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
 export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
 export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
-/** Hot-plug phase of an interface, as `decidePhase` in core derives it. docs/reference/phases.md has the meanings. */
+/** Hot-plug phase of an interface; docs/reference/phases.md describes each phase. */
 export type IfacePhase = (typeof IFACE_PHASES)[number];
 
 export type HotplugType = (typeof HOTPLUG_TYPES)[number];
@@ -77,7 +78,7 @@ const OperationSchema = Type.Object({
 
 export type IfaceOperation = Static<typeof OperationSchema>;
 
-/** Last operations of each interface; docs/reference/ownership.md has the writers. */
+/** Schema of the last operations on each interface; docs/reference/ownership.md lists the writers. */
 export const IFACE_HISTORY_SCHEMA = Type.Array(
   Type.Object({
     name: Type.String({ description: "Name of the interface, which may have been removed." }),
@@ -109,7 +110,7 @@ export const ATTACHMENT_SCHEMA = Type.Object(
         { description: "Name servers and search domains of the network." },
       ),
     ),
-    deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...OPEN })),
+    deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...PRESERVE_UNKNOWN_FIELDS })),
     reason: Type.Optional(Type.String()),
     message: Type.Optional(Type.String()),
   },
@@ -119,8 +120,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/**
- * Attachment of an interface to a network in the pod, which virt-controller reports to virt-handler. The key is name
- * and `podInterfaceName`, because an interface that changes its network has two attachments.
- */
+/** Attachment of an interface in the pod. An interface that changes its network has two attachments with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

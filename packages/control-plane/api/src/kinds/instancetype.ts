@@ -6,7 +6,7 @@ import {
   CPU_FIELDS,
   DOMAIN_FIELDS,
   MEMORY_FIELDS,
-  UNACTED_FEATURES,
+  UNSUPPORTED_FEATURES,
 } from "../fields/unacted-fields.ts";
 import { map, quantity, text, feature, harmless, object } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
@@ -66,7 +66,7 @@ const MemorySchema = Type.Object(
   { description: "Memory." },
 );
 
-/** Schema of the fields that an instancetype sets. A VM with an instancetype must not set them itself. */
+/** Schema of the fields that an instancetype sets. A VM with an instancetype must not set these fields. */
 export const InstancetypeSpecSchema = Type.Object(
   {
     cpu: CpuSchema,
@@ -94,7 +94,7 @@ export interface Instancetype extends KubeObject {
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, description }));
 
-/** Topology by name, including deprecated names. Source: KubeVirt PreferredCPUTopology. */
+/** Topology for each name, including the deprecated names. Source: KubeVirt PreferredCPUTopology. */
 export const CPU_TOPOLOGIES = {
   sockets: "sockets",
   cores: "cores",
@@ -109,7 +109,7 @@ export const CPU_TOPOLOGIES = {
 } as const;
 
 /** Ways to spread vCPUs. Source: KubeVirt SpreadAcross. */
-const SPREADS = ["SocketsCores", "CoresThreads", "SocketsCoresThreads"] as const;
+const SPREAD_TARGETS = ["SocketsCores", "CoresThreads", "SocketsCoresThreads"] as const;
 
 const PreferredCpuSchema = Type.Object(
   {
@@ -124,9 +124,9 @@ const PreferredCpuSchema = Type.Object(
       Type.Object(
         {
           across: Type.Optional(
-            Type.Unsafe<(typeof SPREADS)[number]>({
+            Type.Unsafe<(typeof SPREAD_TARGETS)[number]>({
               type: "string",
-              enum: [...SPREADS],
+              enum: [...SPREAD_TARGETS],
               description: "Where they are spread; SocketsCores when absent.",
             }),
           ),
@@ -189,7 +189,7 @@ const FeaturesSchema = Type.Object(
   {
     preferredAcpi: SUPPORTED_FEATURES.acpi,
     preferredApic: SUPPORTED_FEATURES.apic,
-    preferredHyperv: UNACTED_FEATURES.hyperv,
+    preferredHyperv: UNSUPPORTED_FEATURES.hyperv,
     preferredKvm: SUPPORTED_FEATURES.kvm,
     preferredPvspinlock: SUPPORTED_FEATURES.pvspinlock,
     preferredSmm: SUPPORTED_FEATURES.smm,
@@ -226,7 +226,7 @@ const RequirementsSchema = Type.Object(
   { description: "What a VM must have for this preference." },
 );
 
-/** Schema of the defaults for fields that the VM leaves unset. */
+/** Schema of a preference's defaults, which apply to fields that the VM does not set. */
 export const PreferenceSpecSchema = Type.Object(
   {
     annotations: stringMap("Annotations of the VMI."),

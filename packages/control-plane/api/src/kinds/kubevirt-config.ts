@@ -5,7 +5,7 @@ import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 import {
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
   CLUSTER_PORT_SECURITY,
   readClusterSecurity,
   type ClusterSecurity,
@@ -16,7 +16,7 @@ import { MIGRATION_CONFIGURATION } from "./migration.ts";
 
 /** Maximum number of queue pairs of a tap. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
-/** Default maximum. More than 8 queue pairs cost interrupts and gain little. */
+/** Default maximum number of queue pairs. More than 8 pairs add interrupts but little throughput. */
 const DEFAULT_MAX_QUEUES = 8;
 
 /** Schema of a network binding plugin. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
@@ -52,11 +52,11 @@ const BINDING_PLUGIN = Type.Object(
                   ),
                 ),
               },
-              OPEN,
+              PRESERVE_UNKNOWN_FIELDS,
             ),
           ),
         },
-        OPEN,
+        PRESERVE_UNKNOWN_FIELDS,
       ),
     ),
     migration: Type.Optional(
@@ -68,7 +68,10 @@ const BINDING_PLUGIN = Type.Object(
             }),
           ),
         },
-        { ...OPEN, description: "Allows migration of VMs with such an interface." },
+        {
+          ...PRESERVE_UNKNOWN_FIELDS,
+          description: "Allows migration of VMs with such an interface.",
+        },
       ),
     ),
     sidecarImage: Type.Optional(
@@ -77,7 +80,7 @@ const BINDING_PLUGIN = Type.Object(
       }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
@@ -95,10 +98,10 @@ export const EVICTION_STRATEGIES = [
 
 export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 
-/** Binding of the interface of a VM that declares none. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
+/** Binding of the interface that admission adds to a VM without interfaces. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
-/** Schema of the settings that Patchbay implements. Other settings are stored. */
+/** Schema of the settings that Patchbay implements. The API server stores other settings without effect. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
@@ -143,7 +146,7 @@ export const KubeVirtSpecSchema = Type.Object(
                   }),
                 ),
               },
-              OPEN,
+              PRESERVE_UNKNOWN_FIELDS,
             ),
           ),
           migrations: Type.Optional(MIGRATION_CONFIGURATION),
@@ -181,14 +184,14 @@ export const KubeVirtSpecSchema = Type.Object(
                   Type.Object(
                     {},
                     {
-                      ...OPEN,
+                      ...PRESERVE_UNKNOWN_FIELDS,
                       description:
                         "Does not log serial consoles unless a VM sets logSerialConsole.",
                     },
                   ),
                 ),
               },
-              OPEN,
+              PRESERVE_UNKNOWN_FIELDS,
             ),
           ),
           developerConfiguration: Type.Optional(
@@ -220,15 +223,15 @@ export const KubeVirtSpecSchema = Type.Object(
                   }),
                 ),
               },
-              OPEN,
+              PRESERVE_UNKNOWN_FIELDS,
             ),
           ),
         },
-        OPEN,
+        PRESERVE_UNKNOWN_FIELDS,
       ),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Status that virt-controller writes. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
@@ -251,12 +254,12 @@ export const KubeVirtStatusSchema = Type.Object(
       Type.String({ description: "Equals observedKubeVirtVersion." }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** Configuration of the cluster: the first object of this kind, whatever its name and namespace. */
+/** Configuration of the cluster. Patchbay uses the first object of this kind, with any name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
@@ -282,7 +285,7 @@ export function logsSerialConsoles(kubevirt: KubeVirt | undefined): boolean {
   return options?.disableSerialConsoleLog === undefined;
 }
 
-/** Feature gate for disks from host files. Source: KubeVirt feature gate HostDisk. */
+/** Feature gate for hostDisk volumes. Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
 function listFeatureGates(kubevirt: KubeVirt | undefined): readonly string[] {
@@ -291,13 +294,13 @@ function listFeatureGates(kubevirt: KubeVirt | undefined): readonly string[] {
 
 const DATAPLANE_GATE = "VhostUserDataplane";
 
-/** Checks whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
+/** Checks whether dataplane pods may mount the vhost-user sockets of all VMs on their node. */
 export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
   return listFeatureGates(kubevirt).includes(DATAPLANE_GATE);
 }
 
 export interface StorageConfig {
-  /** Directories whose files VMs may use as disks; undefined if the feature is disabled. */
+  /** Host directories whose files VMs may use as disks; undefined if the feature gate is off. */
   readonly hostDisks: readonly string[] | undefined;
   /** Storage class for the claims with a VM's state; undefined for the default class. */
   readonly stateClass: string | undefined;
@@ -315,7 +318,7 @@ export function readStorageConfig(kubevirt: KubeVirt | undefined): StorageConfig
 
 export interface OvercommitConfig {
   readonly memoryPercent: number;
-  /** Guest vCPUs per requested CPU. */
+  /** Number of guest vCPUs per requested CPU. */
   readonly cpuRatio: number;
 }
 

@@ -4,11 +4,11 @@
 import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
-import { OPEN } from "./network.ts";
+import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 import { ATTACHMENT_SCHEMA } from "./iface-status.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 
-/** Maximum downtime. Source: KubeVirt MaxDowntimeMs, QEMU MAX_MIGRATE_DOWNTIME (2000 s). */
+/** Maximum downtime of a guest in milliseconds. Source: KubeVirt MaxDowntimeMs, QEMU MAX_MIGRATE_DOWNTIME (2000 s). */
 const DOWNTIME_MAX_MS = 2_000_000;
 
 function seconds(description: string) {
@@ -19,8 +19,8 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** Builds the schema of an unsupported setting. It rejects true, so that the setting is not ignored silently. */
-function refusedFlag(description: string) {
+/** Builds the schema of an unsupported setting, which rejects `true`. */
+function rejectedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
 
@@ -28,7 +28,7 @@ const MIGRATION_SETTINGS = {
   allowAutoConverge: flag(
     "Slows down a guest that writes faster than its memory is transferred; false when absent.",
   ),
-  allowPostCopy: refusedFlag(
+  allowPostCopy: rejectedFlag(
     "Must be false, because launchers may not handle the page faults of their guests.",
   ),
   allowWorkloadDisruption: flag(
@@ -51,7 +51,7 @@ const MIGRATION_SETTINGS = {
   ),
 };
 
-/** Schema of the cluster's settings and of the resolved settings of a migration. */
+/** Schema of migration settings, both in the cluster's configuration and in a migration's state. */
 export const MIGRATION_CONFIGURATION = Type.Object(
   {
     ...MIGRATION_SETTINGS,
@@ -73,11 +73,11 @@ export const MIGRATION_CONFIGURATION = Type.Object(
     unsafeMigrationOverride: flag(
       "Allows migrations of guests whose disks may not be safe to migrate.",
     ),
-    disableTLS: refusedFlag(
+    disableTLS: rejectedFlag(
       "Must be false, because guest data is transferred between nodes with TLS.",
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Default settings. Source: KubeVirt pkg/virt-config, defaults of migrations. */
@@ -108,20 +108,20 @@ export function buildMigrationConfig(
 ): MigrationConfiguration {
   const configured: PartialConfiguration = { ...cluster, ...overrides };
   const keys = Object.keys(DEFAULT_SETTINGS) as readonly SettingName[];
-  const known = Object.fromEntries(
+  const settings = Object.fromEntries(
     keys.map((key) => [key, configured[key] ?? DEFAULT_SETTINGS[key]]),
   );
   // The API server validated each member against its schema.
-  return known as MigrationConfiguration;
+  return settings as MigrationConfiguration;
 }
 
-// Source: KubeVirt VirtualMachineInstanceMigrationState. Patchbay adds `targetAttachments`, `targetNodeDomainFaults`,
+// Migration state. Source: KubeVirt VirtualMachineInstanceMigrationState. Patchbay adds `targetAttachments`, `targetNodeDomainFaults`,
 // `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress`.
 
-const MODES = ["PreCopy", "PostCopy", "Paused"] as const;
+const MIGRATION_MODES = ["PreCopy", "PostCopy", "Paused"] as const;
 const ABORT_STATES = ["Aborting", "Succeeded", "Failed"] as const;
 
-function time(description: string) {
+function timestamp(description: string) {
   return Type.Optional(Type.String({ format: "date-time", description }));
 }
 
@@ -129,25 +129,25 @@ function optionalString(description: string) {
   return Type.Optional(Type.String({ description }));
 }
 
-function amount(description: string) {
+function count(description: string) {
   return Type.Optional(Type.Integer({ minimum: 0, description }));
 }
 
-/** Progress of memory and disks together, as counted by the source's libvirt (virDomainGetJobStats). */
+/** Schema of the combined progress of memory and disks. The source's libvirt reports these values (virDomainGetJobStats). */
 const PROGRESS_SCHEMA = Type.Object(
   {
-    dataTotalBytes: amount("Total amount of the guest's data."),
-    dataProcessedBytes: amount("Transferred data, including pages that were sent again."),
-    dataRemainingBytes: amount("Data that remains to be transferred."),
-    memoryBytesPerSecond: amount("Transfer rate of memory."),
+    dataTotalBytes: count("Total amount of the guest's data."),
+    dataProcessedBytes: count("Transferred data, including pages that were sent again."),
+    dataRemainingBytes: count("Data that remains to be transferred."),
+    memoryBytesPerSecond: count("Transfer rate of memory."),
   },
   {
-    ...OPEN,
+    ...PRESERVE_UNKNOWN_FIELDS,
     description: "Progress while the guest migrates; writer: the source's virt-handler.",
   },
 );
 
-/** Schema of the present or last migration's state, in the status of both VMI and migration. */
+/** Schema of the current or last migration's state, in the status of VMI and migration. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
   {
     migrationUid: optionalString("uid of the VirtualMachineInstanceMigration."),
@@ -171,7 +171,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     targetNodeDomainDetected: flag(
       "The target's libvirt has the domain; writer: its virt-handler.",
     ),
-    targetNodeDomainReadyTimestamp: time(
+    targetNodeDomainReadyTimestamp: timestamp(
       "When the guest began to run on the target; writer: the target's virt-handler.",
     ),
     targetNodeDomainFaults: Type.Optional(
@@ -188,18 +188,18 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     sourceNodeDomainLeft: flag(
       "The guest left the source for the target; set when the migration is aborted; writer: the source's virt-handler.",
     ),
-    sourceEndedTimestamp: time(
+    sourceEndedTimestamp: timestamp(
       "When the source pod was found to have ended before either node reported the guest.",
     ),
-    startTimestamp: time(
+    startTimestamp: timestamp(
       "When the guest's memory began to move; writer: the source's virt-handler.",
     ),
-    endTimestamp: time("When the migration ended."),
+    endTimestamp: timestamp("When the migration ended."),
     progress: Type.Optional(PROGRESS_SCHEMA),
     mode: Type.Optional(
-      Type.Unsafe<(typeof MODES)[number]>({
+      Type.Unsafe<(typeof MIGRATION_MODES)[number]>({
         type: "string",
-        enum: [...MODES],
+        enum: [...MIGRATION_MODES],
         description: "Writer: the source's virt-handler.",
       }),
     ),
@@ -208,7 +208,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     failureReason: optionalString("Why it failed."),
     guestLost: flag("Whether the guest ended with the failed migration."),
     abortRequested: flag("Whether the migration must be aborted."),
-    abortRequestedTimestamp: time("When the abort was requested."),
+    abortRequestedTimestamp: timestamp("When the abort was requested."),
     abortStatus: Type.Optional(
       Type.Unsafe<(typeof ABORT_STATES)[number]>({
         type: "string",
@@ -217,7 +217,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
       }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 export type MigrationState = Static<typeof MIGRATION_STATE_SCHEMA>;
@@ -264,10 +264,10 @@ export const MigrationSpecSchema = Type.Object(
       }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Status that virt-controller writes. */
+/** Schema of the status, which virt-controller writes. */
 export const MigrationStatusSchema = Type.Object(
   {
     phase: Type.Optional(PHASE),
@@ -283,7 +283,7 @@ export const MigrationStatusSchema = Type.Object(
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 export interface VirtualMachineInstanceMigration extends KubeObject {
@@ -310,7 +310,7 @@ export const MigrationPolicySpecSchema = Type.Object(
           ),
         },
         {
-          ...OPEN,
+          ...PRESERVE_UNKNOWN_FIELDS,
           description:
             "Of several that match, the one with most labels counts, then the one with most labels of the VMI, then the first by name; one without any matches nothing.",
         },
@@ -318,7 +318,7 @@ export const MigrationPolicySpecSchema = Type.Object(
     ),
     ...MIGRATION_SETTINGS,
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Overrides of the cluster's settings for selected VMs. */

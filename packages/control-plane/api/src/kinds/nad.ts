@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3. The status is Patchbay's own.
+// NetworkAttachmentDefinitions, with a status that Patchbay adds. Source: NPWG de-facto standard 1.3 section 3.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
@@ -29,6 +29,6 @@ export type NodeProblem = Static<typeof NODE_PROBLEM>;
 
 export interface NetworkAttachmentDefinition extends KubeObject {
   readonly spec?: { readonly config?: string };
-  /** Always unset if Multus installed the CRD. */
+  /** Unset if Multus installed the CRD, because its schema has no status. */
   readonly status?: Static<typeof NadStatusSchema>;
 }

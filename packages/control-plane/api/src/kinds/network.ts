@@ -6,7 +6,7 @@ import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../
 import type { Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
-/** DHCP option with a number from 224 to 254. The value is sent unchanged. */
+/** DHCP option with a number from 224 to 254. The DHCP server sends the value unchanged. */
 interface PrivateDhcpOption {
   readonly option: number;
   readonly value: string;
@@ -37,13 +37,10 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** Modes from the weakest to the strictest. KubeVirt has no port security; the terms are OpenStack's. */
+/** Modes of port security, from weakest to strictest. The terms are from OpenStack. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
-/**
- * Mode of port security: `Off` checks nothing, `MAC` checks the source MAC, `Addresses` also checks claimed IP
- * addresses.
- */
+/** Mode of port security. `Off` checks nothing. `MAC` checks the source MAC. `Addresses` checks source MAC and IP addresses. */
 export type SecurityMode = (typeof SECURITY_MODES)[number];
 
 export function isSecurityMode(text: string): text is SecurityMode {
@@ -103,8 +100,8 @@ export function readClusterSecurity(
   return { mode: isSecurityMode(mode) ? mode : "Off", enforced: configured?.enforced ?? false };
 }
 
-/** Schema option that preserves fields which the schema does not list. */
-export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
+/** Schema option that preserves unknown fields. */
+export const PRESERVE_UNKNOWN_FIELDS = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
 export const NetworkSchema = Type.Object(
   {
@@ -132,7 +129,7 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          // Read, so that a stored VM with it does not count as a VM with a secondary network.
+          // isDefaultNetwork reads this unsupported field of stored VMs.
           default: unbuilt(flag("It takes the place of the pod's default network."), {
             isDefault: oneOf(false),
             hint: "use pod: {}, or join the network beside it",
@@ -235,7 +232,7 @@ export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Checks whether the interface is to be unplugged. Its entry remains until guest and pod have detached it. */
+/** Checks whether the interface is to be unplugged. The entry remains until guest and pod have detached the NIC. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }
@@ -261,10 +258,7 @@ export function isBinding(field: string): boolean {
   return BINDINGS.some((binding) => binding === field);
 }
 
-/**
- * Lists the interface's bindings in the order of the API. Without a binding, an interface on a secondary network uses
- * bridge.
- */
+/** Lists the interface's bindings in API order. */
 export function listBindings(iface: Iface): readonly Binding[] {
   return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// REST resources of all kinds that Patchbay uses, and the kinds of KubeVirt that it rejects.
+// REST resources of the kinds that Patchbay uses, and the kinds of KubeVirt that virt-api rejects.
 import type {
   ConfigMap,
   Secret,
@@ -30,7 +30,7 @@ import type {
 import type { VirtualMachine } from "./vm.ts";
 import type { VirtualMachineInstance } from "./vmi.ts";
 
-/** Address of a kind over HTTP; `T` is the type of its objects. */
+/** REST resource of a kind. `T` is the type of its objects. */
 export interface ResourceType<T extends KubeObject> {
   /** API group; empty for the core group. */
   readonly group: string;
@@ -38,7 +38,7 @@ export interface ResourceType<T extends KubeObject> {
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Always unset; it only carries the type `T`. */
+  /** Never set. TypeScript infers `T` from this member. */
   readonly objectType?: T;
 }
 
@@ -234,7 +234,7 @@ export const CLUSTER_PREFERENCES: ResourceType<Preference> = {
   kind: "VirtualMachineClusterPreference",
   namespaced: false,
 };
-/** Snapshots of instancetypes and preferences, taken when a VM first uses them. */
+/** Snapshots of instancetypes and preferences, which virt-controller creates when a VM first uses them. */
 export const CONTROLLER_REVISIONS: ResourceType<ControllerRevision> = {
   group: "apps",
   version: "v1",
@@ -271,7 +271,7 @@ const REJECTION_REASONS: Readonly<Record<string, string>> = {
     "Patchbay does not have exports of VMs: nothing would offer the disks for download. Stop the VM, mount its claim into a pod and copy the disk from there (kubectl cp)",
 };
 
-/** Returns why virt-api rejects objects of that kind and what users can do instead; undefined if it accepts them. */
+/** Returns the reason why virt-api rejects objects of the kind; undefined if virt-api accepts them. */
 export function findRejectionReason(kind: string): string | undefined {
   return Object.hasOwn(REJECTION_REASONS, kind) ? REJECTION_REASONS[kind] : undefined;
 }

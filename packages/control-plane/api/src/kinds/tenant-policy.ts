@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What network definitions in tenants' namespaces may reference. The table is the source of the cluster's
-// configuration, flags and messages.
+// Policy for network definitions in tenants' namespaces. The KubeVirt schema, net-agent's flags and messages derive from this table.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
-/** Syntax of the lists' entries. API servers evaluate the patterns with RE2, so they must be valid RE2 expressions. */
+/** Syntax of list entries. The patterns must be valid RE2 expressions, because the API server evaluates them. */
 const POLICY_ENTRIES = {
   namespaces: {
-    // Source: Kubernetes names of namespaces, RFC 1123 label.
+    // Syntax of the name of a namespace. Source: Kubernetes namespace names, RFC 1123 label.
     pattern: "^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$",
     requirement: "must be the name of a namespace",
   },
@@ -29,16 +28,13 @@ interface PolicyField {
   readonly flag: `--${string}`;
   readonly entries: keyof typeof POLICY_ENTRIES;
   readonly description: string;
-  /** List that applies if neither the cluster nor the node sets one. */
+  /** Default list, which applies if neither the cluster nor the node sets a list. */
   readonly fallback: readonly string[];
 }
 
-const PATTERNS = "the first that matches counts, ! refuses, * at the end matches the rest";
+const PATTERN_SYNTAX = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/**
- * Lists of the policy, in the order of messages. Sources of the defaults: plugins host-local, dhcp, tuning; bridge
- * names of runtimes.
- */
+/** Lists of the policy. Sources of the defaults: CNI plugins host-local, dhcp and tuning; bridge names of container runtimes. */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",
@@ -50,9 +46,8 @@ export const POLICY_FIELDS = {
   plugins: {
     flag: "--tenant-plugins",
     entries: "patterns",
-    description: `plugins that definitions of other namespaces may name; ${PATTERNS}`,
-    // host-device removes a NIC from the node. Multus attaches networks from the pod's annotation, which this policy
-    // does not check.
+    description: `plugins that definitions of other namespaces may name; ${PATTERN_SYNTAX}`,
+    // host-device moves a NIC of the node into the pod. Multus attaches networks of the pod's annotation, which this policy does not check.
     fallback: ["!host-device", "!multus*", "*"],
   },
   masters: {
@@ -66,7 +61,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "bridges that they may name; the node's own (one with a port that is no pod's and no guest's) must be named itself",
-    // The bridges of the pod network and of other programs' VMs.
+    // Excludes bridges of the pod network and of other container and VM runtimes.
     fallback: ["!cni0", "!docker0", "!podman*", "!virbr*", "*"],
   },
   ipams: {
@@ -74,8 +69,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // Plugins of other projects are listed too. A name that is not an IPAM plugin is run as an IPAM plugin all the
-    // same.
+    // The list is explicit, because CNI executes any plugin that `ipam.type` names.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {
@@ -94,10 +88,10 @@ export const POLICY_FIELDS = {
 
 export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 
-// Object.keys returns the keys of the table, which are the type's.
+// Object.keys returns exactly the keys of the type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** Lists that the cluster sets. net-agent's flags and defaults apply to unset ones. */
+/** Lists in the cluster's configuration. Flags of net-agent override each list, and defaults apply to unset lists. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;
@@ -106,8 +100,8 @@ const ENTRY_MAX = 4096;
 
 function buildSchema(name: PolicyFieldName): object {
   const field: PolicyField = POLICY_FIELDS[name];
-  const about = `${field.description.charAt(0).toUpperCase()}${field.description.slice(1)}`;
-  const description = `${about}. When absent: ${field.fallback.join(", ")}.`;
+  const capitalized = `${field.description.charAt(0).toUpperCase()}${field.description.slice(1)}`;
+  const description = `${capitalized}. When absent: ${field.fallback.join(", ")}.`;
   const { pattern } = POLICY_ENTRIES[field.entries];
   const entry = Type.String({ maxLength: ENTRY_MAX, pattern });
   return Type.Optional(Type.Array(entry, { description, maxItems: ENTRIES_MAX }));
@@ -120,22 +114,22 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
   properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, buildSchema(name)])),
 });
 
-/** Validates a list, whether from a flag or the cluster; `field` is its path. */
+/** Validates a list from a flag or from the cluster's configuration. `field` is the path in error messages. */
 export function validatePolicyList(
   name: PolicyFieldName,
   value: unknown,
   field: string,
 ): readonly Cause[] {
-  const invalid = (path: string, message: string): Cause => ({
+  const buildCause = (path: string, message: string): Cause => ({
     reason: "FieldValueInvalid",
     field: path,
     message,
   });
-  if (!Array.isArray(value)) return [invalid(field, "must be a list of texts")];
+  if (!Array.isArray(value)) return [buildCause(field, "must be a list of texts")];
   const { pattern, requirement } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];
-  const validEntry = new RegExp(pattern);
+  const entrySyntax = new RegExp(pattern);
   return value.flatMap((entry: unknown, index) => {
-    if (typeof entry === "string" && validEntry.test(entry)) return [];
-    return [invalid(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${requirement}`)];
+    if (typeof entry === "string" && entrySyntax.test(entry)) return [];
+    return [buildCause(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${requirement}`)];
   });
 }

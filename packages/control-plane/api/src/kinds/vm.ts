@@ -7,7 +7,7 @@ import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/unacted-fields.ts
 import { DataVolumeTemplateSchema } from "./guest/disks.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 import { IFACE_HISTORY_SCHEMA } from "./iface-status.ts";
-import { OPEN } from "./network.ts";
+import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
@@ -119,7 +119,7 @@ const PcieTopologySchema = Type.Object(
   { description: "PCI addresses of the devices, so that no start changes them." },
 );
 
-/** PCI addresses of the VM's devices, which stay the same over restarts. */
+/** PCI addresses of the VM's devices, which stay the same across restarts. */
 export type PcieTopology = Static<typeof PcieTopologySchema>;
 
 const MacAddressesSchema = Type.Array(
@@ -152,7 +152,7 @@ const StateChangeRequestSchema = Type.Object(
       }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Request to start or stop the VM. Source: KubeVirt VirtualMachineStateChangeRequest. */
@@ -167,7 +167,7 @@ const StartFailureSchema = Type.Object(
   { description: "Consecutive guests that ended soon after their start." },
 );
 
-/** Count of consecutive early ends of the guest. Source: KubeVirt VirtualMachineStartFailure. */
+/** Backoff after consecutive guests that ended soon after their start. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
 const matcherRef = (description: string) =>
@@ -209,7 +209,7 @@ export const VmStatusSchema = Type.Object(
     startFailure: Type.Optional(StartFailureSchema),
     stateChangeRequests: Type.Optional(Type.Array(StateChangeRequestSchema)),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Status of a VM; docs/reference/ownership.md lists the writer of each field. */
@@ -224,10 +224,7 @@ export function startsAutomatically(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }
 
-/**
- * Returns the effective run strategy, even if only the older field `running` is set. Source: KubeVirt
- * VirtualMachine.RunStrategy().
- */
+/** Returns the run strategy, or derives it from the older field `running`. Source: KubeVirt VirtualMachine.RunStrategy(). */
 export function runStrategyOf(vm: VirtualMachine): RunStrategy {
   return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");
 }

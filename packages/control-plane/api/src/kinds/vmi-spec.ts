@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specification of a VMI. Source: KubeVirt api/core/v1 schema.go, types.go; `pcieRootPorts` is Patchbay's own.
+// Specification of a VMI. Source: KubeVirt api/core/v1 schema.go, types.go. Patchbay adds `pcieRootPorts`.
 import { Type } from "../fields/schema.ts";
 import {
   anything,
@@ -34,7 +34,7 @@ import { DiskSchema, VolumeSchema } from "./guest/disks.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
-/** Kubernetes object that is passed to the pod unchecked. */
+/** Kubernetes object that virt-controller copies to the pod without validation. */
 type OpaqueObject = Readonly<Record<string, unknown>>;
 
 const TOLERATION = object("One toleration.", {
@@ -97,8 +97,8 @@ const port: JsonSchema = {
 };
 const host = text("Host; the pod's address when absent.");
 
-function probe(what: string) {
-  const schema = object(what, {
+function probe(description: string) {
+  const schema = object(description, {
     exec: object("A command that the guest's agent runs.", {
       command: list("Command and arguments.", text("One argument.")),
     }),
@@ -132,7 +132,7 @@ const GUEST_PROBES = {
   readinessProbe: probe("Probe of the guest's readiness, which Services respect."),
 };
 
-/** Builds the schema of a quantity, for example 128Mi or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a quantity, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const MemorySchema = Type.Object(
@@ -218,7 +218,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
-/** Specification of a VMI, which is also the `spec` of a VM's template. */
+/** Schema of the specification of a VMI and of a VM's template. */
 export const VmiSpecSchema = Type.Object(
   {
     domain: DomainSpecSchema,
@@ -262,5 +262,5 @@ export const VmiSpecSchema = Type.Object(
   { description: "Specification of the guest and its pod." },
 );
 
-/** Specification of a VMI. virt-controller keeps the NICs of a VM's VMI equal to the VM's. */
+/** Specification of a VMI. virt-controller applies NIC changes of a VM to its VMI. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

@@ -13,12 +13,12 @@ import {
   type IfacePhase,
 } from "./iface-status.ts";
 import { MIGRATION_STATE_SCHEMA } from "./migration.ts";
-import { OPEN } from "./network.ts";
+import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
 
-/** Reporter of the addresses: CNI (`pod`), the guest agent, or each of them one address family. */
+/** Source of an interface's addresses: CNI (`pod`), the guest agent, or one address family from each source. */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(
@@ -69,7 +69,7 @@ const IfaceStatusSchema = Type.Object(
       }),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Status of an interface, which virt-handler writes. */
@@ -115,11 +115,11 @@ const VolumeStatusSchema = Type.Object(
           capacity: Type.Optional(Type.Record(Type.String(), Type.String())),
           requests: Type.Optional(Type.Record(Type.String(), Type.String())),
         },
-        OPEN,
+        PRESERVE_UNKNOWN_FIELDS,
       ),
     ),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Data that the guest agent reports and virt-handler writes. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
@@ -175,7 +175,7 @@ export const VmiStatusSchema = Type.Object(
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
   },
-  OPEN,
+  PRESERVE_UNKNOWN_FIELDS,
 );
 
 /** Status of a VMI; docs/reference/ownership.md lists the writer of each field. */
@@ -191,7 +191,7 @@ export function isFinalPhase(phase: VmiPhase | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** Checks whether the VMI ended. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
+/** Checks whether the VMI has ended. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
 export function isVmiFinal(vmi: VirtualMachineInstance): boolean {
   return isFinalPhase(vmi.status?.phase);
 }

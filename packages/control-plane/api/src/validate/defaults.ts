@@ -19,24 +19,21 @@ export function withDefaultBinding(iface: Iface, networks: readonly Network[]): 
 }
 
 /** Name of the default network and NIC. Source: KubeVirt DefaultPodNetwork. */
-const AUTO_NAME = "default";
+const DEFAULT_NIC_NAME = "default";
 
 export function declaresNoNics({ networks, domain }: VmiSpec): boolean {
   return (networks ?? []).length === 0 && (domain.devices?.interfaces ?? []).length === 0;
 }
 
-/**
- * Returns the NIC on the pod network for a new VM without NICs; undefined if the VM opts out. Source: KubeVirt
- * SetDefaultNetworkInterface.
- */
+/** Builds the default NIC; undefined if `autoattachPodInterface` is false. Source: KubeVirt SetDefaultNetworkInterface. */
 export function buildAutoNic(
   { domain }: VmiSpec,
   binding: AutoBinding,
 ): { readonly network: Network; readonly iface: Iface } | undefined {
   if (domain.devices?.autoattachPodInterface === false) return undefined;
   return {
-    network: { name: AUTO_NAME, pod: {} },
-    iface: { name: AUTO_NAME, [binding]: {} },
+    network: { name: DEFAULT_NIC_NAME, pod: {} },
+    iface: { name: DEFAULT_NIC_NAME, [binding]: {} },
   };
 }
 
@@ -46,7 +43,7 @@ export function findAutoNic(
   const [networks, ifaces] = [spec.networks ?? [], spec.domain.devices?.interfaces ?? []];
   const [[network], [iface]] = [networks, ifaces];
   if (network === undefined || iface === undefined) return undefined;
-  const isAlone = networks.length === 1 && ifaces.length === 1;
-  const isAuto = [network, iface].every(({ name }) => name === AUTO_NAME);
-  return isAlone && isAuto && network.pod !== undefined ? { network, iface } : undefined;
+  const isOnlyNic = networks.length === 1 && ifaces.length === 1;
+  const hasDefaultName = [network, iface].every(({ name }) => name === DEFAULT_NIC_NAME);
+  return isOnlyNic && hasDefaultName && network.pod !== undefined ? { network, iface } : undefined;
 }

@@ -5,11 +5,11 @@ import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
 import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import { type FieldMark, isUnset } from "../fields/notation.ts";
 import {
-  schemaFields,
-  unactedFields,
+  listSchemaFields,
+  listUnsupportedFields,
   withoutHarmlessFields,
   type SchemaField,
-  type UnactedField,
+  type UnsupportedField,
   listQuantities,
 } from "../fields/walk.ts";
 import { memoize, memoizeAt } from "../values/memoize.ts";
@@ -22,32 +22,32 @@ export interface FieldProblem {
   readonly message: string;
 }
 
-export interface UnactedFields {
-  /** Unsupported fields on which the guest depends, so that the VM is not started. */
+export interface UnsupportedFields {
+  /** Unsupported fields that prevent a start of the VM. */
   readonly unbuilt: readonly FieldProblem[];
-  /** Paths of unsupported fields on which the guest does not depend. */
+  /** Paths of unsupported fields that do not prevent a start of the VM. */
   readonly harmless: readonly string[];
 }
 
-function unbuiltMessage({ hint }: FieldMark): string {
+function buildUnbuiltMessage({ hint }: FieldMark): string {
   return ["is not supported yet", hint ?? []].flat().join("; ");
 }
 
-function splitByMark(fields: readonly UnactedField[]): UnactedFields {
+function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   return {
     unbuilt: fields
       .filter(({ mark }) => mark.level === "unbuilt")
-      .map(({ path, mark }) => ({ field: path, message: unbuiltMessage(mark) })),
+      .map(({ path, mark }) => ({ field: path, message: buildUnbuiltMessage(mark) })),
     harmless: fields.filter(({ mark }) => mark.level === "harmless").map(({ path }) => path),
   };
 }
 
-/** Omits the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
+/** Removes the fields of absent interfaces. `base` is the path of the VMI specification. */
 function withoutAbsentIfaces(
-  fields: readonly UnactedField[],
+  fields: readonly UnsupportedField[],
   spec: VmiSpec,
   base: string,
-): UnactedFields {
+): UnsupportedFields {
   const ifaces = spec.domain.devices?.interfaces ?? [];
   const absentPaths = ifaces.flatMap((iface, index) =>
     isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
@@ -57,12 +57,13 @@ function withoutAbsentIfaces(
   );
 }
 
-export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = memoizeAt(
-  (spec, base) => withoutAbsentIfaces(unactedFields(VmiSpecSchema, spec, base), spec, base),
-);
+export const listUnsupportedVmiFields: (spec: VmiSpec, base: string) => UnsupportedFields =
+  memoizeAt((spec, base) =>
+    withoutAbsentIfaces(listUnsupportedFields(VmiSpecSchema, spec, base), spec, base),
+  );
 
-export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = memoize((spec) => {
-  const fields = unactedFields(VmSpecSchema, spec, "spec");
+export const listUnsupportedVmFields: (spec: VmSpec) => UnsupportedFields = memoize((spec) => {
+  const fields = listUnsupportedFields(VmSpecSchema, spec, "spec");
   return withoutAbsentIfaces(fields, spec.template.spec, "spec.template.spec");
 });
 
@@ -71,20 +72,20 @@ export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
 );
 
-export function vmFields(): readonly SchemaField[] {
-  return schemaFields(VmSpecSchema, "spec");
+export function listVmFields(): readonly SchemaField[] {
+  return listSchemaFields(VmSpecSchema, "spec");
 }
 
-/** Returns the first unsupported field on which the NIC depends. Its path is relative to the interface. */
+/** Returns the NIC's first unsupported field of level `unbuilt`, with a path relative to the interface. */
 export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
-  return splitByMark(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
+  return splitByMark(listUnsupportedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
 
 function isNegative(text: string): boolean {
   return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
 }
 
-/** Returns the fields with malformed quantities. These are errors, because no default replaces them. */
+/** Returns the fields with malformed quantities. */
 export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   memoizeAt((spec, base) =>
     listQuantities(VmiSpecSchema, spec, base)
@@ -112,13 +113,13 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
   if (schema["x-kubernetes-int-or-string"] === true) {
     return typeof value === "string" || Number.isInteger(value);
   }
-  const { enum: allowed } = schema;
-  const hasType = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
-  return hasType(value) && (!Array.isArray(allowed) || allowed.includes(value));
+  const { enum: allowedValues } = schema;
+  const isExpectedType = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
+  return isExpectedType(value) && (!Array.isArray(allowedValues) || allowedValues.includes(value));
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // `properties` and the other keywords hold only schemas.
+  // Callers read only keywords whose values are schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 

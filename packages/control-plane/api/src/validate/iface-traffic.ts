@@ -15,25 +15,25 @@ import { causeIf, findIfaceNetwork, forEachIface, forEachNetwork, type Rule } fr
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
-/** Maximum number of allowed MACs or addresses, because each becomes a rule that every frame may have to pass. */
+/** Maximum number of allowed MACs or addresses, because each entry adds a packet filter rule. */
 const ALLOWED_ENTRIES_MAX = 64;
 const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
 
-function invalid(field: string, message: string): Cause {
+function buildInvalidCause(field: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message };
 }
 
 const natSubnetsFit = forEachNetwork(({ pod = {} }, path) => [
   ...causeIf(
     parseNatPrefix(pod.vmNetworkCIDR, 4) === undefined,
-    invalid(
+    buildInvalidCause(
       `${path}.pod.vmNetworkCIDR`,
       `${pod.vmNetworkCIDR ?? ""} is not an IPv4 subnet with room for two hosts; an example is 10.0.2.0/24`,
     ),
   ),
   ...causeIf(
     parseNatPrefix(pod.vmIPv6NetworkCIDR, 6) === undefined,
-    invalid(
+    buildInvalidCause(
       `${path}.pod.vmIPv6NetworkCIDR`,
       `${pod.vmIPv6NetworkCIDR ?? ""} is not an IPv6 subnet with room for two hosts; an example is fd10:0:2::/120`,
     ),
@@ -44,9 +44,9 @@ function isPort(port: number): boolean {
   return port >= 1 && port <= PORT_MAX;
 }
 
-function protocolCauses(protocol: string, field: string): readonly Cause[] {
+function listProtocolCauses(protocol: string, field: string): readonly Cause[] {
   const message = "Unknown protocol, only TCP or UDP allowed";
-  return causeIf(!PROTOCOLS.includes(protocol), invalid(`${field}.protocol`, message));
+  return causeIf(!PROTOCOLS.includes(protocol), buildInvalidCause(`${field}.protocol`, message));
 }
 
 const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
@@ -54,8 +54,8 @@ const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
     const field = `${path}.ports[${String(index)}]`;
     const message = "Port field must be in range 0 < x < 65536.";
     return [
-      ...causeIf(!isPort(port), invalid(`${field}.port`, message)),
-      ...(protocol === "" ? [] : protocolCauses(protocol, field)),
+      ...causeIf(!isPort(port), buildInvalidCause(`${field}.port`, message)),
+      ...(protocol === "" ? [] : listProtocolCauses(protocol, field)),
     ];
   }),
 );
@@ -63,17 +63,23 @@ const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
 const rangesAreValid = forEachIface(({ portRanges = [] }, path) => [
   ...causeIf(
     portRanges.length > RANGES_MAX,
-    invalid(`${path}.portRanges`, `there can be at most ${String(RANGES_MAX)} portRanges`),
+    buildInvalidCause(
+      `${path}.portRanges`,
+      `there can be at most ${String(RANGES_MAX)} portRanges`,
+    ),
   ),
   ...portRanges.flatMap(({ protocol, start, end }, index) => {
     const field = `${path}.portRanges[${String(index)}]`;
     const message = (name: string): string =>
       `${name} must be a valid port number, 0 < x < ${String(PORT_MAX + 1)}`;
     return [
-      ...protocolCauses(protocol, field),
-      ...causeIf(!isPort(start), invalid(`${field}.start`, message("Start"))),
-      ...causeIf(!isPort(end), invalid(`${field}.end`, message("End"))),
-      ...causeIf(start > end, invalid(`${field}.start`, "Start must be less than or equal to end")),
+      ...listProtocolCauses(protocol, field),
+      ...causeIf(!isPort(start), buildInvalidCause(`${field}.start`, message("Start"))),
+      ...causeIf(!isPort(end), buildInvalidCause(`${field}.end`, message("End"))),
+      ...causeIf(
+        start > end,
+        buildInvalidCause(`${field}.start`, "Start must be less than or equal to end"),
+      ),
     ];
   }),
 ]);
@@ -84,11 +90,11 @@ const rangesNeedMasquerade = forEachIface(({ masquerade, ports = [], portRanges 
   return [
     ...causeIf(
       masquerade === undefined,
-      invalid(field, "portRanges are only supported on masquerade interfaces"),
+      buildInvalidCause(field, "portRanges are only supported on masquerade interfaces"),
     ),
     ...causeIf(
       ports.length > 0,
-      invalid(field, "Cannot define both ports and portRanges on interface"),
+      buildInvalidCause(field, "Cannot define both ports and portRanges on interface"),
     ),
   ];
 });
@@ -99,17 +105,17 @@ function printRange({ start, end }: PortRange): string {
   return `[${String(start)}-${String(end)}]`;
 }
 
-/** Rejects overlapping ranges of a protocol; skips reversed ranges, which another rule reports. */
+/** Rejects overlapping ranges of one protocol. Skips reversed ranges, which rangesAreValid rejects. */
 const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
   PROTOCOLS.flatMap((protocol) => {
     const ranges = portRanges
       .filter((range) => range.protocol === protocol && range.start <= range.end)
       .toSorted((left, right) => left.start - right.start);
     return ranges.flatMap((range, index) => {
-      const before = ranges.slice(0, index).find(({ end }) => end >= range.start);
-      if (before === undefined) return [];
-      const message = `${protocol} portRanges ${printRange(before)} and ${printRange(range)} overlap`;
-      return [invalid(`${path}.portRanges`, message)];
+      const overlapping = ranges.slice(0, index).find(({ end }) => end >= range.start);
+      if (overlapping === undefined) return [];
+      const message = `${protocol} portRanges ${printRange(overlapping)} and ${printRange(range)} overlap`;
+      return [buildInvalidCause(`${path}.portRanges`, message)];
     });
   }),
 );
@@ -117,18 +123,18 @@ const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
 function listCauses(
   list: readonly string[] | undefined,
   field: string,
-  judge: { readonly isValid: (text: string) => boolean; readonly message: string },
+  check: { readonly isValid: (text: string) => boolean; readonly message: string },
 ): readonly Cause[] {
   const entries = list ?? [];
   return [
     ...causeIf(
       entries.length > ALLOWED_ENTRIES_MAX,
-      invalid(field, `there can be at most ${String(ALLOWED_ENTRIES_MAX)} entries`),
+      buildInvalidCause(field, `there can be at most ${String(ALLOWED_ENTRIES_MAX)} entries`),
     ),
     ...entries.flatMap((text, index) =>
       causeIf(
-        !judge.isValid(text),
-        invalid(`${field}[${String(index)}]`, `${text} ${judge.message}`),
+        !check.isValid(text),
+        buildInvalidCause(`${field}[${String(index)}]`, `${text} ${check.message}`),
       ),
     ),
   ];
@@ -139,7 +145,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   const field = `${path}.portSecurity`;
   const message = `portSecurity mode must be one of ${SECURITY_MODES.join(", ")}`;
   return [
-    ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, message)),
+    ...causeIf(mode !== "" && !isSecurityMode(mode), buildInvalidCause(`${field}.mode`, message)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
       isValid: isNicMac,
       message: "is not a MAC address that a NIC can have",
@@ -151,20 +157,18 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/**
- * Checks whether port security is weaker than `Addresses` without exceptions, which the pod network always enforces.
- */
+/** Checks whether the settings are weaker than mode `Addresses` without exceptions. The pod network always enforces that mode. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
-  const isOtherMode = mode !== "" && mode !== "Addresses";
-  return isOtherMode || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
+  const isWeakerMode = mode !== "" && mode !== "Addresses";
+  return isWeakerMode || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
 }
 
 const podNetworkIsStrict = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
   return causeIf(
     network !== undefined && isDefaultNetwork(network) && weakensSecurity(iface),
-    invalid(
+    buildInvalidCause(
       `${path}.portSecurity`,
       "on the pod network a guest may send only from its own MAC and addresses",
     ),
@@ -188,8 +192,8 @@ const OPTION_BYTES_MAX = 255;
 const NTP_SERVERS_MAX = Math.floor(OPTION_BYTES_MAX / 4);
 const PRINTABLE_TEXT = /^[!-+\--~]{1,127}$/;
 
-function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {
-  return causeIf(isWrong, { reason: "FieldValueInvalid", field, message });
+function invalidIf(isInvalid: boolean, field: string, message: string): readonly Cause[] {
+  return causeIf(isInvalid, { reason: "FieldValueInvalid", field, message });
 }
 
 function isIpv4(text: string): boolean {
@@ -197,18 +201,21 @@ function isIpv4(text: string): boolean {
   return ip?.version === 4 && !text.includes("/");
 }
 
-function utf8LengthOf(text: string): number {
+function countUtf8Bytes(text: string): number {
   return encodeURIComponent(text.toWellFormed()).replaceAll(/%../g, "x").length;
 }
 
-function privateCauses({ privateOptions = [] }: DhcpOptions, path: string): readonly Cause[] {
-  const numbers = privateOptions.map(({ option }) => option);
+function listPrivateOptionCauses(
+  { privateOptions = [] }: DhcpOptions,
+  path: string,
+): readonly Cause[] {
+  const optionNumbers = privateOptions.map(({ option }) => option);
   return privateOptions.flatMap(({ option, value }, index) => {
     const field = `${path}.privateOptions[${String(index)}]`;
-    const bytes = utf8LengthOf(value);
+    const bytes = countUtf8Bytes(value);
     return [
       ...invalidIf(
-        numbers.indexOf(option) !== index,
+        optionNumbers.indexOf(option) !== index,
         `${field}.option`,
         `Found Duplicates: you have provided duplicate DHCPPrivateOptions, ${String(option)}`,
       ),
@@ -226,7 +233,7 @@ function privateCauses({ privateOptions = [] }: DhcpOptions, path: string): read
   });
 }
 
-function textCauses(options: DhcpOptions, path: string): readonly Cause[] {
+function listTextCauses(options: DhcpOptions, path: string): readonly Cause[] {
   return (["bootFileName", "tftpServerName"] as const).flatMap((name) => {
     const text = options[name] ?? "";
     return invalidIf(
@@ -241,7 +248,7 @@ const dhcpOptionsAreValid = forEachIface((iface, path) => {
   const options = iface.dhcpOptions ?? {};
   const field = `${path}.dhcpOptions`;
   return [
-    ...privateCauses(options, field),
+    ...listPrivateOptionCauses(options, field),
     ...invalidIf(
       (options.ntpServers ?? []).length > NTP_SERVERS_MAX,
       `${field}.ntpServers`,
@@ -254,7 +261,7 @@ const dhcpOptionsAreValid = forEachIface((iface, path) => {
         "NTP servers must be a list of valid IPv4 addresses.",
       ),
     ),
-    ...textCauses(options, field),
+    ...listTextCauses(options, field),
   ];
 });
 

@@ -14,31 +14,28 @@ import {
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { PCI_ADDRESS, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
-const STATES: readonly string[] = ["", "up", "down", "absent"];
+const IFACE_STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
 const RESERVED_MAC = "02:00:00:00:00:00";
 
 /**
  * Bindings that KubeVirt removed; a separate rule rejects them. Source: KubeVirt pkg/network/admitter/discontinued.go.
  */
-export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
+export const DISCONTINUED_BINDINGS: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
-/**
- * Lists the bindings that KubeVirt still has, of which an interface has exactly one. Source: KubeVirt
- * pkg/network/admitter/binding.go.
- */
-function currentBindings(iface: Iface): readonly Binding[] {
-  return listBindings(iface).filter((binding) => !DISCONTINUED.includes(binding));
+/** Lists the interface's bindings, except discontinued bindings. Source: KubeVirt pkg/network/admitter/binding.go. */
+function listCurrentBindings(iface: Iface): readonly Binding[] {
+  return listBindings(iface).filter((binding) => !DISCONTINUED_BINDINGS.includes(binding));
 }
 
-function oneBindingMessage(
+function buildOneBindingMessage(
   { name }: Iface,
   bindings: readonly Binding[],
   isOnPodNetwork: boolean,
 ): string {
-  const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
-  if (bindings.length > 0) return `${has}: keep one of them`;
-  return `${has}: give it one, for example ${isOnPodNetwork ? "masquerade" : "bridge"}: {}`;
+  const bindingsText = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
+  if (bindings.length > 0) return `${bindingsText}: keep one of them`;
+  return `${bindingsText}: give it one, for example ${isOnPodNetwork ? "masquerade" : "bridge"}: {}`;
 }
 
 function isOnDefaultNetwork(spec: ValidatedSpec, iface: Iface): boolean {
@@ -47,7 +44,7 @@ function isOnDefaultNetwork(spec: ValidatedSpec, iface: Iface): boolean {
 }
 
 const stateIsKnown = forEachIface((iface, path) =>
-  causeIf(!STATES.includes(iface.state ?? ""), {
+  causeIf(!IFACE_STATES.includes(iface.state ?? ""), {
     reason: "FieldValueInvalid",
     field: `${path}.state`,
     message: `logical ${iface.name} interface state value is unsupported: ${iface.state ?? ""}`,
@@ -66,7 +63,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
 const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {
-  const bindings = currentBindings(iface);
+  const bindings = listCurrentBindings(iface);
   const isPluggable =
     bindings.length === 0 || bindings.some((each) => PLUGGABLE_BINDINGS.includes(each));
   return causeIf(iface.state === "absent" && !isPluggable, {
@@ -86,7 +83,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
 
 /** Requires one binding, except on a secondary network, where bridge is the default. */
 const oneBinding = forEachIface((iface, path, spec) => {
-  const bindings = currentBindings(iface);
+  const bindings = listCurrentBindings(iface);
   const network = findIfaceNetwork(spec, iface);
   const usesDefaultBinding = bindings.length === 0 && network?.multus !== undefined;
   return causeIf(
@@ -94,7 +91,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
     {
       reason: "FieldValueInvalid",
       field: path,
-      message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${oneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
+      message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${buildOneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
     },
   );
 });
@@ -129,7 +126,7 @@ export const IFACE_STATE_RULES: readonly Rule[] = [
 ];
 
 const NAME_SYNTAX = /^[A-Za-z0-9-_]+$/;
-/** Device models: KubeVirt's, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
+/** Device models of KubeVirt, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
 const DEVICE_MODELS: readonly string[] = [
   "e1000",
   "e1000e",
@@ -167,7 +164,7 @@ const nameIsPlain = forEachIface((iface, path) =>
   }),
 );
 
-function textRule(
+function buildTextRule(
   field: "model" | "pciAddress",
   isValid: (text: string) => boolean,
   refusal: { readonly reason: Cause["reason"]; readonly message: (text: string) => string },
@@ -182,13 +179,13 @@ function textRule(
   });
 }
 
-const modelIsKnown = textRule("model", (model) => DEVICE_MODELS.includes(model), {
+const modelIsKnown = buildTextRule("model", (model) => DEVICE_MODELS.includes(model), {
   reason: "FieldValueNotSupported",
   message: (model) => `uses model ${model} that is not supported.`,
 });
 
-/** Returns why the MAC is invalid. Multicast addresses are invalid, because no device accepts them. */
-function macProblem(text: string): string | undefined {
+/** Returns an adjective that describes why the MAC is invalid; undefined if the MAC is valid. */
+function describeMacProblem(text: string): string | undefined {
   const pairs = parseMac(text);
   if (pairs === undefined) return "malformed";
   if (pairs.length > MAC_BYTES) return "too long";
@@ -198,7 +195,7 @@ function macProblem(text: string): string | undefined {
 
 const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   const mac = iface.macAddress ?? "";
-  const problem = mac === "" ? undefined : macProblem(mac);
+  const problem = mac === "" ? undefined : describeMacProblem(mac);
   return causeIf(problem !== undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.macAddress`,
@@ -206,16 +203,18 @@ const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   });
 });
 
-function areOnSameNetwork(spec: ValidatedSpec, one: Iface, other: Iface): boolean {
-  const [first, second] = [one, other].map((iface) => findIfaceNetwork(spec, iface)?.multus);
-  return first !== undefined && first.networkName === second?.networkName;
+function areOnSameNetwork(spec: ValidatedSpec, iface: Iface, otherIface: Iface): boolean {
+  const [multus, otherMultus] = [iface, otherIface].map(
+    (each) => findIfaceNetwork(spec, each)?.multus,
+  );
+  return multus !== undefined && multus.networkName === otherMultus?.networkName;
 }
 
-/** Rejects equal MACs on one network, which never work although KubeVirt accepts them. */
+/** Rejects equal MACs on one network. KubeVirt accepts them, but frames then reach only one of the NICs. */
 const macIsUnique = forEachIface((iface, path, spec) => {
   const mac = normalizeMac(iface.macAddress ?? "");
-  const before = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
-  const twin = before.find(
+  const earlierIfaces = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
+  const twin = earlierIfaces.find(
     (other) => normalizeMac(other.macAddress ?? "") === mac && areOnSameNetwork(spec, iface, other),
   );
   return causeIf(mac !== "" && twin !== undefined, {
@@ -225,7 +224,7 @@ const macIsUnique = forEachIface((iface, path, spec) => {
   });
 });
 
-const pciAddressIsValid = textRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
+const pciAddressIsValid = buildTextRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
   reason: "FieldValueInvalid",
   message: (address) => `has malformed PCI address (${address}).`,
 });
@@ -249,7 +248,7 @@ const portsInBounds: Rule = ({ devices, base }) => {
   });
 };
 
-/** Rejects PCIe ports on i440fx, whose number of slots is fixed. */
+/** Rejects PCIe root ports on machine type i440fx, whose PCI bus has a fixed number of slots. */
 const portsNeedQ35: Rule = ({ devices, machine, base }) =>
   causeIf(
     devices.pcieRootPorts !== undefined &&
@@ -272,7 +271,7 @@ const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
   });
 });
 
-/** Largest index after which systemd names links. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
+/** Largest index that systemd uses in interface names. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
 const ACPI_INDEX_MAX = 16_383;
 
 const acpiIndexInBounds: Rule = ({ ifaces, base }) =>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 export {
   effectiveVmiSpec,
-  unactedFieldsOfVm,
-  unactedFieldsOfVmi,
+  listUnsupportedVmFields,
+  listUnsupportedVmiFields,
   findUnbuiltField,
-  vmFields,
+  listVmFields,
   type FieldProblem,
-  type UnactedFields,
+  type UnsupportedFields,
   findMistypedFields,
   findMalformedQuantities,
 } from "./fields.ts";

@@ -31,15 +31,15 @@ const podOrMultusDefault: Rule = ({ networks, base }) =>
   );
 
 const oneSource = forEachNetwork((network, path) => {
-  const sources = [network.pod, network.multus].filter((source) => source !== undefined).length;
-  return causeIf(sources !== 1, {
+  const sourceCount = [network.pod, network.multus].filter((source) => source !== undefined).length;
+  return causeIf(sourceCount !== 1, {
     reason: "FieldValueRequired",
     field: path,
-    message: sources === 0 ? "should have a network type" : "should have only one network type",
+    message: sourceCount === 0 ? "should have a network type" : "should have only one network type",
   });
 });
 
-/** Rejects an empty network name; reports only the first one, like KubeVirt. */
+/** Reports the first network with an empty networkName, like KubeVirt. */
 const multusHasName: Rule = ({ networks, base }) => {
   const index = networks.findIndex((network) => network.multus?.networkName === "");
   return causeIf(index !== -1, {

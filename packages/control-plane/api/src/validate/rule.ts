@@ -7,7 +7,7 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 export interface ValidatedSpec {
-  /** Specification in which all aliases are resolved. */
+  /** VMI specification with resolved field aliases. */
   readonly spec: VmiSpec;
   readonly disks: readonly Disk[];
   readonly volumes: readonly Volume[];
@@ -19,7 +19,7 @@ export interface ValidatedSpec {
   readonly base: string;
 }
 
-/** Rule of admission. The order of rules is the order of causes. */
+/** Admission rule, which returns the causes to reject a specification. */
 export type Rule = (spec: ValidatedSpec) => readonly Cause[];
 
 export function ifacePath(base: string, index: number): string {
@@ -38,28 +38,28 @@ export function volumePath(base: string, index: number): string {
   return `${base}.volumes[${String(index)}]`;
 }
 
-type Judge<T> = (entry: T, path: string, spec: ValidatedSpec) => readonly Cause[];
+type Check<T> = (entry: T, path: string, spec: ValidatedSpec) => readonly Cause[];
 
-function ruleFor<T>(
-  entriesOf: (spec: ValidatedSpec) => readonly T[],
-  pathOf: (base: string, index: number) => string,
-): (judge: Judge<T>) => Rule {
-  return (judge) => (spec) =>
-    entriesOf(spec).flatMap((entry, index) => judge(entry, pathOf(spec.base, index), spec));
+function buildRuleFactory<T>(
+  listEntries: (spec: ValidatedSpec) => readonly T[],
+  buildPath: (base: string, index: number) => string,
+): (check: Check<T>) => Rule {
+  return (check) => (spec) =>
+    listEntries(spec).flatMap((entry, index) => check(entry, buildPath(spec.base, index), spec));
 }
 
-export const forEachIface = ruleFor<Iface>(({ ifaces }) => ifaces, ifacePath);
+export const forEachIface = buildRuleFactory<Iface>(({ ifaces }) => ifaces, ifacePath);
 
-export const forEachNetwork = ruleFor<Network>(({ networks }) => networks, networkPath);
+export const forEachNetwork = buildRuleFactory<Network>(({ networks }) => networks, networkPath);
 
-export const forEachDisk = ruleFor<Disk>(({ disks }) => disks, diskPath);
+export const forEachDisk = buildRuleFactory<Disk>(({ disks }) => disks, diskPath);
 
-export const forEachVolume = ruleFor<Volume>(({ volumes }) => volumes, volumePath);
+export const forEachVolume = buildRuleFactory<Volume>(({ volumes }) => volumes, volumePath);
 
 export function findIfaceNetwork(spec: ValidatedSpec, iface: Iface): Network | undefined {
   return spec.networks.find((network) => network.name === iface.name);
 }
 
-export function causeIf(isWrong: boolean, cause: Cause): readonly Cause[] {
-  return isWrong ? [cause] : [];
+export function causeIf(isInvalid: boolean, cause: Cause): readonly Cause[] {
+  return isInvalid ? [cause] : [];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation of VMs and VMIs: all causes at once, in KubeVirt's order.
+// Validation of VMs and VMIs. Each function returns all causes, in KubeVirt's order.
 import { type Rule, causeIf, forEachIface, type ValidatedSpec } from "./rule.ts";
 import { findMalformedQuantities, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
@@ -10,7 +10,12 @@ import { enumValuesAreValid } from "./guest/enums.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import { DEVICE_RULES, IFACE_FIELD_RULES, DISCONTINUED, IFACE_STATE_RULES } from "./ifaces.ts";
+import {
+  DEVICE_RULES,
+  IFACE_FIELD_RULES,
+  DISCONTINUED_BINDINGS,
+  IFACE_STATE_RULES,
+} from "./ifaces.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
@@ -47,7 +52,7 @@ function usesDataVolume({ template }: VmSpec, name: string): boolean {
   );
 }
 
-function targetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
+function findTargetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
   const targets = ["pvc", "storage"].filter((key) => spec[key] !== undefined).length;
   if (targets === 0) return "Missing Data volume PVC or Storage";
   return targets === 1
@@ -55,7 +60,7 @@ function targetFault(spec: Readonly<Record<string, unknown>>): string | undefine
     : "Duplicate storage definition, both target storage and target pvc defined";
 }
 
-function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
+function listTemplateCauses(spec: VmSpec, index: number): readonly Cause[] {
   const path = `spec.dataVolumeTemplates[${String(index)}]`;
   const template = spec.dataVolumeTemplates?.[index];
   const name = template?.metadata?.name ?? "";
@@ -64,7 +69,7 @@ function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
     const message = `'name' field must not be empty for DataVolumeTemplate entry ${field}.`;
     return [{ reason: "FieldValueRequired", field, message }];
   }
-  const fault = targetFault(template?.spec ?? {});
+  const fault = findTargetFault(template?.spec ?? {});
   if (fault !== undefined) {
     return [{ reason: "FieldValueInvalid", field: `${path}.spec`, message: fault }];
   }
@@ -73,15 +78,15 @@ function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
   return [{ reason: "FieldValueRequired", field: path, message }];
 }
 
-/** Returns the first cause of each template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
-function dataVolumeCauses(spec: VmSpec): readonly Cause[] {
+/** Returns at most one cause for each DataVolume template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
+function listDataVolumeCauses(spec: VmSpec): readonly Cause[] {
   return (spec.dataVolumeTemplates ?? []).flatMap((_template, index) =>
-    templateCauses(spec, index),
+    listTemplateCauses(spec, index),
   );
 }
 
 /** Rules for all objects. Source: KubeVirt pkg/network/admitter/validator.go. */
-const RULES: readonly Rule[] = [
+const COMMON_RULES: readonly Rule[] = [
   ...NETWORK_SOURCE_RULES,
   ...IFACE_STATE_RULES,
   ...NETWORK_NAME_RULES,
@@ -94,7 +99,7 @@ const RULES: readonly Rule[] = [
 
 /** Rejects discontinued bindings of new objects. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>
-  DISCONTINUED.filter((name) => name in iface).map((name) => ({
+  DISCONTINUED_BINDINGS.filter((name) => name in iface).map((name) => ({
     reason: "FieldValueInvalid",
     field: `${path}.${name}`,
     message: `${name} network interface has been discontinued since v1.3`,
@@ -103,7 +108,7 @@ const noDiscontinuedBinding = forEachIface((iface, path) =>
 
 const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
-type Admission = "create" | "update";
+type AdmissionOperation = "create" | "update";
 
 function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
   const spec = withCurrentFieldNames(input);
@@ -120,25 +125,23 @@ function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
   };
 }
 
-/** Validates a specification. Stored objects are exempt from some rules, so that later versions can tighten these. */
+/** Validates a specification. Some rules apply only to new objects. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
-  admission: Admission = "update",
+  admission: AdmissionOperation = "update",
 ): readonly Cause[] {
   const validated = toValidatedSpec(spec, base);
-  const rules = admission === "create" ? [...CREATION_RULES, ...RULES] : RULES;
+  const rules = admission === "create" ? [...CREATION_RULES, ...COMMON_RULES] : COMMON_RULES;
   return rules.flatMap((rule) => rule(validated));
 }
 
-/**
- * Returns problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed.
- */
+/** Returns the guest's problems that prevent a start. Rules for networks and interfaces are not included. */
 export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const validated = toValidatedSpec(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(validated));
-    // Problems are printed after their field, so the message need not repeat it.
+    // Callers print the field before the message, so the message must not repeat the field.
     return causes.map(({ field, message }) => ({
       field,
       message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message,
@@ -146,19 +149,22 @@ export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProbl
   },
 );
 
-export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): readonly Cause[] {
+export function validateVmSpec(
+  spec: VmSpec,
+  admission: AdmissionOperation = "update",
+): readonly Cause[] {
   return [
     ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
       reason: "FieldValueInvalid",
       field: "spec.running",
       message: "Running and RunStrategy are mutually exclusive",
     }),
-    ...dataVolumeCauses(spec),
+    ...listDataVolumeCauses(spec),
     ...validateVmiSpec(spec.template.spec, "spec.template.spec", admission),
   ];
 }
 
-/** Identifies a cause by names instead of indexes, so that moving an entry does not make the cause new. */
+/** Identifies a cause by names instead of indexes, so that a moved entry does not count as a new cause. */
 function identifyCause(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
   const { interfaces = [], disks = [] } = domain.devices ?? {};
   const entries = { networks, interfaces, volumes, disks };
@@ -175,15 +181,15 @@ interface ValidationResult {
   readonly causes: readonly Cause[];
 }
 
-/** Returns the causes that did not exist before the change. Older ones must not block an unplug. */
-function newCauses(before: ValidationResult, after: ValidationResult): readonly Cause[] {
-  const known = new Set(before.causes.map((cause) => identifyCause(cause, before.spec)));
-  return after.causes.filter((cause) => !known.has(identifyCause(cause, after.spec)));
+/** Returns the causes that the change introduces. Existing causes must not block changes, for example an unplug. */
+function listNewCauses(before: ValidationResult, after: ValidationResult): readonly Cause[] {
+  const knownIds = new Set(before.causes.map((cause) => identifyCause(cause, before.spec)));
+  return after.causes.filter((cause) => !knownIds.has(identifyCause(cause, after.spec)));
 }
 
 export function validateVmChange(before: VmSpec | undefined, after: VmSpec): readonly Cause[] {
   if (before === undefined) return validateVmSpec(after, "create");
-  return newCauses(
+  return listNewCauses(
     { spec: before.template.spec, causes: validateVmSpec(before) },
     { spec: after.template.spec, causes: validateVmSpec(after) },
   );
@@ -191,29 +197,29 @@ export function validateVmChange(before: VmSpec | undefined, after: VmSpec): rea
 
 export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): readonly Cause[] {
   if (before === undefined) return validateVmiSpec(after, "spec", "create");
-  return newCauses(
+  return listNewCauses(
     { spec: before, causes: validateVmiSpec(before, "spec") },
     { spec: after, causes: validateVmiSpec(after, "spec") },
   );
 }
 
-function haveSameSource(one: Network, other: Network): boolean {
+function haveSameSource(network: Network, otherNetwork: Network): boolean {
   return (
-    (one.pod === undefined) === (other.pod === undefined) &&
-    one.multus?.networkName === other.multus?.networkName
+    (network.pod === undefined) === (otherNetwork.pod === undefined) &&
+    network.multus?.networkName === otherNetwork.multus?.networkName
   );
 }
 
 /** Rejects changes of the pod's default network, which cannot change while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
   const defaultNetworks = (before.networks ?? []).filter(isDefaultNetwork);
-  const lostNetworks = defaultNetworks.filter(
+  const removedNetworks = defaultNetworks.filter(
     (network) =>
       !(after.networks ?? []).some(
         (other) => other.name === network.name && haveSameSource(network, other),
       ),
   );
-  return lostNetworks.map((network) => ({
+  return removedNetworks.map((network) => ({
     reason: "FieldValueForbidden",
     field: "spec.networks",
     message: `network '${network.name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,

@@ -7,7 +7,7 @@ const { IPv4, IPv6, fromByteArray } = ipaddr;
 export interface IpPrefix {
   readonly version: 4 | 6;
   readonly value: bigint;
-  /** Prefix length in bits; the full address length if the text has none. */
+  /** Prefix length in bits; 32 or 128 for an address without prefix length. */
   readonly length: number;
 }
 
@@ -17,17 +17,12 @@ function toBigInt(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
-/**
- * Parses IPv4; rejects `1.2`, `0x1.2.3.4` and `010.0.0.1`, which ipaddr.js accepts but other parsers read differently.
- */
+/** Parses IPv4. Rejects `1.2`, `0x1.2.3.4` and `010.0.0.1`, which ipaddr.js accepts but other parsers read differently. */
 function parseIpv4(text: string): bigint | undefined {
   return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
 
-/**
- * Converts a trailing IPv4 address to two groups, because ipaddr.js reads `::192.0.2.1` as `::ffff:192.0.2.1`, and
- * `010` as 8.
- */
+/** Converts an embedded IPv4 address to two IPv6 groups. ipaddr.js parses `::192.0.2.1` as `::ffff:192.0.2.1`, and `010` as 8. */
 function withoutIpv4(text: string): string | undefined {
   if (!text.includes(".")) return text;
   const index = text.lastIndexOf(":") + 1;
@@ -36,37 +31,34 @@ function withoutIpv4(text: string): string | undefined {
   return `${text.slice(0, index)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
 }
 
-/** Parses IPv6; rejects zones, because they name a link of one host only. */
+/** Parses IPv6. Rejects zone identifiers, which are valid on one host only. */
 function parseIpv6(text: string): bigint | undefined {
-  const plain = text.includes("%") ? undefined : withoutIpv4(text);
-  const isAddress = plain !== undefined && IPv6.isValid(plain);
-  return isAddress ? toBigInt(IPv6.parse(plain).toByteArray()) : undefined;
+  const hexOnly = text.includes("%") ? undefined : withoutIpv4(text);
+  const isAddress = hexOnly !== undefined && IPv6.isValid(hexOnly);
+  return isAddress ? toBigInt(IPv6.parse(hexOnly).toByteArray()) : undefined;
 }
 
-/** Parses ADDRESS or ADDRESS/LENGTH; undefined if malformed. */
+/** Parses ADDRESS or ADDRESS/LENGTH. Returns undefined for malformed text. */
 export function parseIp(text: string): IpPrefix | undefined {
-  const [address = "", length, ...more] = text.split("/");
+  const [address = "", length, ...extraParts] = text.split("/");
   const version = address.includes(":") ? 6 : 4;
   const value = version === 4 ? parseIpv4(address) : parseIpv6(address);
   const bits = IP_BITS[version];
-  if (value === undefined || more.length > 0) return undefined;
+  if (value === undefined || extraParts.length > 0) return undefined;
   if (length === undefined) return { version, value, length: bits };
   const isLength = /^(0|[1-9]\d{0,2})$/.test(length) && Number(length) <= bits;
   return isLength ? { version, value, length: Number(length) } : undefined;
 }
 
-/**
- * Parses like {@link parseIp}, but allows leading zeros, as in `10.010.0.1`. KubeVirt accepts them in some fields and
- * reads them as decimal. Source: k8s.io/utils/net ParseIPSloppy
- */
+/** Parses like {@link parseIp}, but accepts leading zeros in IPv4, for example `10.010.0.1`. Source: k8s.io/utils/net ParseIPSloppy */
 export function parseSloppyIp(text: string): IpPrefix | undefined {
   return parseIp(text.includes(":") ? text : text.replaceAll(/(^|\.)0+(?=\d)/g, "$1"));
 }
 
-/** Prints the address without prefix length. IPv6 is printed as in RFC 5952, without embedded IPv4. */
+/** Prints the address without prefix length. The IPv6 form follows RFC 5952, without embedded IPv4. */
 export function printAddress({ version, value }: Omit<IpPrefix, "length">): string {
   const bits = IP_BITS[version];
-  const bytes = Array.from({ length: bits / 8 }, (_none, index) =>
+  const bytes = Array.from({ length: bits / 8 }, (_byte, index) =>
     Number((value >> BigInt(bits - 8 * (index + 1))) & 0xffn),
   );
   return fromByteArray(bytes).toString();
@@ -102,20 +94,20 @@ export function toLinkLocal(mac: string): string {
   const bytes = mac.split(":").map((pair) => Number.parseInt(pair, 16));
   const [first = 0, ...hostBits] = bytes;
   const identifier = [first ^ 0x02, ...hostBits.slice(0, 2), 0xff, 0xfe, ...hostBits.slice(2)];
-  const low = identifier.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  const interfaceId = identifier.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   return printAddress({
     version: 6,
-    value: LINK_LOCAL_BASE | (low & ((1n << INTERFACE_BITS) - 1n)),
+    value: LINK_LOCAL_BASE | (interfaceId & ((1n << INTERFACE_BITS) - 1n)),
   });
 }
 
-// Source: KubeVirt pkg/network/link/address.go, api DefaultVMCIDR.
+// Default subnets of masquerade. Source: KubeVirt pkg/network/link/address.go, api DefaultVMCIDR.
 
 const DEFAULT_SUBNETS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
 /** Minimum number of host bits, enough for the network address, the gateway and the guest. */
 const HOST_BITS_MIN = 2;
 
-/** Returns the guest's subnet with masquerade, by default KubeVirt's; undefined if it is malformed or too small. */
+/** Returns the guest's subnet for masquerade, or KubeVirt's default. Returns undefined if the subnet is malformed or too small. */
 export function parseNatPrefix(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
   const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULT_SUBNETS[version] : cidr);
   if (prefix?.version !== version) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of unknown shape. Exported as `@patchbay/api/json`, so that importing it loads no schemas.
+// Helpers for JSON of unknown shape. The entry point `@patchbay/api/json` exports them without the schemas.
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -9,10 +9,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 /** Characters that Go's encoder escapes. Source: Go encoding/json, HTMLEscape. */
 const GO_ESCAPED_CHARACTERS = /[<>&\u2028\u2029]/g;
 
-/**
- * Prints JSON like Go's encoder. API servers compare the `test` value of a JSON patch with Go's encoding byte by byte,
- * so an unescaped `<` never matches.
- */
+/** Prints JSON like Go's encoder, because API servers compare the `test` value of a JSON patch with Go's encoding. */
 export function printGoJson(value: unknown): string {
   return JSON.stringify(value).replace(
     GO_ESCAPED_CHARACTERS,
@@ -20,9 +17,9 @@ export function printGoJson(value: unknown): string {
   );
 }
 
-/** Parses JSON; returns undefined if the text is missing, empty or malformed. */
+/** Parses JSON. Returns undefined if the text is missing, empty or malformed. */
 export function parseJson(text: string | undefined): unknown {
-  // The check avoids the cost of an exception, because most objects lack the annotation.
+  // An early return is cheaper than an exception, and most objects lack the annotation.
   if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;

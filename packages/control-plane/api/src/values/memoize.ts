@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches of derived values, for objects that do not change.
-/** Caches the result of `find` for each object. `find` must depend on nothing else. */
+/** Caches the result of `compute` for each object. `compute` must be a pure function of the object. */
 export function memoize<Subject extends object, Result>(
-  find: (subject: Subject) => Result,
+  compute: (subject: Subject) => Result,
 ): (subject: Subject) => Result {
   const results = new WeakMap<Subject, Result>();
   return (subject) => {
     const cached = results.get(subject);
     if (cached !== undefined) return cached;
-    const result = find(subject);
+    const result = compute(subject);
     results.set(subject, result);
     return result;
   };
 }
 
-/** Caches the result of `find` for each object and path. Paths are few and are never evicted. */
+/** Caches the result of `compute` for each object and path. Paths are never evicted, so callers must use few paths. */
 export function memoizeAt<Subject extends object, Result>(
-  find: (subject: Subject, path: string) => Result,
+  compute: (subject: Subject, path: string) => Result,
 ): (subject: Subject, path: string) => Result {
-  const findByPath = new Map<string, (subject: Subject) => Result>();
+  const functionsByPath = new Map<string, (subject: Subject) => Result>();
   return (subject, path) => {
-    const findCached = findByPath.get(path) ?? memoize((each: Subject) => find(each, path));
-    findByPath.set(path, findCached);
-    return findCached(subject);
+    const computeCached =
+      functionsByPath.get(path) ?? memoize((object: Subject) => compute(object, path));
+    functionsByPath.set(path, computeCached);
+    return computeCached(subject);
   };
 }

@@ -5,8 +5,8 @@
  */
 export const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Default number of root ports, which costs 9 MiB and little boot time. Source: docs/design/pci-topology.md */
+/** Default number of PCIe root ports. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_DEFAULT = 32;
 
-/** Maximum number of root ports, because each costs boot time. Source: docs/design/pci-topology.md */
+/** Maximum number of PCIe root ports. Each port adds boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_MAX = 128;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-const QUANTITY = /^\+?(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE]))?$/;
+const QUANTITY_SYNTAX = /^\+?(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE]))?$/;
 
-const FACTORS: Readonly<Record<string, number>> = {
+const SUFFIX_FACTORS: Readonly<Record<string, number>> = {
   n: 1e-9,
   u: 1e-6,
   m: 1e-3,
@@ -20,10 +20,10 @@ const FACTORS: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** Parses a non-negative quantity; undefined if malformed. Source: Kubernetes apimachinery resource.Quantity. */
+/** Parses a non-negative quantity. Returns undefined for malformed text. Source: Kubernetes apimachinery resource.Quantity. */
 export function parseQuantity(quantity: unknown): number | undefined {
-  const match = QUANTITY.exec(String(quantity));
+  const match = QUANTITY_SYNTAX.exec(String(quantity));
   if (match === null) return undefined;
   const [, digits = "", exponent = "", suffix = ""] = match;
-  return Number(`${digits}${exponent}`) * (FACTORS[suffix] ?? 1);
+  return Number(`${digits}${exponent}`) * (SUFFIX_FACTORS[suffix] ?? 1);
 }

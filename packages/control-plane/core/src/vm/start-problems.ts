@@ -4,8 +4,8 @@ import type { NetworkConfig, VirtualMachine, VirtualMachineInstance, VmiSpec } f
 import { validateHookSidecars } from "@patchbay/api/annotations";
 import {
   validateGuest,
-  unactedFieldsOfVm,
-  unactedFieldsOfVmi,
+  listUnsupportedVmFields,
+  listUnsupportedVmiFields,
   findMalformedQuantities,
   type FieldProblem,
 } from "@patchbay/api/validate";
@@ -73,7 +73,7 @@ export function findVmiStartProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
 ): readonly FieldProblem[] {
-  const { unbuilt } = unactedFieldsOfVmi(vmi.spec, "spec");
+  const { unbuilt } = listUnsupportedVmiFields(vmi.spec, "spec");
   return [
     ...findDomainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
     ...unbuilt,
@@ -88,7 +88,7 @@ export function vmStartProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
 ): readonly FieldProblem[] {
-  const { unbuilt } = unactedFieldsOfVm(vm.spec);
+  const { unbuilt } = listUnsupportedVmFields(vm.spec);
   const { metadata } = vm.spec.template;
   const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that RBAC cannot do: agents may write only their own node's VMI status, and only nodes may change a launcher's annotations.
+// Admission checks that RBAC cannot express: which VMI status a virt-handler may write, and who may change a launcher.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
@@ -7,22 +7,22 @@ import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/cor
 import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../http/calls.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 
-/** Status fields that virt-handler owns; see docs/reference/ownership.md. */
+/** VMI status fields that virt-handler writes; see docs/reference/ownership.md. */
 const AGENT_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
-function statusOf(object: unknown): Readonly<Record<string, unknown>> {
+function readStatus(object: unknown): Readonly<Record<string, unknown>> {
   return asObject(asObject(object)["status"]);
 }
 
-/** Returns the nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
+/** Returns the VMI's node before this write. If `nodeName` was unset, returns the nodes of the VMI's pods. */
 function findOwnerNodes(oldObject: unknown): readonly unknown[] {
-  const { nodeName, activePods } = statusOf(oldObject);
+  const { nodeName, activePods } = readStatus(oldObject);
   return nodeName === undefined ? Object.values(asObject(activePods)) : [nodeName];
 }
 
 function findTargetNode(oldObject: unknown): string | undefined {
-  // virt-controller wrote the state, and the API server validated it against the schema.
-  const state = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
+  // The API server validated the state against the schema.
+  const state = readStatus(oldObject)["migrationState"] as MigrationState | undefined;
   return migrationIn(state)?.targetNode;
 }
 
@@ -35,7 +35,7 @@ function deny(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
-interface Change {
+interface FieldChange {
   readonly field: string;
   readonly from: unknown;
   readonly to: unknown;
@@ -44,7 +44,7 @@ interface Change {
 function findChanges(
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
-): readonly Change[] {
+): readonly FieldChange[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...fields]
     .map((field) => ({ field, from: before[field], to: after[field] }))
@@ -52,29 +52,29 @@ function findChanges(
 }
 
 function listForeignConditions(conditions: unknown): readonly unknown[] {
-  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
-  return all.filter((condition) => {
+  const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  return list.filter((condition) => {
     const { type } = asObject(condition);
     return typeof type !== "string" || !NODE_VM_CONDITIONS.includes(type);
   });
 }
 
-const MIGRATION = "migrationState";
+const MIGRATION_FIELD = "migrationState";
 
-function splitMigration(changes: readonly Change[]): readonly Change[] {
+function splitMigration(changes: readonly FieldChange[]): readonly FieldChange[] {
   return changes.flatMap((change) => {
-    if (change.field !== MIGRATION) return [change];
+    if (change.field !== MIGRATION_FIELD) return [change];
     const members = findChanges(asObject(change.from), asObject(change.to));
-    return members.map((member) => ({ ...member, field: `${MIGRATION}.${member.field}` }));
+    return members.map((member) => ({ ...member, field: `${MIGRATION_FIELD}.${member.field}` }));
   });
 }
 
 function listWritableMigrationFields(role: NodeRole, oldObject: unknown): readonly string[] {
   const fields = findTargetNode(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
-  return fields.map((field) => `${MIGRATION}.${field}`);
+  return fields.map((field) => `${MIGRATION_FIELD}.${field}`);
 }
 
-function isOwnerChange({ field, from, to }: Change): boolean {
+function isOwnerChange({ field, from, to }: FieldChange): boolean {
   if (field === "conditions")
     return isEqual(listForeignConditions(from), listForeignConditions(to));
   return field === "phase" ? isNodePhase(from, to) : AGENT_FIELDS.includes(field);
@@ -83,19 +83,21 @@ function isOwnerChange({ field, from, to }: Change): boolean {
 function findForbiddenChange(
   { oldObject, object }: AdmissionRequest,
   role: NodeRole,
-): Change | undefined {
+): FieldChange | undefined {
   const migrationFields = listWritableMigrationFields(role, oldObject);
-  const isAllowed = (change: Change): boolean =>
+  const isAllowed = (change: FieldChange): boolean =>
     migrationFields.includes(change.field) || (role === "owner" && isOwnerChange(change));
-  return splitMigration(findChanges(statusOf(oldObject), statusOf(object))).find(
+  return splitMigration(findChanges(readStatus(oldObject), readStatus(object))).find(
     (change) => !isAllowed(change),
   );
 }
 
-function printChange({ field, from, to }: Change): string {
+function printChange({ field, from, to }: FieldChange): string {
   if (field !== "phase") return `status.${field}`;
-  const [old, next] = [from, to].map((phase) => (typeof phase === "string" ? phase : "none"));
-  return `status.phase: ${next ?? ""} after ${old ?? ""}`;
+  const [oldPhase, newPhase] = [from, to].map((phase) =>
+    typeof phase === "string" ? phase : "none",
+  );
+  return `status.phase: ${newPhase ?? ""} after ${oldPhase ?? ""}`;
 }
 
 function checkAgent(request: AdmissionRequest, node: string | undefined): Verdict {
@@ -109,22 +111,22 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
   if (role === undefined) {
     return deny(`User "${user.name}" of node "${node}" may not write objects of another node`);
   }
-  const forbidden = findForbiddenChange(request, role);
-  return forbidden === undefined
+  const forbiddenChange = findForbiddenChange(request, role);
+  return forbiddenChange === undefined
     ? ALLOWED
     : deny(
-        `User "${user.name}" may not write ${printChange(forbidden)}: virt-handler does not own it`,
+        `User "${user.name}" may not write ${printChange(forbiddenChange)}: virt-handler does not own it`,
       );
 }
 
-/** Checks agents' writes of a VMI's status; allows all other writes. @throws AppError if the agent's pod cannot be read */
+/** Checks writes of a VMI's status by virt-handlers and allows all other writes. @throws AppError if virt-handler's pod cannot be read */
 export async function guardStatus(pods: PodLookup, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
   if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT_ACCOUNT) return ALLOWED;
   return checkAgent(request, await findAgentNode(user, pods));
 }
 
-/** Fields of a launcher pod that Patchbay trusts. `patchbay install` and standalone match the same fields. */
+/** Fields of a launcher pod that Patchbay trusts. The webhook configurations match the same fields. */
 const TRUSTED_FIELDS = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],
@@ -139,15 +141,15 @@ function isLauncher(object: unknown): boolean {
   return readMetadata(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** Rejects changes of trusted fields of a launcher. Its label is one of them, so a client cannot remove the label first. */
+/** Rejects changes of a launcher's trusted fields. The launcher label is a trusted field, so that its removal cannot bypass this check. */
 export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(oldObject)) return ALLOWED;
-  const changed = TRUSTED_FIELDS.find(
+  const changedField = TRUSTED_FIELDS.find(
     ([section, key]) =>
       readMetadata(object, section, key) !== readMetadata(oldObject, section, key),
   );
-  if (changed === undefined) return ALLOWED;
-  const [section, key] = changed;
+  if (changedField === undefined) return ALLOWED;
+  const [section, key] = changedField;
   const message = `metadata.${section}["${key}"] of a launcher pod may only be written by its node, through pods/status`;
   return { allowed: false, code: 403, message, causes: [] };
 }

@@ -11,10 +11,10 @@ import { isEqual, messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { ALLOWED, asObject, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 
-/** Source: Kubernetes policy/v1 Eviction. */
-const EVICTION = "Eviction";
+/** Kind of an eviction request. Source: Kubernetes policy/v1 Eviction. */
+const EVICTION_KIND = "Eviction";
 
-const CONTROLLER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
+const CONTROLLER_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 function validateChange({ object, oldObject }: AdmissionRequest): Verdict {
   if (isEqual(asObject(object)["spec"], asObject(oldObject)["spec"])) return ALLOWED;
@@ -22,12 +22,12 @@ function validateChange({ object, oldObject }: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
 }
 
-/** Rejects a priority, which only virt-controller may set for node drains. Source: KubeVirt migration-create-admitter.go. */
+/** Rejects a priority from any user except virt-controller. Source: KubeVirt migration-create-admitter.go. */
 function findPriorityProblem(
   priority: unknown,
   { user }: Pick<AdmissionRequest, "user">,
 ): Verdict | undefined {
-  if (priority === undefined || user.name === CONTROLLER) return undefined;
+  if (priority === undefined || user.name === CONTROLLER_ACCOUNT) return undefined;
   const field = "spec.priority";
   const message = `${field}: only virt-controller may set a migration's priority; omit it`;
   return {
@@ -38,7 +38,7 @@ function findPriorityProblem(
   };
 }
 
-/** Finds a running migration. Lists them on the API server, because a cache may lack a new one. */
+/** Returns why a running migration prevents a new migration. Reads the API server, because a cache may lack the newest migration. */
 async function findInFlight(
   { store }: Pick<Deps, "store">,
   vmi: VirtualMachineInstance,
@@ -71,7 +71,7 @@ type MigrationDeps = Pick<
   "cachedReader" | "findByLauncher" | "evictionStrategy" | "log" | "store"
 >;
 
-/** Marks the VMI for evacuation by virt-controller. The JSON patch tests that the guest is still on the node. */
+/** Marks the VMI for evacuation by virt-controller. The patch fails if the guest has left the node. */
 async function markEvacuation(
   { store, log }: MigrationDeps,
   { metadata }: VirtualMachineInstance,
@@ -87,7 +87,7 @@ async function markEvacuation(
   log.info("marked a guest for evacuation", { vmi, node: nodeName });
 }
 
-/** Denies evictions of launchers, even after a failure: the API server evicts the pod if a webhook returns an error. */
+/** Returns the verdict for an eviction. Denies the eviction after an error, because the API server evicts the pod if the webhook fails. */
 async function validateEviction(
   deps: MigrationDeps,
   { namespace, name, dryRun }: AdmissionRequest,
@@ -109,7 +109,7 @@ export async function validateMigrationOrEviction(
   deps: MigrationDeps,
   request: AdmissionRequest,
 ): Promise<Verdict | undefined> {
-  if (request.kind === EVICTION) return validateEviction(deps, request);
+  if (request.kind === EVICTION_KIND) return validateEviction(deps, request);
   if (request.kind !== VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind) return undefined;
   return validateMigration(deps, request);
 }

@@ -39,32 +39,32 @@ import {
   metadataOf,
 } from "./review.ts";
 
-function basePathOf({ kind }: Subject): string {
+function findBasePath({ kind }: Subject): string {
   return kind === "vm" ? "/spec/template/spec" : "/spec";
 }
 
-function matcherOperations(
+function buildMatcherOperations(
   vm: VirtualMachine,
   inferred: VirtualMachine,
   part: Part,
 ): readonly JsonPatchOperation[] {
-  const [matcher, found] = [findMatcher(vm, part), findMatcher(inferred, part)];
+  const [matcher, inferredMatcher] = [findMatcher(vm, part), findMatcher(inferred, part)];
   const path = `/spec/${part}`;
   if (matcher === undefined) return [];
-  if (found === undefined) return [{ op: "remove", path }];
-  if (found !== matcher) return [{ op: "add", path, value: found }];
+  if (inferredMatcher === undefined) return [{ op: "remove", path }];
+  if (inferredMatcher !== matcher) return [{ op: "add", path, value: inferredMatcher }];
   if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
 }
 
-/** Adds missing kinds of instancetype and preference, and values inferred from the VM's volumes. `inferred` has all inferences. */
+/** Builds operations that set missing kinds of matchers, and the values of `inferred`, which come from the VM's volumes. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
-  const path = `${basePathOf(subject)}/domain/memory`;
-  const hadMemory = "memory" in vmiSpecOf(subject).domain;
+  const path = `${findBasePath(subject)}/domain/memory`;
+  const hasMemory = "memory" in vmiSpecOf(subject).domain;
   return [
-    ...PARTS.flatMap((part) => matcherOperations(subject.vm, inferred.vm, part)),
-    ...(hadMemory && !("memory" in vmiSpecOf(inferred).domain)
+    ...PARTS.flatMap((part) => buildMatcherOperations(subject.vm, inferred.vm, part)),
+    ...(hasMemory && !("memory" in vmiSpecOf(inferred).domain)
       ? [{ op: "remove", path } as const]
       : []),
   ];
@@ -79,7 +79,7 @@ async function inferSubject(
   // The validating webhook reports invalid matchers.
   if (validateMatchers(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0)
     return subject;
-  const inferred = await inferVm(deps.store, inNamespace(subject.vm, namespace));
+  const inferred = await inferVm(deps.store, withNamespace(subject.vm, namespace));
   return inferred.kind === "refused" ? inferred.message : inferred;
 }
 
@@ -97,11 +97,11 @@ const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
 const NIC_RETAINED_WARNING =
   "the VM declares no interfaces, so it keeps its interface on the pod network; set autoattachPodInterface: false to remove it";
 
-/** Returns whether the VM or its preference disables the default NIC. The validating webhook reports a missing preference. */
+/** Checks whether the VM or its preference disables the default NIC. */
 async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
-  const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
-  if (own !== undefined || subject.kind === "vmi") return own === false;
-  const { apiVersion, kind, metadata, spec } = inNamespace(subject.vm, namespace);
+  const autoattach = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
+  if (autoattach !== undefined || subject.kind === "vmi") return autoattach === false;
+  const { apiVersion, kind, metadata, spec } = withNamespace(subject.vm, namespace);
   const { parts } = await readParts(
     { apiVersion, kind, metadata, spec },
     deps.store.find.bind(deps.store),
@@ -114,14 +114,14 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   const interfaces = [nic.iface];
   return [
     { op: "add", path: `${base}/networks`, value: [nic.network] },
-    // Devices may be null, because the schema is checked after this webhook.
+    // `devices` may be null, because the API server checks the schema after this webhook.
     (domain.devices ?? undefined) === undefined
       ? { op: "add", path, value: { interfaces } }
       : { op: "add", path: `${path}/interfaces`, value: interfaces },
   ];
 }
 
-/** Returns a NIC for new objects. Existing objects retain theirs, so that users can apply a manifest without NICs again. */
+/** Returns a default NIC for a new object. Returns the present default NIC of an existing object, so that an update retains it. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -131,7 +131,7 @@ function findDefaultNic(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** Adds the default NIC to an object without NICs, unless a service of Patchbay wrote it. */
+/** Adds the default NIC to an object without NICs, unless a Patchbay service wrote the object. */
 async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
@@ -143,23 +143,23 @@ async function addDefaultNic(
   const nic = findDefaultNic(deps, { subject, old });
   if (nic === undefined) return NO_DEFAULTS;
   if (await isOptedOut(deps, subject, namespace)) return NO_DEFAULTS;
-  const patch = buildNicPatch(basePathOf(subject), spec, nic);
+  const patch = buildNicPatch(findBasePath(subject), spec, nic);
   return { patch, warnings: old === undefined ? [] : [NIC_RETAINED_WARNING] };
 }
 
-/** Sets the namespace, which the object may omit. */
-function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
+/** Returns the VM with the request's namespace, because the object may omit its namespace. */
+function withNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace } };
 }
 
-/** Time limit for finding an earlier MAC, in milliseconds. After it the write continues with a new MAC. */
+/** Time limit for the lookup of an earlier MAC, in milliseconds. After a timeout, the NIC gets a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 function lacksMac(iface: Iface): boolean {
   return (iface.macAddress ?? "") === "";
 }
 
-/** Finds the spec of the VM's VMI, from which a NIC that is not yet unplugged retains its MAC. */
+/** Returns the specification of the VM's VMI, from which NICs retain their MACs. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,
@@ -188,11 +188,15 @@ async function findEarlierSpecs(
 ): Promise<readonly VmiSpec[]> {
   const old = findSubject(request.kind, request.oldObject);
   if (old === undefined) return [];
-  const running = await findRunningSpec(deps, subject, request.namespace);
-  return [vmiSpecOf(old), ...(running === undefined ? [] : [running])];
+  const runningSpec = await findRunningSpec(deps, subject, request.namespace);
+  return [vmiSpecOf(old), ...(runningSpec === undefined ? [] : [runningSpec])];
 }
 
-function addedFields(before: Iface, after: Iface, path: string): readonly JsonPatchOperation[] {
+function buildFieldOperations(
+  before: Iface,
+  after: Iface,
+  path: string,
+): readonly JsonPatchOperation[] {
   return (["bridge", "macAddress"] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));
@@ -206,16 +210,20 @@ async function buildNicsPatch(
   const spec = vmiSpecOf(subject);
   const before = ifacesOf(spec);
   const networks = networksOf(spec);
-  const bound = before.map((iface) => withDefaultBinding(iface, networks));
+  const boundIfaces = before.map((iface) => withDefaultBinding(iface, networks));
   const earlier = before.some(lacksMac) ? await findEarlierSpecs(deps, request, subject) : [];
-  const after = withMacs(withNics(spec, networks, bound), {
+  const after = withMacs(withNics(spec, networks, boundIfaces), {
     namespace: request.namespace,
     earlier,
     randomBytes: deps.randomBytes,
   });
-  const base = basePathOf(subject);
+  const base = findBasePath(subject);
   return before.flatMap((iface, index) =>
-    addedFields(iface, after[index] ?? iface, `${base}/domain/devices/interfaces/${String(index)}`),
+    buildFieldOperations(
+      iface,
+      after[index] ?? iface,
+      `${base}/domain/devices/interfaces/${String(index)}`,
+    ),
   );
 }
 
@@ -227,13 +235,13 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
   const inferred = await inferSubject(deps, request, { subject, old });
   if (typeof inferred === "string")
     return { allowed: false, code: 400, message: inferred, causes: [] };
-  const auto = await addDefaultNic(deps, request, { subject: inferred, old });
+  const defaultNic = await addDefaultNic(deps, request, { subject: inferred, old });
   return {
     allowed: true,
-    ...(auto.warnings.length === 0 ? {} : { warnings: auto.warnings }),
+    ...(defaultNic.warnings.length === 0 ? {} : { warnings: defaultNic.warnings }),
     patch: [
       ...buildMatcherPatch(subject, inferred),
-      ...auto.patch,
+      ...defaultNic.patch,
       ...(await buildNicsPatch(deps, request, subject)),
     ],
   };

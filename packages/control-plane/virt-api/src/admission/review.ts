@@ -19,7 +19,7 @@ import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";
 import { PARTS } from "@patchbay/core/instancetype";
 
-/** Admission request. In the mutating webhook, `object` and `oldObject` are not validated. */
+/** Admission request. The mutating webhook receives `object` and `oldObject` before schema validation. */
 export interface AdmissionRequest {
   readonly uid: string;
   readonly kind: string;
@@ -27,7 +27,7 @@ export interface AdmissionRequest {
   /** Subresource; empty for the object itself. */
   readonly subresource: string;
   readonly namespace: string;
-  /** Name of the object, or of the parent of a subresource; empty if the server generates it. */
+  /** Name of the object or of the subresource's parent. Empty if the API server generates the name. */
   readonly name: string;
   readonly user: User;
   readonly dryRun?: boolean;
@@ -35,7 +35,6 @@ export interface AdmissionRequest {
   readonly oldObject: unknown;
 }
 
-/** Result of admission. 403: the user lacks permission. 422: the object is invalid. 429: try again later. */
 export type Verdict =
   | {
       readonly allowed: true;
@@ -69,12 +68,12 @@ function parseUser(value: unknown): User {
   return {
     name: asText(username),
     groups: asTexts(groups),
-    // Each entry is a pair of a name and its values.
+    // Each entry of `claims` contains a name and a list of values.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
 
-/** @throws AppError with API_MALFORMED when the body is not an AdmissionReview */
+/** Parses an AdmissionReview. @throws AppError with API_MALFORMED if the body is not an AdmissionReview */
 export function parseReview(body: unknown): AdmissionRequest {
   const request = asObject(asObject(body)["request"]);
   const operation = request["operation"];
@@ -97,8 +96,8 @@ export function parseReview(body: unknown): AdmissionRequest {
   };
 }
 
-/** Source: Kubernetes apimachinery StatusReason. */
-const REASONS = {
+/** Status reason by HTTP code. Source: Kubernetes apimachinery StatusReason. */
+const STATUS_REASONS = {
   400: "Invalid",
   403: "Forbidden",
   422: "Invalid",
@@ -111,7 +110,7 @@ function toStatus(verdict: Extract<Verdict, { allowed: false }>): object {
     metadata: {},
     status: "Failure",
     message,
-    reason: REASONS[code],
+    reason: STATUS_REASONS[code],
     ...(causes.length === 0 ? {} : { details: { causes } }),
     code,
   };
@@ -169,22 +168,22 @@ export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
 
-function isOptional(value: unknown, is: (value: unknown) => boolean): boolean {
-  return value === undefined || value === null || is(value);
+function isOptional(value: unknown, isValid: (value: unknown) => boolean): boolean {
+  return value === undefined || value === null || isValid(value);
 }
 
 function isText(value: unknown): boolean {
   return typeof value === "string";
 }
 
-function isListOf(value: unknown, is: (entry: JsonObject) => boolean): boolean {
+function isListOf(value: unknown, isValid: (entry: JsonObject) => boolean): boolean {
   return (
     Array.isArray(value) &&
-    value.every((entry: unknown) => isJsonObject(entry) && isText(entry["name"]) && is(entry))
+    value.every((entry: unknown) => isJsonObject(entry) && isText(entry["name"]) && isValid(entry))
   );
 }
 
-/** Checks the fields of interfaces that the webhook reads: name, MAC and state. */
+/** Checks the fields of interfaces that webhooks read: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -192,10 +191,13 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Checks the fields of networks that the webhook reads: name and networkName. */
+/** Checks the fields of networks that webhooks read: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
-    isOptional(multus, (of) => isJsonObject(of) && isOptional(of["networkName"], isText)),
+    isOptional(
+      multus,
+      (reference) => isJsonObject(reference) && isOptional(reference["networkName"], isText),
+    ),
   );
 }
 
@@ -209,7 +211,7 @@ function isVmiSpec(value: unknown): value is VmiSpec {
   );
 }
 
-/** Source: KubeVirt InstancetypeMatcher. */
+/** Text fields of a matcher. Source: KubeVirt InstancetypeMatcher. */
 const MATCHER_FIELDS = ["name", "kind", "inferFromVolume", "inferFromVolumeFailurePolicy"];
 
 function isMatcher(value: unknown): boolean {
@@ -219,23 +221,20 @@ function isMatcher(value: unknown): boolean {
 }
 
 function isVmSpec(spec: unknown): boolean {
-  if (!isJsonObject(spec) || !isVmiSpec(templateSpecOf(spec))) return false;
+  if (!isJsonObject(spec) || !isVmiSpec(readTemplateSpec(spec))) return false;
   return PARTS.every((part) => spec[part] === undefined || isMatcher(spec[part]));
 }
 
-function templateSpecOf(spec: unknown): unknown {
+function readTemplateSpec(spec: unknown): unknown {
   const template = isJsonObject(spec) ? spec["template"] : undefined;
   return isJsonObject(template) ? template["spec"] : undefined;
 }
 
-/**
- * Returns undefined for other kinds, and for objects that the schema will reject. Checks all fields that the mutating webhook reads,
- * because it runs before the schema validation.
- */
+/** Returns the VM or VMI; undefined for other kinds and for objects in which a field that webhooks read is invalid. */
 export function findSubject(kind: string, object: unknown): Subject | undefined {
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
-  // The API server validates metadata, and isVmSpec or isVmiSpec checks the fields of the specification that are read.
+  // The API server has validated metadata. isVmSpec and isVmiSpec check all fields that webhooks read.
   if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }
@@ -249,12 +248,12 @@ export function vmiSpecOf(subject: Subject): VmiSpec {
   return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
 }
 
-/** Returns whether only metadata or status changed, which admission ignores. */
+/** Checks whether an update leaves `spec` unchanged. */
 export function isUnchanged(subject: Subject, old: Subject | undefined): boolean {
-  return old !== undefined && isEqual(specOf(subject), specOf(old));
+  return old !== undefined && isEqual(readSpec(subject), readSpec(old));
 }
 
-function specOf(subject: Subject): unknown {
+function readSpec(subject: Subject): unknown {
   return subject.kind === "vm" ? subject.vm.spec : subject.vmi.spec;
 }
 

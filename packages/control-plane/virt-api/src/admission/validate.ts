@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /validate: dispatches by kind, and validates VMs and VMIs against the state of the cluster.
+// POST /validate: dispatches requests by kind, and validates VMs and VMIs against the state of the cluster.
 import {
   type VmiSpec,
   names,
@@ -24,10 +24,10 @@ import {
 import { validateHookSidecars } from "@patchbay/api/annotations";
 import type { Cause } from "@patchbay/api/kubernetes";
 import {
-  unactedFieldsOfVm,
-  unactedFieldsOfVmi,
+  listUnsupportedVmFields,
+  listUnsupportedVmiFields,
   type FieldProblem,
-  type UnactedFields,
+  type UnsupportedFields,
   validateVmChange,
   validateVmName,
   validateVmiNetworkChange,
@@ -88,23 +88,23 @@ interface TwinCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** Stored specification; undefined for a new object. Its MACs are not rejected later. */
+  /** Stored specification; undefined for a new object. Unchanged MACs are not rejected. */
   readonly old: VmiSpec | undefined;
   readonly base: string;
-  /** Whether the VM has no guest and does not start automatically. A MAC in use is then a warning until the start. */
+  /** Whether the VM has no guest and does not start automatically. A MAC conflict of a halted VM causes a warning only. */
   readonly isHalted?: boolean;
-  /** Whether the stored VM was halted, so that this update may start it. */
+  /** Whether the stored VM was halted, so that this update may start the VM. */
   readonly wasHalted?: boolean;
 }
 
 type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
 
 function describeTwin(twin: MacConflict, { namespace }: TwinCheck): string {
-  const where = twin.isOtherNetwork ? "the bridge of network" : "network";
-  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${describeMacOwner(twin.owner, namespace)}`;
+  const location = twin.isOtherNetwork ? "the bridge of network" : "network";
+  return `MAC address ${twin.mac} is in use on ${location} ${twin.network} by ${describeMacOwner(twin.owner, namespace)}`;
 }
 
-function macPath({ index }: MacConflict, { base }: TwinCheck): string {
+function buildMacPath({ index }: MacConflict, { base }: TwinCheck): string {
   return `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
 }
 
@@ -113,18 +113,18 @@ function findMac(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** Returns for each interface whether its MAC is new or used for the first time. */
+/** Returns for each interface whether its MAC is new, or whether this update starts the VM. */
 function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
 }
 
 function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacConflict[] {
-  const isNew = listNewMacs(check);
-  if (!isNew.includes(true)) return [];
+  const areNew = listNewMacs(check);
+  if (!areNew.includes(true)) return [];
   const macs = ifacesOf(check.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
   return findMacConflicts(check, deps.listMacOwners(macs), deps.segmentOf).filter(
-    ({ index }) => isNew[index] === true,
+    ({ index }) => areNew[index] === true,
   );
 }
 
@@ -134,17 +134,17 @@ export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause
     .filter(({ isOwnerHalted }) => !isOwnerHalted)
     .map((twin) => ({
       reason: "FieldValueDuplicate",
-      field: macPath(twin, check),
+      field: buildMacPath(twin, check),
       message: describeTwin(twin, check),
     }));
 }
 
-/** Warns only, because ports of a bond share a MAC. Two other NICs with one MAC would receive each other's frames. */
+/** Warns of equal MACs within a VM. Equal MACs are not an error, because the ports of a bond share a MAC. */
 function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const { spec, base } = check;
-  const isNew = listNewMacs(check);
+  const areNew = listNewMacs(check);
   return findOwnMacConflicts(check, deps.segmentOf)
-    .filter(({ index, earlier }) => isNew[index] === true || isNew[earlier] === true)
+    .filter(({ index, earlier }) => areNew[index] === true || areNew[earlier] === true)
     .map(({ index, earlier, mac, networks }) => {
       const field = `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
       const name = ifacesOf(spec)[earlier]?.name ?? "";
@@ -152,21 +152,21 @@ function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[
     });
 }
 
-/** Reports new MACs that the VM shares with a halted VM, and MACs that it uses twice on a bridge. */
+/** Warns of new MACs that another VM has, if one of the two VMs is halted, and of equal MACs within the VM. */
 export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const vmWarnings = findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
     .map(
       (twin) =>
-        `${macPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
+        `${buildMacPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
     );
   return [...vmWarnings, ...listOwnTwinWarnings(deps, check)];
 }
 
-/** Maximum number of fields in a warning, so that all warnings reach the client. */
+/** Maximum number of fields per warning, because the API server truncates long warnings. */
 const NAMED_FIELDS_MAX = 10;
 
-interface FieldWarnings extends UnactedFields {
+interface FieldWarnings extends UnsupportedFields {
   readonly unavailable: readonly FieldProblem[];
 }
 
@@ -174,13 +174,13 @@ const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] 
 
 type SubjectMetadata = Parameters<typeof validateHookSidecars>[0];
 
-/** Finds the hooks annotation on the VM itself, which has no effect: it belongs in the template's metadata. */
+/** Finds a hooks annotation in the VM's own metadata. Only an annotation of the template has an effect. */
 function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   const name = names.HOOK_SIDECARS_ANNOTATION;
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
-/** Finds the networks annotation, which has no effect: the launcher's networks are in the specification. */
+/** Finds a networks annotation, which has no effect because the specification declares the launcher's networks. */
 function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];
@@ -200,7 +200,7 @@ function collectWarnings(
   ];
   if (subject.kind === "vm") {
     const { template } = subject.vm.spec;
-    const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
+    const { unbuilt, harmless } = listUnsupportedVmFields(subject.vm.spec);
     const unavailable = findUnavailable("spec.template.", template.metadata);
     const ignored = [
       ...findIgnoredHooks(metadataOf(subject)),
@@ -208,7 +208,7 @@ function collectWarnings(
     ];
     return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
   }
-  const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
+  const { unbuilt, harmless } = listUnsupportedVmiFields(subject.vmi.spec, "spec");
   const { metadata } = subject.vmi;
   const ignored = findIgnoredNetworks("metadata", metadata);
   return {
@@ -219,28 +219,34 @@ function collectWarnings(
 }
 
 function printFields(fields: readonly string[]): string {
-  const more = fields.length - NAMED_FIELDS_MAX;
-  const named = fields.slice(0, NAMED_FIELDS_MAX).join(", ");
-  return more > 0 ? `${named} and ${String(more)} more` : named;
+  const omittedCount = fields.length - NAMED_FIELDS_MAX;
+  const listedFields = fields.slice(0, NAMED_FIELDS_MAX).join(", ");
+  return omittedCount > 0 ? `${listedFields} and ${String(omittedCount)} more` : listedFields;
 }
 
-function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
-  return one.field === other.field && one.message === other.message;
+function isSameProblem(problem: FieldProblem, otherProblem: FieldProblem): boolean {
+  return problem.field === otherProblem.field && problem.message === otherProblem.message;
 }
 
-/** Warns of new fields that prevent a start, of bindings and hooks that are unavailable, and of fields without effect. */
+/** Warns of new fields, bindings and hooks that prevent a start, and of new fields without effect. */
 function listFieldWarnings(
   subject: Subject,
   old: Subject | undefined,
   config: NetworkConfig,
 ): readonly string[] {
-  const now = collectWarnings(subject, config);
-  const before = old === undefined ? NO_WARNINGS : collectWarnings(old, config);
-  const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
-  const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
-  const harmless = now.harmless.filter((field) => !known.has(field));
-  const unavailable = now.unavailable.filter(
-    (problem) => !before.unavailable.some((it) => isSameProblem(it, problem)),
+  const current = collectWarnings(subject, config);
+  const previous = old === undefined ? NO_WARNINGS : collectWarnings(old, config);
+  const knownFields = new Set([
+    ...previous.unbuilt.map(({ field }) => field),
+    ...previous.harmless,
+  ]);
+  const unbuilt = current.unbuilt
+    .map(({ field }) => field)
+    .filter((field) => !knownFields.has(field));
+  const harmless = current.harmless.filter((field) => !knownFields.has(field));
+  const unavailable = current.unavailable.filter(
+    (problem) =>
+      !previous.unavailable.some((previousProblem) => isSameProblem(previousProblem, problem)),
   );
   const prefix = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [
@@ -252,7 +258,7 @@ function listFieldWarnings(
   ];
 }
 
-/** Warns for each interface that must wait for a free port, or for a restart because of its model. */
+/** Warns of each interface that must wait for a free PCIe port or for a restart. */
 function listCapacityWarnings(
   vmi: VirtualMachineInstance | undefined,
   spec: VmiSpec,
@@ -260,17 +266,17 @@ function listCapacityWarnings(
 ): readonly string[] {
   if (vmi === undefined) return [];
   return [...findIfacesWithoutPort(vmi, spec, bindings)].map(([name, { reason, message }]) => {
-    const until = reason === "NoFreePciePort" ? " until a port is free" : "";
-    return `interface "${name}" waits${until}: ${message}`;
+    const condition = reason === "NoFreePciePort" ? " until a port is free" : "";
+    return `interface "${name}" waits${condition}: ${message}`;
   });
 }
 
-type Spec = VirtualMachine["spec"];
+type VmSpec = VirtualMachine["spec"];
 
-/** Warns if a new template needs DataVolumes, which the cluster does not serve. */
+/** Warns if DataVolume templates are new and the cluster does not serve DataVolumes. */
 async function listDataVolumeWarnings(
   deps: Deps,
-  specs: { readonly spec: Spec; readonly old: Spec | undefined },
+  specs: { readonly spec: VmSpec; readonly old: VmSpec | undefined },
 ): Promise<readonly string[]> {
   const { dataVolumeTemplates = [] } = specs.spec;
   const isNew = !isEqual(dataVolumeTemplates, specs.old?.dataVolumeTemplates ?? []);
@@ -295,40 +301,44 @@ async function listMissingNetworkWarnings(
         deps.log.warn("cannot look up a network", { network: name, err: messageOf(error) });
         return [];
       }
-      const full = networkNameOf(network, namespace) ?? name;
+      const fullName = networkNameOf(network, namespace) ?? name;
       const nearest = findNearestNetwork(deps, name, namespace);
       const suggestion = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
       return [
-        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${suggestion}; the interface waits for it`,
+        `network "${network.name}": NetworkAttachmentDefinition "${fullName}" does not exist yet${suggestion}; the interface waits for it`,
       ];
     }),
   );
   return warnings.flat();
 }
 
-const BASE = "spec.template.spec";
+const TEMPLATE_SPEC_PATH = "spec.template.spec";
 const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
 
-interface Vms {
+interface VmUpdate {
   readonly vm: VirtualMachine;
   readonly old: VirtualMachine | undefined;
 }
 
-/** VMs with instancetype and preference applied. `causes` are conflicts that the stored VM did not have. */
-interface ExpandedVms extends Vms {
+/** VMs with instancetype and preference applied. `causes` contains conflicts that the stored VM does not have. */
+interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
 
-/** Applies instancetype and preference, except for Patchbay's own services, which copy validated VMs. */
-async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
-  if (isService) return { ...vms, causes: [] };
-  const [expanded, before] = await Promise.all([
-    expandVm(deps.store, vms.vm),
-    vms.old && expandVm(deps.store, vms.old),
+/** Applies instancetype and preference to both VMs, except for writes of Patchbay services. */
+async function expandBoth(
+  deps: Deps,
+  update: VmUpdate,
+  isService: boolean,
+): Promise<ExpandedVmUpdate> {
+  if (isService) return { ...update, causes: [] };
+  const [expanded, expandedOld] = await Promise.all([
+    expandVm(deps.store, update.vm),
+    update.old && expandVm(deps.store, update.old),
   ]);
-  const known = new Set(before?.causes.map(({ message }) => message));
-  const causes = expanded.causes.filter(({ message }) => !known.has(message));
-  return { vm: expanded.vm, old: before?.vm, causes };
+  const knownMessages = new Set(expandedOld?.causes.map(({ message }) => message));
+  const causes = expanded.causes.filter(({ message }) => !knownMessages.has(message));
+  return { vm: expanded.vm, old: expandedOld?.vm, causes };
 }
 
 function addsIface({ spec, old = spec }: Specs): boolean {
@@ -349,36 +359,37 @@ async function findVmiToPlug(
     const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isEndedOrDeleting(vmi) ? vmi : undefined;
   } catch (error) {
-    // The VMI is needed for a warning only, and virt-controller checks the capacity again before it plugs.
+    // The write continues without the VMI, because virt-controller repeats the checks before it plugs a NIC.
     deps.log.warn("cannot look up the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
 }
 
-function listAddressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
-  const buildVmi = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
-  return findPciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
+function listAddressCauses({ vm, old }: VmUpdate, config: NetworkConfig): readonly Cause[] {
+  const toVmi = (candidate: VirtualMachine): VirtualMachineInstance =>
+    vmiOf(candidate, config.bindings);
+  return findPciAddressCauses({ vmi: toVmi(vm), base: TEMPLATE_SPEC_PATH }, old && toVmi(old), config);
 }
 
-function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinCheck {
-  const { vm, old } = vms;
+function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUpdate): TwinCheck {
+  const { vm, old } = update;
   const { name } = vm.metadata;
   const hasGuest = deps.hasGuest({ namespace, name });
   return {
     namespace,
     name,
-    base: BASE,
-    ...specsOf(vms),
+    base: TEMPLATE_SPEC_PATH,
+    ...toSpecs(update),
     isHalted: !hasGuest && !startsAutomatically(vm),
     wasHalted: old !== undefined && !hasGuest && !startsAutomatically(old),
   };
 }
 
-/** Lists the reasons to reject the VM. `vmi` is the running guest that the update would affect. */
+/** Lists the reasons to reject the VM. `vmi` is the running VMI to which the update adds an interface. */
 function listCauses(
   deps: Deps,
   request: AdmissionRequest,
-  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+  { vm, old, vmi }: VmUpdate & { readonly vmi: VirtualMachineInstance | undefined },
 ): readonly Cause[] {
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
@@ -389,24 +400,27 @@ function listCauses(
     ...validateVmChange(old?.spec, vm.spec),
     ...(vmi === undefined
       ? []
-      : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
+      : pluggedBindingCauses(
+          { before: before ?? vmi.spec, after: spec, base: TEMPLATE_SPEC_PATH },
+          bindings,
+        )),
     ...listAddressCauses({ vm, old }, config),
     ...listTwinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
   ];
 }
 
-function specsOf({ vm, old }: Vms): Specs {
+function toSpecs({ vm, old }: VmUpdate): Specs {
   return { spec: vm.spec.template.spec, old: old?.spec.template.spec };
 }
 
 async function listWarnings(
   deps: Deps,
   request: AdmissionRequest,
-  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+  { vm, old, vmi }: VmUpdate & { readonly vmi: VirtualMachineInstance | undefined },
 ): Promise<readonly string[]> {
   const { namespace } = request;
   const config = deps.networkConfig();
-  const specs = specsOf({ vm, old });
+  const specs = toSpecs({ vm, old });
   return [
     ...listTwinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
     ...listFieldWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
@@ -416,37 +430,45 @@ async function listWarnings(
   ];
 }
 
-/** Validates a VM. Does not report causes that existed before the update. */
-async function validateVm(deps: Deps, request: AdmissionRequest, vms: Vms): Promise<Verdict> {
-  const { vm, old } = vms;
+/** Validates a VM. Ignores problems that existed before the update. */
+async function validateVm(
+  deps: Deps,
+  request: AdmissionRequest,
+  update: VmUpdate,
+): Promise<Verdict> {
+  const { vm, old } = update;
   if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
   const matchers = validateMatchers(vm, old);
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
-  const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // virt-api validated subresource requests already.
-  const isOwn = name === OWN_ACCOUNT;
-  const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
+  const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
+  // virt-api checks a subresource request before it writes the VM.
+  const isWriteByVirtApi = name === OWN_ACCOUNT;
+  const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
   const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
-  if (causes.length > 0 || isOwn) return toVerdict(causes, []);
+  if (causes.length > 0 || isWriteByVirtApi) return toVerdict(causes, []);
   return toVerdict([], await listWarnings(deps, request, { ...expanded, vmi }));
 }
 
-interface Vmis {
+interface VmiUpdate {
   readonly vmi: VirtualMachineInstance;
   readonly old: VirtualMachineInstance | undefined;
 }
 
-function findRestriction({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
+function findRestriction({ user }: AdmissionRequest, { vmi, old }: VmiUpdate): Verdict | undefined {
   const refusal = old && refuseVmiChange({ old, vmi, user: user.name });
   return refusal && { allowed: false, ...refusal };
 }
 
-/** Validates a VMI. Does not report causes that existed before the update. */
-async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): Promise<Verdict> {
-  const { vmi, old } = vmis;
+/** Validates a VMI. Ignores problems that existed before the update. */
+async function validateVmi(
+  deps: Deps,
+  request: AdmissionRequest,
+  update: VmiUpdate,
+): Promise<Verdict> {
+  const { vmi, old } = update;
   if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
-  const restriction = findRestriction(request, vmis);
+  const restriction = findRestriction(request, update);
   if (restriction !== undefined) return restriction;
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
@@ -464,7 +486,7 @@ async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): P
           ...pluggedHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
-    // MACs and PCI addresses of an owned VMI were validated with its VM.
+    // Admission of the owner VM has already validated MACs and PCI addresses.
     ...(isOwned
       ? []
       : [
@@ -484,19 +506,19 @@ async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): P
   );
 }
 
-function specOf(object: unknown): unknown {
+function readSpec(object: unknown): unknown {
   return asObject(object)["spec"];
 }
 
-/** Validates a DataVolume on standalone machines; in clusters CDI does. Source of the immutable specification: CDI datavolume-validate. */
+/** Validates a DataVolume. Standalone machines need this check, because they run without CDI. Source: CDI datavolume-validate. */
 function validateDataVolume(request: AdmissionRequest): Verdict {
   const { namespace, operation, object, oldObject } = request;
-  const spec = specOf(object);
+  const spec = readSpec(object);
   if (operation === "CREATE") {
-    const read = readDataVolume(spec, namespace);
-    return toVerdict("causes" in read ? read.causes : []);
+    const parsed = readDataVolume(spec, namespace);
+    return toVerdict("causes" in parsed ? parsed.causes : []);
   }
-  if (isEqual(spec, specOf(oldObject))) return toVerdict([]);
+  if (isEqual(spec, readSpec(oldObject))) return toVerdict([]);
   const message =
     "spec: the specification of a DataVolume cannot be changed; delete it, and create it again";
   return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
@@ -508,7 +530,6 @@ function checkInstancetype(spec: unknown): Verdict {
 }
 
 function checkPreference(value: unknown): Verdict {
-  // The API server validated the specification against its schema.
   const spec = value as PreferenceSpec;
   return toVerdict(validatePreference(spec), preferenceWarnings(spec));
 }
@@ -520,7 +541,7 @@ const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
   [CLUSTER_PREFERENCES.kind]: checkPreference,
 };
 
-/** Validates instancetypes, preferences, DataVolumes and rejected kinds; returns undefined for others. */
+/** Validates instancetypes, preferences, DataVolumes and rejected kinds; returns undefined for other kinds. */
 function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
   if (kind === DATA_VOLUMES.kind) return validateDataVolume(request);
@@ -534,7 +555,7 @@ function readText(fields: Readonly<Record<string, unknown>>, name: string): stri
   return typeof text === "string" ? text : "";
 }
 
-/** Warns of an unusable network, and does not reject it because other programs may read the definition. */
+/** Warns of a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
 function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;
@@ -545,7 +566,7 @@ function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest)
     const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
   }
-  // A generated name is still unknown.
+  // The name is empty if the API server generates it.
   const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
   if (parsed.ok) return ALLOWED;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");

@@ -55,14 +55,14 @@ export function createCertificateSource(secrets: Cache<Secret>): Source<KeyPair>
   return { read, onChange: followCache(secrets) };
 }
 
-/** Parses the allowed names; undefined if malformed. An empty list allows every client of the CA. */
+/** Parses the allowed client names. Returns undefined for malformed text. An empty list allows every client certificate of the CA. */
 function parseNames(text: string | undefined): readonly string[] | undefined {
   const parsed = parseJson(text ?? "[]");
   const isValid = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
   return isValid ? parsed : undefined;
 }
 
-/** Creates a source that trusts no client if the ConfigMap is missing or malformed. */
+/** Creates a trust source from the ConfigMap. A missing or malformed ConfigMap trusts no client. */
 export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
@@ -73,7 +73,7 @@ export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   return { read, onChange: followCache(configMaps) };
 }
 
-/** Watches a single object, because the role permits no others. */
+/** Watches a single object, because virt-api's role permits no other objects of the kind. */
 function watchObject<T extends KubeObject>(
   { client, log, signal }: DaemonContext,
   type: ResourceType<T>,
@@ -101,15 +101,15 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
   return createTrustSource(configMaps);
 }
 
-async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
+async function waitUntilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const settled = new AbortController();
+  const stopped = new AbortController();
   const check = (): void => {
     source.read().then(
       () => {
         resolve(undefined);
       },
-      () => undefined, // not yet
+      () => undefined,
     );
   };
   signal.addEventListener(
@@ -119,13 +119,13 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
     },
     { once: true },
   );
-  source.onChange(check, settled.signal);
+  source.onChange(check, stopped.signal);
   check();
   await promise;
-  settled.abort();
+  stopped.abort();
 }
 
-/** virt-api's certificates. `serving` is its server certificate, `handlerCredentials` its client certificate for virt-handlers. */
+/** Certificates of virt-api. `serving` is the server certificate; `handlerCredentials` is the client certificate for virt-handlers. */
 export interface OwnCertificates {
   readonly serving: Source<KeyPair>;
   readonly handlerCredentials: ReadCredentials;
@@ -160,7 +160,7 @@ export async function manageOwnCertificates(context: DaemonContext): Promise<Own
     reconcileCertificates({ ...caches, apiServices, store: client.store, clock, log });
   void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
   const serving = createCertificateSource(caches.secrets);
-  await untilReadable(serving, signal);
+  await waitUntilReadable(serving, signal);
   return {
     serving,
     handlerCredentials: createIssuedCredentials(caches.secrets, clock),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the observed version.
+// Reconciliation of virt-api's certificates. Replicas may run concurrently, because writes of Secrets test the resourceVersion.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -57,7 +57,7 @@ function isVersion(target: Target): target is Version {
 
 interface CertificateCaches {
   readonly secrets: Cache<Secret>;
-  /** Secret of virt-handlers, which older installations lack. */
+  /** Cache of the Secret of virt-handlers. Older installations lack this Secret. */
   readonly handlers: Cache<Secret>;
   readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;
@@ -79,8 +79,8 @@ interface Observation {
 
 function findBundles(target: Target, caches: CertificateCaches): readonly unknown[] | undefined {
   if (isVersion(target)) {
-    const found = caches.apiServices[target].find(apiServiceKey(target));
-    return found === undefined ? undefined : [found.spec.caBundle];
+    const apiService = caches.apiServices[target].find(apiServiceKey(target));
+    return apiService === undefined ? undefined : [apiService.spec.caBundle];
   }
   const webhooks = caches[target].find(WEBHOOKS)?.webhooks;
   return webhooks?.map(({ clientConfig }) => clientConfig.caBundle);
@@ -150,14 +150,14 @@ function writeSecret(
 
 async function makeAuthority(observation: Observation, deps: ReconcileDeps): Promise<void> {
   const { contents } = observation.certificates;
-  const created = await createAuthority(AUTHORITY_NAME, deps.clock);
-  // Certificates of the previous CAs remain valid until they are replaced.
-  const previous = listValidAuthorities(contents.bundlePem, deps.clock.now());
-  const bundlePem = [created.certPem, ...previous].join("");
-  await writeSecret(observation, { ...contents, bundlePem, caKeyPem: created.keyPem }, deps);
+  const newAuthority = await createAuthority(AUTHORITY_NAME, deps.clock);
+  // The bundle retains previous CAs, so that their certificates remain valid until renewal.
+  const previousAuthorities = listValidAuthorities(contents.bundlePem, deps.clock.now());
+  const bundlePem = [newAuthority.certPem, ...previousAuthorities].join("");
+  await writeSecret(observation, { ...contents, bundlePem, caKeyPem: newAuthority.keyPem }, deps);
 }
 
-function issueFor(
+function issueServerCertificate(
   authority: IssuedCertificate,
   commonName: string,
   deps: ReconcileDeps,
@@ -175,24 +175,24 @@ function issueFor(
 async function issueServing(observation: Observation, deps: ReconcileDeps): Promise<void> {
   const { contents, authority } = observation.certificates;
   if (authority === undefined) return;
-  const { certPem, keyPem } = await issueFor(authority, SERVER_NAME, deps);
+  const { certPem, keyPem } = await issueServerCertificate(authority, SERVER_NAME, deps);
   await writeSecret(observation, { ...contents, certPem, keyPem }, deps);
 }
 
-/** Issues one certificate for all nodes. Writes the CA bundle, to verify virt-api's client certificate, but no CA key. */
+/** Issues one serving certificate for all virt-handlers. Their Secret contains the CA bundle, but no CA key. */
 async function issueHandlers(
   { certificates, handlers }: Observation,
   deps: ReconcileDeps,
 ): Promise<void> {
   const { contents, authority } = certificates;
   if (authority === undefined || handlers === undefined) return;
-  const { certPem, keyPem } = await issueFor(authority, HANDLER_SERVER_NAME, deps);
+  const { certPem, keyPem } = await issueServerCertificate(authority, HANDLER_SERVER_NAME, deps);
   const { bundlePem } = contents;
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Returns operations that update all webhooks, and that fail if the order of the webhooks changed. */
-function webhookOperations(
+/** Builds operations that update all webhooks. The patch fails if the order of the webhooks has changed. */
+function buildWebhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,
 ): readonly JsonPatchOperation[] {
@@ -214,7 +214,7 @@ async function writeBundle(
     return;
   }
   const type = target === "mutating" ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS;
-  const operations = webhookOperations(deps[target].find(WEBHOOKS)?.webhooks ?? [], caBundle);
+  const operations = buildWebhookOperations(deps[target].find(WEBHOOKS)?.webhooks ?? [], caBundle);
   await store.patch(type, WEBHOOKS, { type: "json", operations });
 }
 
@@ -235,7 +235,7 @@ async function runAction(
   }
 }
 
-/** Runs one pass, which is idempotent. @throws AppError with KUBE_NOT_FOUND if the Secret is missing, KUBE_CONFLICT after a lost race */
+/** Runs one idempotent pass. @throws AppError with KUBE_NOT_FOUND if the Secret is missing, KUBE_CONFLICT after a concurrent write */
 export async function reconcileCertificates(deps: ReconcileDeps): Promise<Next> {
   const observation = observe(deps);
   const { actions, nextCheckMs } = planCertificates(collectFacts(observation, deps));

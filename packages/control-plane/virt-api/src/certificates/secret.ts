@@ -26,10 +26,10 @@ export const HANDLERS_KEY = {
   name: names.HANDLER_CERTIFICATES_SECRET,
 } as const;
 
-/** Host name that the API server uses for virt-api. Source: Kubernetes, service of a webhook or APIService. */
+/** Host name with which the API server connects to virt-api. Source: Kubernetes, service of a webhook or APIService. */
 export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
 
-/** Key of the Secret for each content. Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
+/** Keys in the Secret's data. Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
 const SECRET_KEYS = {
   bundlePem: "ca.crt",
   caKeyPem: "ca.key",
@@ -37,17 +37,16 @@ const SECRET_KEYS = {
   keyPem: "tls.key",
 } as const;
 
-/** Contents of a Secret, in PEM; empty texts if missing. */
+/** Contents of a Secret in PEM. Missing contents are empty texts. */
 export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {
   readonly contents: Contents;
-  /** CA that signs: the first of the bundle, if its key matches. */
+  /** CA that signs new certificates: the first CA of the bundle. Unset if the private key does not match. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
   readonly serving?: KeyPair & { readonly endMs: number };
 }
 
-/** Decodes the contents. Skips invalid base64. */
 export function readContents({ data }: Pick<Secret, "data">): Contents {
   const read = (member: string): string =>
     Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
@@ -67,7 +66,7 @@ export function printContents(contents: Partial<Contents>): Readonly<Record<stri
   return Object.fromEntries(members) as Readonly<Record<string, string>>;
 }
 
-/** Returns undefined for malformed PEM, which a user or another program may have written. */
+/** Returns undefined for malformed PEM, because another program may have written the Secret. */
 function ignoreInvalidPem<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
@@ -100,7 +99,7 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns the expiry of virt-handlers' certificate; undefined unless the current CA signed it and the bundle is up to date. */
+/** Returns the expiry of virt-handlers' certificate; undefined if another CA signed the certificate or if the bundle is outdated. */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,
@@ -124,10 +123,10 @@ interface OwnAuthority {
   readonly bundlePem: string;
 }
 
-/** Reads the CA; undefined if virt-api does not manage the certificates. */
+/** Reads the CA. Returns undefined if virt-api does not manage the certificates. */
 export type ReadAuthority = () => Promise<OwnAuthority | undefined>;
 
-/** Returns a function that reads the CA. @throws AppError with KUBE_NOT_FOUND from that function, while there is no CA */
+/** Returns a function that reads the CA. @throws AppError with KUBE_NOT_FOUND from the returned function if no CA exists */
 export function readAuthorityFrom(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

@@ -30,7 +30,6 @@ export interface HandlerAddress {
 
 export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
 
-/** Port of virt-handler, as in the manifests. */
 const HANDLER_PORT = 8186;
 const HANDLER_SELECTOR = "app.kubernetes.io/name=virt-handler";
 
@@ -38,7 +37,7 @@ function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
-/** Finds the DaemonSet's pod on the node. Lists pods each time, because such requests are rare. */
+/** Finds virt-handler's pod on the node. Lists pods at each call, because these requests are rare. */
 export function findByPods(store: Store): FindHandler {
   return async (node) => {
     const { items } = await store.list(PODS, {
@@ -51,13 +50,12 @@ export function findByPods(store: Store): FindHandler {
   };
 }
 
-/** Response of virt-handler. The body of an error is an object too. */
 export interface HandlerAnswer {
   readonly code: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
+/** Sends a request to virt-handler. @throws AppError with API_NODE_UNREACHABLE if virt-handler does not respond */
 export type SendToHandler = (
   node: string,
   key: ObjectKey,
@@ -73,10 +71,10 @@ export interface HandlerAccess {
   readonly credentials: ReadCredentials;
 }
 
-/** Time limit of a request, longer than libvirt's own. Source: KubeVirt's client of virt-handler. */
+/** Time limit of a request in milliseconds, longer than libvirt's time limits. Source: KubeVirt's client of virt-handler. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum length of a response, in characters. */
-const ANSWER_MAX = 1024 * 1024;
+const ANSWER_LENGTH_MAX = 1024 * 1024;
 
 interface HandlerCall extends HandlerAddress {
   readonly path: string;
@@ -84,7 +82,7 @@ interface HandlerCall extends HandlerAddress {
   readonly credentials: HandlerCredentials;
 }
 
-function exchange({
+function sendRequest({
   host,
   port,
   path,
@@ -93,7 +91,7 @@ function exchange({
 }: HandlerCall): Promise<[number, string]> {
   const { certPem: cert, keyPem: key, caPem: ca } = credentials;
   const { promise, resolve, reject } = Promise.withResolvers<[number, string]>();
-  const call = httpsRequest(
+  const clientRequest = httpsRequest(
     {
       host,
       port,
@@ -104,25 +102,26 @@ function exchange({
       ca,
       servername: HANDLER_SERVER_NAME,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      // Connections are not reused, because the certificates are renewed.
+      // New connections use renewed certificates.
       agent: false,
     },
     (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         text += chunk;
-        if (text.length > ANSWER_MAX) call.destroy(new Error("the response is too long"));
+        if (text.length > ANSWER_LENGTH_MAX)
+          clientRequest.destroy(new Error("the response is too long"));
       });
       response.on("end", () => {
         resolve([response.statusCode ?? 0, text]);
       });
     },
   );
-  call.on("error", reject).end();
+  clientRequest.on("error", reject).end();
   return promise;
 }
 
-/** Parses the body; an empty object if it is not a JSON object. */
+/** Parses the body. Returns an empty object if the body is not a JSON object. */
 function parseAnswer(text: string): HandlerAnswer["body"] {
   const parsed = parseJson(text);
   return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
@@ -130,24 +129,24 @@ function parseAnswer(text: string): HandlerAnswer["body"] {
     : {};
 }
 
-/** Calls `use` with the node's virt-handler. @throws AppError with API_NODE_UNREACHABLE if none runs there, and for all errors of `use` */
+/** Calls `use` with the node's virt-handler. @throws AppError with API_NODE_UNREACHABLE if the node has no virt-handler or `use` fails */
 async function withHandler<T>(
   { find, credentials }: HandlerAccess,
   node: string,
   use: (address: HandlerAddress, credentials: HandlerCredentials) => Promise<T>,
 ): Promise<T> {
-  const unreachable = (reason: string, cause?: unknown): AppError =>
+  const toUnreachableError = (reason: string, cause?: unknown): AppError =>
     new AppError("API_NODE_UNREACHABLE", { node, reason }, { cause });
   const address = await find(node);
-  if (address === undefined) throw unreachable("no virt-handler runs there");
+  if (address === undefined) throw toUnreachableError("no virt-handler runs there");
   try {
     return await use(address, await credentials());
   } catch (error) {
-    throw unreachable(messageOf(error), error);
+    throw toUnreachableError(messageOf(error), error);
   }
 }
 
-function requestPath(
+function buildRequestPath(
   key: ObjectKey,
   request: GuestRequest | DoctorRequest,
 ): Pick<HandlerCall, "path" | "method"> {
@@ -160,34 +159,33 @@ function requestPath(
 export function createSendToHandler(access: HandlerAccess): SendToHandler {
   return (node, key, request) =>
     withHandler(access, node, async (address, credentials) => {
-      const route = requestPath(key, request);
+      const route = buildRequestPath(key, request);
       const call = { ...address, ...route, credentials };
-      const [code, text] = await exchange(call);
+      const [code, text] = await sendRequest(call);
       return { code, body: parseAnswer(text) };
     });
 }
 
 export type OpenedStream = { readonly stream: Duplex } | { readonly refused: HandlerAnswer };
 
-/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
+/** Opens a stream to virt-handler. @throws AppError with API_NODE_UNREACHABLE if virt-handler does not respond */
 export type OpenHandlerStream = (
   node: string,
   key: ObjectKey,
   request: StreamRequest | CaptureRequest,
 ) => Promise<OpenedStream>;
 
-/** Time limit for opening a stream. A launcher responds in milliseconds or not at all. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Idle time before TCP keepalive probes, so that a dead node is detected. */
+/** Idle time in milliseconds before TCP keepalive probes, which detect a dead node. */
 const PROBE_AFTER_MS = 30_000;
-/** Length at which to stop reading a rejection, in characters. */
-const REFUSAL_MAX = 64 * 1024;
+/** Maximum number of characters that are read from a rejection. */
+const REFUSAL_LENGTH_MAX = 64 * 1024;
 
 async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {
   let text = "";
   response.setEncoding("utf8");
   for await (const chunk of response as AsyncIterable<string>) {
-    if (text.length < REFUSAL_MAX) text += chunk;
+    if (text.length < REFUSAL_LENGTH_MAX) text += chunk;
   }
   return { code: response.statusCode ?? 502, body: parseAnswer(text) };
 }
@@ -198,7 +196,7 @@ function connect(
   { certPem: cert, keyPem: key, caPem: ca }: HandlerCredentials,
 ): Promise<OpenedStream> {
   const { promise, resolve, reject } = Promise.withResolvers<OpenedStream>();
-  const call = httpsRequest({
+  const clientRequest = httpsRequest({
     host,
     port,
     path,
@@ -210,26 +208,26 @@ function connect(
     headers: { connection: "Upgrade", upgrade: STREAM_PROTOCOL },
     timeout: CONNECT_TIMEOUT_MS,
   });
-  call.on("timeout", () => {
-    call.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
+  clientRequest.on("timeout", () => {
+    clientRequest.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
   });
-  call.on("upgrade", (_response, stream, head) => {
+  clientRequest.on("upgrade", (_response, stream, head) => {
     stream.setTimeout(0);
     stream.setKeepAlive(true, PROBE_AFTER_MS);
     stream.on("error", () => stream.destroy());
     if (head.length > 0) stream.unshift(head);
     resolve({ stream });
   });
-  call.on("response", (response) => {
+  clientRequest.on("response", (response) => {
     readRefusal(response).then((refused) => {
       resolve({ refused });
     }, reject);
   });
-  call.on("error", reject).end();
+  clientRequest.on("error", reject).end();
   return promise;
 }
 
-function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
+function buildStreamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
   return request.stream === CAPTURE
     ? buildCapturePath(key, request)
     : buildGuestStreamPath(key, request);
@@ -238,6 +236,6 @@ function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): st
 export function createOpenHandlerStream(access: HandlerAccess): OpenHandlerStream {
   return (node, key, request) =>
     withHandler(access, node, (address, credentials) =>
-      connect(address, streamPath(key, request), credentials),
+      connect(address, buildStreamPath(key, request), credentials),
     );
 }

@@ -8,7 +8,7 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { readAuthorityFrom } from "../certificates/secret.ts";
 
-/** Client certificate for virt-handlers, in PEM. keyPem is secret. */
+/** Client certificate for virt-handlers and the CA of their server certificates, in PEM. */
 export interface HandlerCredentials {
   readonly certPem: string;
   readonly keyPem: string;
@@ -24,7 +24,7 @@ export interface CredentialFiles {
   readonly caFile: string;
 }
 
-/** Reads the files at each call. @throws AppError with OS_FILE_FAILED from the returned function */
+/** Returns a function that reads the files at each call. @throws AppError with OS_FILE_FAILED from the returned function */
 export function createFileCredentials(files: Files, paths: CredentialFiles): ReadCredentials {
   const certificate = certificateInFiles(files, paths);
   const authority = trustInFile(files, { caFile: paths.caFile, names: [] });
@@ -34,11 +34,10 @@ export function createFileCredentials(files: Files, paths: CredentialFiles): Rea
   });
 }
 
-/** Lifetime in days. It is short, because the certificate exists in memory only. */
-const VALID_DAYS = 2;
+const CERTIFICATE_VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
-/** Issues a certificate for this process, which is never stored. @throws AppError with KUBE_NOT_FOUND if there is no CA */
+/** Returns a function that issues and caches a client certificate. @throws AppError with KUBE_NOT_FOUND if no CA exists */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,
@@ -50,15 +49,15 @@ export function createIssuedCredentials(
     const isValid =
       cached?.caPem === caPem && readCertificateEnd(cached.certPem) - clock.now() > RENEW_BEFORE_MS;
     if (cached !== undefined && isValid) return cached;
-    const issued = await issueCertificate(authority, {
+    const newCertificate = await issueCertificate(authority, {
       commonName: HANDLER_CLIENT_NAME,
       organizations: [],
       usages: ["client"],
       dnsNames: [],
       ipAddresses: [],
-      validDays: VALID_DAYS,
+      validDays: CERTIFICATE_VALID_DAYS,
     });
-    cached = { ...issued, caPem };
+    cached = { ...newCertificate, caPem };
     return cached;
   };
 }

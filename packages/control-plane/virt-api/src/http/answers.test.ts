@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } from "./calls.ts";
 
-const ABOUT = { type: VIRTUAL_MACHINES, name: "vm" };
+const OBJECT_REF = { type: VIRTUAL_MACHINES, name: "vm" };
 const DETAILS = { name: "vm", group: "kubevirt.io", kind: "virtualmachines" };
 
 test("toAcceptedAnswer responds with 202 and the message", () => {
@@ -40,9 +40,14 @@ describe("toFailureAnswer", () => {
 
   test("names the object and the fields", () => {
     const causes = [{ reason: "FieldValueInvalid", field: "name", message: "bad" }] as const;
-    const answer = toFailureAnswer({ code: 422, message: "no", about: ABOUT, causes });
+    const answer = toFailureAnswer({ code: 422, message: "no", objectRef: OBJECT_REF, causes });
     expect(answer.body).toMatchObject({ details: { ...DETAILS, causes } });
-    const { body } = toFailureAnswer({ code: 422, message: "no", about: ABOUT, causes: [] });
+    const { body } = toFailureAnswer({
+      code: 422,
+      message: "no",
+      objectRef: OBJECT_REF,
+      causes: [],
+    });
     expect(body).toMatchObject({ details: DETAILS });
     expect(body).not.toHaveProperty("details.causes");
   });
@@ -70,11 +75,11 @@ describe("toFailureAnswer", () => {
   });
 
   test("reports a conflict that can be retried", () => {
-    expect(toConflictAnswer(ABOUT, "")).toMatchObject({
+    expect(toConflictAnswer(OBJECT_REF, "")).toMatchObject({
       code: 409,
       body: { message: expect.stringMatching(/try again$/) as string, details: DETAILS },
     });
-    expect(toConflictAnswer(ABOUT, "the test failed")).toMatchObject({
+    expect(toConflictAnswer(OBJECT_REF, "the test failed")).toMatchObject({
       body: { message: expect.stringMatching(/try again \(the test failed\)$/) as string },
     });
   });

@@ -31,7 +31,7 @@ import {
 } from "../admission/review.ts";
 import { validate } from "../admission/validate.ts";
 import type { Deps } from "../deps.ts";
-import { boundRoutes } from "../routes/bound-routes.ts";
+import { bindRoutes } from "../routes/bound-routes.ts";
 import {
   findAggregatedDiscovery,
   API_GROUP,
@@ -42,9 +42,9 @@ import {
   buildSwagger,
 } from "../routes/discovery.ts";
 
-const ANONYMOUS: User = { name: "", groups: [] };
+const ANONYMOUS_USER: User = { name: "", groups: [] };
 
-/** Parses the body; undefined if it is empty. @throws AppError with API_MALFORMED when the body is not JSON */
+/** Parses the body. Returns undefined if the body is empty. @throws AppError with API_MALFORMED if the body is not JSON */
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
   if (typeof text !== "string" || text.trim() === "") return undefined;
@@ -57,8 +57,9 @@ function parseBody(request: Request): unknown {
 }
 
 function isDryRun(request: Request, body: unknown): boolean {
-  const inBody = typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
-  return [request.query["dryRun"], inBody].flat().includes("All");
+  const bodyValue =
+    typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
+  return [request.query["dryRun"], bodyValue].flat().includes("All");
 }
 
 function readParameter(request: Request, name: string): string {
@@ -72,7 +73,7 @@ function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call
   return {
     namespace: readParameter(request, "namespace"),
     name: readParameter(request, "name"),
-    user: findRemoteUser(frontProxy, request) ?? ANONYMOUS,
+    user: findRemoteUser(frontProxy, request) ?? ANONYMOUS_USER,
     dryRun: isDryRun(request, body),
     query: new URL(request.url, "http://virt-api").searchParams,
     body,
@@ -97,19 +98,19 @@ export function parseCallName(url: string): string {
 }
 
 export function countRequests(
-  answer: RequestListener,
+  handleRequest: RequestListener,
   metrics: Pick<Metrics, "countServed">,
 ): RequestListener {
   return (request, response) => {
     metrics.countServed(parseCallName(request.url ?? ""));
-    answer(request, response);
+    handleRequest(request, response);
   };
 }
 
 /** Maximum size of a body. An AdmissionReview has two objects of at most 3 MiB. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Reads bodies as text. It runs after the authentication, so that bodies of unknown clients are not read. */
-const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
+/** Reads bodies as text. Authentication runs first, so that bodies of unknown clients are not read. */
+const parseTextBody = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
 function send(response: Response, answer: Answer): void {
@@ -119,9 +120,9 @@ function send(response: Response, answer: Answer): void {
 }
 
 export interface Callers {
-  /** Authenticates users of subresources. If unset, every request is rejected. */
+  /** Authenticates users of subresources. If unset, virt-api rejects every request. */
   readonly frontProxy?: ClientAuthority;
-  /** Authenticates webhook calls. If unset, every client may call. */
+  /** Authenticates webhook calls. If unset, virt-api accepts every client. */
   readonly webhooks?: ClientAuthority;
 }
 
@@ -158,11 +159,11 @@ function serveReview(deps: Deps, webhook: keyof typeof WEBHOOKS): RequestHandler
 }
 
 function serveRoutes(app: Express, deps: Deps, callers: Callers): void {
-  for (const { path, method, handle } of boundRoutes(deps)) {
-    const pattern = path.replaceAll("{", ":").replaceAll("}", "");
-    const served = VERSIONS.map((version) => `${GROUP_PATH}/${version}/${pattern}`);
-    app[method](served, serve(handle, callers));
-    app.all(served, (_request, response) => {
+  for (const { path, method, handle } of bindRoutes(deps)) {
+    const expressPath = path.replaceAll("{", ":").replaceAll("}", "");
+    const patterns = VERSIONS.map((version) => `${GROUP_PATH}/${version}/${expressPath}`);
+    app[method](patterns, serve(handle, callers));
+    app.all(patterns, (_request, response) => {
       const message = "the server does not allow this method on the requested resource";
       send(response, toFailureAnswer({ code: 405, message }));
     });
@@ -195,8 +196,8 @@ function serveOpenApi(app: Express, { release }: Deps): void {
 }
 
 function findHttpStatus(error: unknown): number | undefined {
-  const isHttp = typeof error === "object" && error !== null && "status" in error;
-  return isHttp && typeof error.status === "number" ? error.status : undefined;
+  const hasStatus = typeof error === "object" && error !== null && "status" in error;
+  return hasStatus && typeof error.status === "number" ? error.status : undefined;
 }
 
 function handleErrors(deps: Deps): ErrorRequestHandler {
@@ -220,7 +221,12 @@ function handleErrors(deps: Deps): ErrorRequestHandler {
 function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
   const isAuthenticated = (request: Request): boolean => webhooks?.isTrustedClient(request) ?? true;
   for (const webhook of ["mutate", "validate"] as const) {
-    app.post(`/${webhook}`, rejectUnless(isAuthenticated), TEXT_BODY, serveReview(deps, webhook));
+    app.post(
+      `/${webhook}`,
+      rejectUnless(isAuthenticated),
+      parseTextBody,
+      serveReview(deps, webhook),
+    );
   }
 }
 
@@ -229,7 +235,7 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   app.use(
     ["/apis", "/openapi"],
     rejectUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
-    TEXT_BODY,
+    parseTextBody,
   );
   serveDiscovery(app);
   serveOpenApi(app, deps);

@@ -16,11 +16,11 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-// Source: Kubernetes "Configure the Aggregation Layer".
+// Headers of the front proxy. Source: Kubernetes "Configure the Aggregation Layer".
 
 const USER_HEADER = "x-remote-user";
 const GROUP_HEADER = "x-remote-group";
-/** Prefix of headers for claims, whose names are URL-encoded. Source: Kubernetes, default of requestheader-extra-headers-prefix. */
+/** Prefix of headers with claims. Claim names are URL-encoded. Source: Kubernetes, default of requestheader-extra-headers-prefix. */
 const EXTRA_PREFIX = "x-remote-extra-";
 
 function parseClaimName(header: string): string | undefined {
@@ -39,7 +39,7 @@ function parseExtra(headers: IncomingMessage["headersDistinct"]): Pick<User, "ex
   return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
 }
 
-/** Returns the user that the front proxy names; undefined if another client sent the request or no user is named. */
+/** Returns the user in the front proxy's headers; undefined if another client sent the request or the headers contain no user. */
 export function findRemoteUser(
   frontProxy: ClientAuthority | undefined,
   request: Pick<IncomingMessage, "socket" | "headersDistinct">,
@@ -57,13 +57,13 @@ export interface TokenPod {
   readonly uid: string;
 }
 
-/** Returns the node of a pod; undefined if the pod does not exist or is not scheduled. */
+/** Finds the node of a pod. Returns undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
 /** Maximum number of cached pods, one per node. Source: Kubernetes "Considerations for large clusters", nodes. */
 const CACHED_PODS_MAX = 5000;
 
-/** Caches nodes by uid of the pod: the node never changes, and a new pod with the same name has another uid. */
+/** Creates a lookup that caches nodes by pod uid, because a pod never changes its node. */
 export function createPodNodeLookup(store: Store): FindPodNode {
   const nodeByUid = new Map<string, string>();
   return async ({ uid, ...key }) => {
@@ -79,14 +79,14 @@ export function createPodNodeLookup(store: Store): FindPodNode {
   };
 }
 
-/** Account of all agents that write the status of VMIs. It is the same on all nodes; a claim or certificate identifies the node. */
+/** User name of the virt-handlers on all nodes. A claim or certificate identifies the node. */
 export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
-/** Claims that name the pod of a token. Source: Kubernetes serviceaccount claims, since 1.21. */
+/** Claims with the pod of a token. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
   uid: "authentication.kubernetes.io/pod-uid",
 } as const;
-/** Claim that names the node. Older servers set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
+/** Claim with the node of a token. Older servers set only the pod claims. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 
 export interface PodLookup {
@@ -95,21 +95,21 @@ export interface PodLookup {
 
 function listNamedNodes({ groups, extra }: User): readonly string[] {
   const prefix = names.NODE_GROUP_PREFIX;
-  const certified = groups.filter((group) => group.startsWith(prefix));
-  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
+  const nodeGroups = groups.filter((group) => group.startsWith(prefix));
+  return [...(extra?.[NODE_CLAIM] ?? []), ...nodeGroups.map((group) => group.slice(prefix.length))];
 }
 
-/** Returns the pod of the token; undefined if it names no pod or several. */
+/** Returns the pod in the token's claims; undefined if the claims contain no pod or several pods. */
 function findTokenPod({ extra }: User): TokenPod | undefined {
   const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
   const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
-  const isOne = otherNames.length === 0 && otherUids.length === 0;
-  return name === undefined || uid === undefined || !isOne
+  const isUnique = otherNames.length === 0 && otherUids.length === 0;
+  return name === undefined || uid === undefined || !isUnique
     ? undefined
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Returns the agent's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
+/** Returns the agent's node; undefined if the credentials contain several nodes, or neither a node nor a scheduled pod. */
 export async function findAgentNode(
   user: User,
   { findPodNode }: PodLookup,
@@ -120,19 +120,19 @@ export async function findAgentNode(
   return pod === undefined ? undefined : findPodNode(pod);
 }
 
-/** Request of a subresource. `namespace` and `name` are those of the VM or VMI in the path. */
+/** Subresource request. `namespace` and `name` identify the VM or VMI in the path. */
 export interface Call {
   readonly namespace: string;
   readonly name: string;
   readonly user: User;
-  /** Set by `?dryRun=All`, or by `dryRun: ["All"]` in the body. */
+  /** True for `?dryRun=All`, or for `dryRun: ["All"]` in the body. */
   readonly dryRun: boolean;
   readonly query: URLSearchParams;
   /** Parsed JSON; undefined if the body is empty. */
   readonly body: unknown;
 }
 
-/** Handles a call. Thrown errors become responses, by their code. */
+/** Handles a call. toErrorAnswer converts thrown errors to responses. */
 export type CallHandler = (call: Call) => Promise<Answer>;
 
 export interface Answer {
@@ -142,13 +142,13 @@ export interface Answer {
   readonly type?: string;
 }
 
-export interface About {
+export interface ObjectRef {
   readonly type: ResourceType<KubeObject>;
   readonly name: string;
 }
 
 /** Reason by HTTP status. Source: Kubernetes metav1.StatusReason. */
-const REASONS: Readonly<Record<number, string>> = {
+const STATUS_REASONS: Readonly<Record<number, string>> = {
   400: "BadRequest",
   401: "Unauthorized",
   403: "Forbidden",
@@ -167,16 +167,16 @@ interface Failure {
   readonly code: number;
   readonly message: string;
   readonly reason?: string;
-  readonly about?: About;
+  readonly objectRef?: ObjectRef;
   readonly causes?: readonly Cause[];
 }
 
 function buildDetails(failure: Failure): StatusBody["details"] {
-  const { about, causes = [] } = failure;
+  const { objectRef, causes = [] } = failure;
   const details = {
-    ...(about === undefined
+    ...(objectRef === undefined
       ? {}
-      : { name: about.name, group: about.type.group, kind: about.type.resource }),
+      : { name: objectRef.name, group: objectRef.type.group, kind: objectRef.type.resource }),
     ...(causes.length === 0 ? {} : { causes }),
   };
   return Object.keys(details).length === 0 ? undefined : details;
@@ -190,37 +190,37 @@ export function toFailureAnswer(failure: Failure): Answer {
     metadata: {},
     status: "Failure",
     message: failure.message,
-    reason: failure.reason ?? REASONS[failure.code] ?? "InternalError",
+    reason: failure.reason ?? STATUS_REASONS[failure.code] ?? "InternalError",
     ...(details === undefined ? {} : { details }),
     code: failure.code,
   };
   return { code: failure.code, body };
 }
 
-export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
-  return toFailureAnswer({ ...refusal, about });
+export function toRefusalAnswer(refusal: Refusal, objectRef: ObjectRef): Answer {
+  return toFailureAnswer({ ...refusal, objectRef });
 }
 
 /** Builds a 404 response with the API server's message. */
-export function toNotFoundAnswer(about: About): Answer {
-  const { group, resource } = about.type;
+export function toNotFoundAnswer(objectRef: ObjectRef): Answer {
+  const { group, resource } = objectRef.type;
   return toFailureAnswer({
     code: 404,
-    message: `${resource}${group === "" ? "" : `.${group}`} "${about.name}" not found`,
-    about,
+    message: `${resource}${group === "" ? "" : `.${group}`} "${objectRef.name}" not found`,
+    objectRef,
   });
 }
 
-export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
+export function toNodeAnswer({ code, body }: HandlerAnswer, objectRef: ObjectRef): Answer {
   const { message } = body;
   const text = typeof message === "string" ? message : "the node gave no reason";
-  return toFailureAnswer({ code, message: text, about });
+  return toFailureAnswer({ code, message: text, objectRef });
 }
 
-export function toConflictAnswer(about: About, text: string): Answer {
-  const conflict = `${about.type.resource} "${about.name}" is being changed by other clients; try again`;
+export function toConflictAnswer(objectRef: ObjectRef, text: string): Answer {
+  const conflict = `${objectRef.type.resource} "${objectRef.name}" is being changed by other clients; try again`;
   const message = text === "" ? conflict : `${conflict} (${text})`;
-  return toFailureAnswer({ code: 409, message, about });
+  return toFailureAnswer({ code: 409, message, objectRef });
 }
 
 function toSuccessAnswer(code: number, message: string): Answer {
@@ -235,17 +235,17 @@ function toSuccessAnswer(code: number, message: string): Answer {
   return { code, body };
 }
 
-/** Builds a 202 response: the change will happen, or would happen in a dry run. */
+/** Builds a 202 response for a requested change that is not completed. */
 export function toAcceptedAnswer(message: string): Answer {
   return toSuccessAnswer(202, message);
 }
 
-/** Builds a 200 response: the change has happened. */
-export function toDoneAnswer(message: string): Answer {
+/** Builds a 200 response for a completed change. */
+export function toOkAnswer(message: string): Answer {
   return toSuccessAnswer(200, message);
 }
 
-/** Parses the causes of an error. The Kubernetes client prints one line for each, `FIELD: MESSAGE`. */
+/** Parses the causes of an error, which the Kubernetes client prints as lines `FIELD: MESSAGE`. */
 function listCauses(error: AppError): readonly Cause[] {
   const { causes } = error.details;
   if (typeof causes !== "string" || causes === "") return [];
@@ -256,7 +256,7 @@ function listCauses(error: AppError): readonly Cause[] {
   });
 }
 
-/** Converts an error. Errors of the API server retain their status. */
+/** Converts an error to a response. Errors of the API server retain their status. */
 export function toErrorAnswer(error: unknown): Answer {
   if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
   const { status, message } = error.details;

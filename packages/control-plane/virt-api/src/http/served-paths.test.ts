@@ -201,8 +201,8 @@ describe("documented paths", () => {
   });
 
   test.each(ROUTES.filter(({ isRefused }) => isRefused))(
-    "rejects $path as missing feature $about, without requests",
-    async ({ method, path, about }) => {
+    "rejects $path as missing feature $description, without requests",
+    async ({ method, path, description }) => {
       const at = `${GROUP_PATH}/v1/${filled(path)}`;
       expect(await ask(method, at)).toMatchObject({
         code: 400,
@@ -210,7 +210,7 @@ describe("documented paths", () => {
           kind: "Status",
           status: "Failure",
           reason: "BadRequest",
-          message: `Patchbay does not have ${about}; nothing was changed`,
+          message: `Patchbay does not have ${description}; nothing was changed`,
         },
       });
       expect(store.calls).toEqual([]);

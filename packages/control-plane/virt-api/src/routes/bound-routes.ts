@@ -21,23 +21,23 @@ import {
   namespacePath,
   ROUTES,
   subresourcePath,
-  type GENERAL,
-  type IN_NAMESPACE,
+  type GENERAL_ROUTES,
+  type NAMESPACE_ROUTES,
   type Resource,
   type Route,
-  type SERVED,
+  type SERVED_ROUTES,
 } from "./table.ts";
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 
-/** Port forwarding, whose WebSocket upgrades streams/ handles. */
+/** Routes for port forwarding. serve-streams.ts handles WebSocket upgrades of these routes. */
 const FORWARDING = {
   "portforward/{port}": streamOnly,
   "portforward/{port}/{protocol}": streamOnly,
 };
 
 function buildSubresourceHandlers(deps: Deps): {
-  readonly [R in Resource]: Handlers<(typeof SERVED)[R]>;
+  readonly [R in Resource]: Handlers<(typeof SERVED_ROUTES)[R]>;
 } {
   return {
     virtualmachines: {
@@ -73,7 +73,7 @@ function buildSubresourceHandlers(deps: Deps): {
   };
 }
 
-function buildGeneralHandlers(deps: Deps): Handlers<typeof GENERAL> {
+function buildGeneralHandlers(deps: Deps): Handlers<typeof GENERAL_ROUTES> {
   return {
     guestfs,
     healthz: healthz(deps),
@@ -82,7 +82,7 @@ function buildGeneralHandlers(deps: Deps): Handlers<typeof GENERAL> {
   };
 }
 
-function buildNamespaceHandlers(deps: Deps): Handlers<typeof IN_NAMESPACE> {
+function buildNamespaceHandlers(deps: Deps): Handlers<typeof NAMESPACE_ROUTES> {
   return { "expand-vm-spec": expandVmSpec(deps) };
 }
 
@@ -90,10 +90,10 @@ export interface BoundRoute extends Route {
   readonly handle: CallHandler;
 }
 
-export function boundRoutes(deps: Deps): readonly BoundRoute[] {
+export function bindRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
-    ...Object.entries(buildSubresourceHandlers(deps)).flatMap(([resource, own]) =>
-      Object.entries(own).map(
+    ...Object.entries(buildSubresourceHandlers(deps)).flatMap(([resource, subresourceHandlers]) =>
+      Object.entries(subresourceHandlers).map(
         ([name, handle]) => [subresourcePath(resource, name), handle] as const,
       ),
     ),
@@ -104,6 +104,6 @@ export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   ]);
   return ROUTES.map((route) => ({
     ...route,
-    handle: handlers.get(route.path) ?? rejectFeature(route.about),
+    handle: handlers.get(route.path) ?? rejectFeature(route.description),
   }));
 }

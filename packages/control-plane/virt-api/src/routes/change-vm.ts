@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel. Most read, plan and
-// write, and repeat this after a conflict.
+// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -41,7 +40,7 @@ import {
 import { type Reader, isLostRace } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import {
-  type About,
+  type ObjectRef,
   toConflictAnswer,
   type Answer,
   type Call,
@@ -50,7 +49,7 @@ import {
   toRefusalAnswer,
   type CallHandler,
   toFailureAnswer,
-  toDoneAnswer,
+  toOkAnswer,
 } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 import { chooseMac } from "@patchbay/core/nics";
@@ -58,12 +57,12 @@ import { hasNad, findNearestNetwork, findForeignNetworkProblem } from "../networ
 import { listTwinCauses } from "../admission/validate.ts";
 import { expandVm } from "../expansion.ts";
 
-function resourceTypeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
+function findResourceType(kind: NicTarget["kind"]): ResourceType<KubeObject> {
   return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
 }
 
-function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): About {
-  return { type: resourceTypeOf(kind), name };
+function buildTargetRef(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): ObjectRef {
+  return { type: findResourceType(kind), name };
 }
 
 async function findVmWithVmi(
@@ -78,7 +77,7 @@ async function findVmWithVmi(
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
 }
 
-/** Finds the owner; undefined if the VMI has none, or if another VM has its name. */
+/** Returns the VM that owns the VMI; undefined if the VMI has no owner or the owner was replaced. */
 async function findOwner(
   reader: Reader,
   vmi: VirtualMachineInstance,
@@ -103,7 +102,7 @@ async function observeTarget(
   return vmi === undefined ? undefined : { kind: "vmi", vmi };
 }
 
-/** Maximum number of attempts. More conflicts in a row indicate a fault of another writer. */
+/** Maximum number of attempts per request. More conflicts indicate a fault of another writer. */
 const ATTEMPTS_MAX = 10;
 
 function findServerMessage(conflict: unknown): string {
@@ -111,14 +110,11 @@ function findServerMessage(conflict: unknown): string {
   return typeof message === "string" ? message : "";
 }
 
-/**
- * Repeats `attempt`, which gets the number of earlier attempts, while it returns "again" or conflicts. After the last attempt responds with
- * the server's message.
- */
+/** Repeats `attempt` after "again" or a conflict. Responds with 409 after the last attempt. `count` is the number of earlier attempts. */
 async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
   { log }: Pick<Deps, "log">,
-  about: About,
+  objectRef: ObjectRef,
 ): Promise<Answer> {
   let conflict: unknown;
   for (let count = 0; count < ATTEMPTS_MAX; count += 1) {
@@ -132,11 +128,11 @@ async function retryOnConflict(
   }
   const reason = findServerMessage(conflict);
   log.warn("abandoned a request after too many conflicts", {
-    resource: about.type.resource,
-    object: about.name,
+    resource: objectRef.type.resource,
+    object: objectRef.name,
     reason,
   });
-  return toConflictAnswer(about, reason);
+  return toConflictAnswer(objectRef, reason);
 }
 
 interface NicChange {
@@ -155,28 +151,28 @@ type PlannedChange =
   | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
 type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
 
-/** Returns the object to write: the VM of a VMI, because it is the source of truth. */
+/** Returns the object to write. For a VMI with an owner, this is the VM, because virt-controller copies NICs from VM to VMI. */
 async function resolveWriteTarget(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
   const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
-/** Drops the guest from the target with rollout strategy Stage, because changes then wait for the next start. */
+/** Removes the VMI from the target if the rollout strategy is Stage, because changes then apply at the next start. */
 function applyRollout(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
   return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
 }
 
 async function writeNics(
   deps: Deps,
-  written: { readonly target: NicTarget; readonly plan: PatchPlan },
+  change: { readonly target: NicTarget; readonly plan: PatchPlan },
   call: Call,
 ): Promise<void> {
-  const { target, plan } = written;
+  const { target, plan } = change;
   const object = target.kind === "vm" ? target.vm : target.vmi;
   const key = { namespace: call.namespace, name: object.metadata.name };
   const patch = { type: "json", operations: plan.operations } as const;
-  const updated = await deps.store.patch(resourceTypeOf(target.kind), key, patch, {
+  const updated = await deps.store.patch(findResourceType(target.kind), key, patch, {
     dryRun: call.dryRun,
   });
   if (!call.dryRun) deps.mutationCache.note(updated);
@@ -187,16 +183,16 @@ async function observeAndPlan(
   { change, call }: NicRequest,
   config: NetworkConfig,
 ): Promise<PlannedChange> {
-  const about = aboutTarget(change.kind, call);
+  const objectRef = buildTargetRef(change.kind, call);
   const requested = await observeTarget(reader, change.kind, call);
-  if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
+  if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(objectRef) };
   const problem = targetProblem(requested);
-  if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
+  if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, objectRef) };
   const target = applyRollout(await resolveWriteTarget(reader, requested), config);
   const plan = await change.plan(target);
   switch (plan.kind) {
     case "refused":
-      return { kind: "answer", answer: toRefusalAnswer(plan.refusal, about) };
+      return { kind: "answer", answer: toRefusalAnswer(plan.refusal, objectRef) };
     case "unchanged":
       return { kind: "answer", answer: toAcceptedAnswer(plan.message) };
     case "patch":
@@ -215,7 +211,7 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Returns whether the plan may be written. Patches of a running guest test the lists that they change; other plans need fresh objects. */
+/** Checks whether a plan from cached objects may be written. Only patches of a running guest test the lists that they change. */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
@@ -231,20 +227,20 @@ async function tryOnServer(deps: Deps, request: NicRequest): Promise<Answer> {
   return execute(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
 }
 
-/** Reads, plans and writes; repeats this if the tests of the patch fail. Rejects with the errors of the store. */
+/** Reads, plans and writes a NIC change. Retries after a conflict. */
 function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   const request = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>
     count === 0 ? tryOnCache(deps, request) : tryOnServer(deps, request);
   return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
-    retryOnConflict(attempt, deps, aboutTarget(change.kind, call)),
+    retryOnConflict(attempt, deps, buildTargetRef(change.kind, call)),
   );
 }
 
 export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);
-    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, buildTargetRef(kind, call));
     const request = parsed.value;
     const network = request.networkAttachmentDefinitionName;
     const reference = { networkName: network, namespace: call.namespace };
@@ -285,15 +281,15 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
       },
       call,
     );
-    const [done] = await Promise.all([answer, nad]);
-    return done;
+    const [result] = await Promise.all([answer, nad]);
+    return result;
   };
 }
 
 export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);
-    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, buildTargetRef(kind, call));
     const request = parsed.value;
     return changeNics(
       deps,
@@ -314,7 +310,7 @@ export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   };
 }
 
-type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
+type AcceptedPlan = Exclude<RunStatePlan, { kind: "refused" }>;
 
 interface StatusChange {
   readonly requests?: readonly StateChangeRequest[];
@@ -337,7 +333,7 @@ async function writeStatus(
   await deps.store.patch(VIRTUAL_MACHINES, call, { type: "merge", fields }, options);
 }
 
-async function writeRunState(deps: Deps, plan: Accepted, call: Call): Promise<void> {
+async function writeRunState(deps: Deps, plan: AcceptedPlan, call: Call): Promise<void> {
   const { dryRun } = call;
   if (plan.vmiOperations !== undefined) {
     const patch = { type: "json", operations: plan.vmiOperations } as const;
@@ -378,42 +374,42 @@ async function tryRunState(
   call: Call,
   plan: (facts: Omit<RunStateFacts, "options">) => RunStatePlan,
 ): Promise<Answer> {
-  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const objectRef = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await findVmWithVmi(deps.store, call);
-  if (facts === undefined) return toNotFoundAnswer(about);
+  if (facts === undefined) return toNotFoundAnswer(objectRef);
   const expansion = await expandVm(deps.store, facts.vm);
   const macsInUse = findMacsInUse(deps, call, expansion.vm);
   const planned = plan({ ...facts, expansion, macsInUse, config: deps.networkConfig() });
-  if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
+  if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, objectRef);
   await writeRunState(deps, planned, call);
   const vm = `${call.namespace}/${call.name}`;
   if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user.name });
   return toAcceptedAnswer(planned.message);
 }
 
-/** Reads, plans and writes; repeats this after a conflict. Responds with 400 to a malformed body, even if there is no VM. */
+/** Reads, plans and writes a change of the run state. Retries after a conflict. */
 function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
-  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const objectRef = { type: VIRTUAL_MACHINES, name: call.name };
   const parsed = change.parse(call.body);
-  if (!parsed.ok) return Promise.resolve(toRefusalAnswer(parsed.refusal, about));
+  if (!parsed.ok) return Promise.resolve(toRefusalAnswer(parsed.refusal, objectRef));
   const plan = (facts: RunStateFacts): RunStatePlan =>
     change.plan({ ...facts, options: parsed.value });
   return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
-    retryOnConflict(() => tryRunState(deps, call, plan), deps, about),
+    retryOnConflict(() => tryRunState(deps, call, plan), deps, objectRef),
   );
 }
 
-/** Responds with 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
+/** Starts the VM. Responds with 202, with 409 if a guest runs or starts automatically, or with 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Responds with 202, even if it only cancels a pending start; 409 if nothing runs. */
+/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if no guest runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** Responds with 202; 409 if nothing runs; 422 if the guest would not start again. */
+/** Restarts the VM. Responds with 202, with 409 if no guest runs, or with 422 if the VM cannot start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
@@ -427,21 +423,21 @@ function buildMigration(
 ): VirtualMachineInstanceMigration {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
   const suffix = Buffer.from(randomBytes(NAME_SUFFIX_BYTES)).toString("hex");
-  // Source: KubeVirt MigrateVMRequestHandler, generateName.
+  // Prefix of the name. Source: KubeVirt MigrateVMRequestHandler, generateName.
   const metadata = { name: `kubevirt-migrate-vm-${suffix}`, namespace };
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** Creates a migration, and responds with 202; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
+/** Creates a migration. Responds with 202, with 404 without a VM, with 409 without a guest, or with 400 if the guest cannot migrate. */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
-    const about = { type: VIRTUAL_MACHINES, name: call.name };
+    const objectRef = { type: VIRTUAL_MACHINES, name: call.name };
     const parsed = parseMigrateBody(call.body);
-    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, about);
-    const found = await findVmWithVmi(deps.store, call);
-    if (found === undefined) return toNotFoundAnswer(about);
-    const plan = planMigrate(found.vmi, parsed.value);
-    if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, objectRef);
+    const vmWithVmi = await findVmWithVmi(deps.store, call);
+    if (vmWithVmi === undefined) return toNotFoundAnswer(objectRef);
+    const plan = planMigrate(vmWithVmi.vmi, parsed.value);
+    if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, objectRef);
     const migration = buildMigration(call, plan.spec, deps);
     const { dryRun } = call;
     await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, { dryRun });
@@ -451,29 +447,29 @@ export function migrate(deps: Deps): CallHandler {
 
 const EVACUATION_PATH = "/status/evacuationNodeName";
 
-async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<Answer> {
-  const about = aboutTarget(kind, call);
+async function cancelEvacuation(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<Answer> {
+  const objectRef = buildTargetRef(kind, call);
   const target = await observeTarget(deps.store, kind, call);
-  if (target === undefined) return toNotFoundAnswer(about);
-  if (target.vmi === undefined) return toNotFoundAnswer(aboutTarget("vmi", call));
+  if (target === undefined) return toNotFoundAnswer(objectRef);
+  if (target.vmi === undefined) return toNotFoundAnswer(buildTargetRef("vmi", call));
   const object = `VMI ${call.namespace}/${call.name}`;
   const node = target.vmi.status?.evacuationNodeName;
-  if (node === undefined) return toDoneAnswer(`${object} is not being evacuated`);
+  if (node === undefined) return toOkAnswer(`${object} is not being evacuated`);
   const operations = [
     { op: "test", path: EVACUATION_PATH, value: node },
     { op: "remove", path: EVACUATION_PATH },
   ] as const;
   const options = { subresource: "status", dryRun: call.dryRun } as const;
   await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, call, { type: "json", operations }, options);
-  return toDoneAnswer(`the evacuation of ${object} from node ${node} was canceled`);
+  return toOkAnswer(`the evacuation of ${object} from node ${node} was canceled`);
 }
 
-/** Responds with 200, or 404 if there is no guest. A running migration continues. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
+/** Cancels an evacuation, but does not abort a running migration. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return (call) => {
-    const about = aboutTarget(kind, call);
-    const members = readMembers(call.body);
-    if (!members.ok) return Promise.resolve(toRefusalAnswer(members.refusal, about));
-    return retryOnConflict(() => cancel(deps, kind, call), deps, about);
+    const objectRef = buildTargetRef(kind, call);
+    const body = readMembers(call.body);
+    if (!body.ok) return Promise.resolve(toRefusalAnswer(body.refusal, objectRef));
+    return retryOnConflict(() => cancelEvacuation(deps, kind, call), deps, objectRef);
   };
 }

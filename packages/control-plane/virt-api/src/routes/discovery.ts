@@ -2,9 +2,9 @@
 // Discovery and OpenAPI documents, built from the table of routes. Source: Kubernetes API concepts, "API discovery".
 import { names } from "@patchbay/api";
 import {
-  IN_NAMESPACE,
+  NAMESPACE_ROUTES,
   KINDS,
-  SERVED,
+  SERVED_ROUTES,
   VERSIONS,
   type Entry,
   type Method,
@@ -34,10 +34,10 @@ interface ServedSubresource {
   readonly verb: string;
 }
 
-/** Lists the subresources of a resource, each once and without path parameters. */
+/** Lists the subresources of a resource without duplicates and path parameters. */
 function listSubresources(resource: Resource): readonly ServedSubresource[] {
   const verbs = new Map(
-    Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
+    Object.entries<Entry>(SERVED_ROUTES[resource]).map(([path, { method }]) => [
       path.replace(/\/\{.*$/, ""),
       VERBS[method],
     ]),
@@ -49,7 +49,7 @@ const SERVED_SUBRESOURCES: readonly ServedSubresource[] = (
   Object.keys(KINDS) as readonly Resource[]
 ).flatMap(listSubresources);
 
-const NAMESPACE_RESOURCES = Object.entries(IN_NAMESPACE).map(([name, { method }]) => ({
+const NAMESPACE_RESOURCES = Object.entries(NAMESPACE_ROUTES).map(([name, { method }]) => ({
   name,
   verbs: [VERBS[method]],
 }));
@@ -68,8 +68,8 @@ export function buildResourceList(version: string): object {
     kind: KINDS[resource],
     verbs: [verb],
   }));
-  const namespaceResources = NAMESPACE_RESOURCES.map((each) => ({
-    ...each,
+  const namespaceResources = NAMESPACE_RESOURCES.map((resource) => ({
+    ...resource,
     singularName: "",
     namespaced: true,
     kind: KINDS.virtualmachines,
@@ -82,25 +82,25 @@ export function buildResourceList(version: string): object {
   };
 }
 
-function aggregatedResource(resource: string, verbs: readonly string[], kind: object): object {
+function buildAggregatedResource(resource: string, verbs: readonly string[], kind: object): object {
   return { resource, responseKind: kind, scope: "Namespaced", singularResource: "", verbs };
 }
 
 function buildAggregatedVersion(version: string): object {
-  const kindOf = (resource: Resource) => ({
+  const toKind = (resource: Resource) => ({
     group: names.SUBRESOURCES_GROUP,
     version,
     kind: KINDS[resource],
   });
-  // The list has subresources only; another group serves the resources. Source: Kubernetes apiserver aggregated discovery.
+  // The list contains only subresources, because another group serves the resources. Source: Kubernetes apiserver aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
-    ...aggregatedResource(owner, [], {}),
+    ...buildAggregatedResource(owner, [], {}),
     subresources: SERVED_SUBRESOURCES.filter(({ resource }) => resource === owner).map(
-      ({ subresource, verb }) => ({ subresource, responseKind: kindOf(owner), verbs: [verb] }),
+      ({ subresource, verb }) => ({ subresource, responseKind: toKind(owner), verbs: [verb] }),
     ),
   }));
   const namespaceResources = NAMESPACE_RESOURCES.map(({ name, verbs }) =>
-    aggregatedResource(name, verbs, kindOf("virtualmachines")),
+    buildAggregatedResource(name, verbs, toKind("virtualmachines")),
   );
   return { version, resources: [...owners, ...namespaceResources], freshness: "Current" };
 }
@@ -110,14 +110,16 @@ interface AggregatedDiscovery {
   readonly body: object;
 }
 
-/** Returns aggregated `/apis`; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
+/** Returns the aggregated body of `/apis`; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
 export function findAggregatedDiscovery(accept: string): AggregatedDiscovery | undefined {
-  const accepted = accept
+  const acceptedParts = accept
     .split(",")
     .map((type) => type.split(";").map((part) => part.trim()))
     .find((parts) => parts.includes(`g=${AGGREGATED_GROUP}`));
-  const format = ["v2", "v2beta1"].find((version) => accepted?.includes(`v=${version}`) === true);
-  if (format === undefined || accepted?.includes("as=APIGroupDiscoveryList") !== true)
+  const format = ["v2", "v2beta1"].find(
+    (version) => acceptedParts?.includes(`v=${version}`) === true,
+  );
+  if (format === undefined || acceptedParts?.includes("as=APIGroupDiscoveryList") !== true)
     return undefined;
   const group = {
     metadata: { name: names.SUBRESOURCES_GROUP },
@@ -134,36 +136,36 @@ export function findAggregatedDiscovery(accept: string): AggregatedDiscovery | u
   };
 }
 
-type Dialect = "v2" | "v3";
+type OpenApiVersion = "v2" | "v3";
 
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
-function buildParameter(name: string, dialect: Dialect): object {
+function buildParameter(name: string, openApiVersion: OpenApiVersion): object {
   const type = { type: "string" };
   return {
     name,
     in: "path",
     required: true,
-    ...(dialect === "v2" ? { ...type, uniqueItems: true } : { schema: type }),
+    ...(openApiVersion === "v2" ? { ...type, uniqueItems: true } : { schema: type }),
   };
 }
 
 /** Returns a unique name for client generators, for example `v1PutVirtualmachinesStart`. */
 function buildOperationId({ method, path }: Route, version: string): string {
   const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
-  const words = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
-  return [version, ...words].join("");
+  const nameParts = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
+  return [version, ...nameParts].join("");
 }
 
-function buildOperation(route: Route, version: string, dialect: Dialect): object {
-  const { about, isRefused, path, kind } = route;
+function buildOperation(route: Route, version: string, openApiVersion: OpenApiVersion): object {
+  const { description, isRefused, path, kind } = route;
   const group = names.SUBRESOURCES_GROUP;
   return {
-    description: isRefused ? `Refused: Patchbay does not have ${about}.` : `${about}.`,
+    description: isRefused ? `Refused: Patchbay does not have ${description}.` : `${description}.`,
     operationId: buildOperationId(route, version),
-    ...(dialect === "v2" ? { produces: ["application/json"] } : {}),
+    ...(openApiVersion === "v2" ? { produces: ["application/json"] } : {}),
     parameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) =>
-      buildParameter(name, dialect),
+      buildParameter(name, openApiVersion),
     ),
     responses: isRefused
       ? { "400": { description: "Bad Request" } }
@@ -172,10 +174,13 @@ function buildOperation(route: Route, version: string, dialect: Dialect): object
   };
 }
 
-function buildPaths(version: string, dialect: Dialect): Readonly<Record<string, object>> {
+function buildPaths(
+  version: string,
+  openApiVersion: OpenApiVersion,
+): Readonly<Record<string, object>> {
   const entries = ROUTES.map((route) => [
     `${GROUP_PATH}/${version}/${route.path}`,
-    { [route.method]: buildOperation(route, version, dialect) },
+    { [route.method]: buildOperation(route, version, openApiVersion) },
   ]);
   return Object.fromEntries(entries) as Readonly<Record<string, object>>;
 }

@@ -15,7 +15,7 @@ function toRejection(causes: readonly Cause[]): Answer {
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Applies instancetype and preference. Returns a VM that has neither unchanged. */
+/** Responds with the VM after applying its instancetype and preference. */
 async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = validateMatchers(vm, undefined);
   if (matchers.length > 0) return toRejection(matchers);
@@ -25,7 +25,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** Responds with the expanded VM; 404 if it does not exist; 400 if its instancetype or preference is missing or conflicts with it. */
+/** Responds with the expanded VM, with 404 without a VM, or with 400 if the instancetype or preference is missing or conflicts. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
@@ -37,9 +37,11 @@ export function expandSpec(deps: Deps): CallHandler {
 
 function withDefaultNic(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   const { template } = vm.spec;
-  const auto = declaresNoNics(template.spec) ? buildAutoNic(template.spec, binding) : undefined;
-  if (auto === undefined) return vm;
-  const spec = withNics(template.spec, [auto.network], [auto.iface]);
+  const defaultNic = declaresNoNics(template.spec)
+    ? buildAutoNic(template.spec, binding)
+    : undefined;
+  if (defaultNic === undefined) return vm;
+  const spec = withNics(template.spec, [defaultNic.network], [defaultNic.iface]);
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
 }
 
@@ -59,7 +61,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Returns the VM in the body with the namespace of the request, or a response if it is not a valid VM. */
+/** Returns the VM in the body with the namespace of the request, or a response if the body contains no valid VM. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);
@@ -69,13 +71,13 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
     return hasNoParts ? { code: 200, body } : toInvalidVmAnswer(invalidFields);
   }
   const { vm } = subject;
-  const own = vm.metadata.namespace ?? namespace;
-  if (own === namespace) return { ...vm, metadata: { ...vm.metadata, namespace } };
-  const message = `the VirtualMachine has namespace ${own}, but the request has namespace ${namespace}`;
+  const vmNamespace = vm.metadata.namespace ?? namespace;
+  if (vmNamespace === namespace) return { ...vm, metadata: { ...vm.metadata, namespace } };
+  const message = `the VirtualMachine has namespace ${vmNamespace}, but the request has namespace ${namespace}`;
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Expands the VM in the body, which need not exist. Reads instancetype and preference from the namespace of the request. */
+/** Responds with the expanded VM of the body, which need not exist in the cluster. */
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
     if (asObject(body)["kind"] !== VIRTUAL_MACHINES.kind)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes that concern no VM, and routes that only return an error.
+// Routes for the installation, and routes that always respond with an error.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
 import { toFailureAnswer, type CallHandler } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 
-/** Returns KubeVirt's version.Info with Patchbay's version. virtctl requests it after each failure. */
+/** Returns Patchbay's version in the form of KubeVirt's version.Info. virtctl requests the version after each failure. */
 export function version({ release }: Deps): CallHandler {
   const body = { gitVersion: release };
   return () => Promise.resolve({ code: 200, body });
 }
 
-/** Responds with 200 if the API server responds, otherwise 500. Source: KubeVirt pkg/healthz. */
+/** Responds with 200 if the API server is reachable, otherwise with 500. Source: KubeVirt pkg/healthz. */
 export function healthz(deps: Deps): CallHandler {
   return async () => {
     try {
@@ -26,20 +26,20 @@ export function healthz(deps: Deps): CallHandler {
   };
 }
 
-/** Responds with 400. Clients that name an image do not send this request. Source: KubeVirt GetGsInfo. */
+/** Responds with 400. virtctl sends this request only if the user specifies no image. Source: KubeVirt GetGsInfo. */
 export const guestfs: CallHandler = () => {
   const message =
     "Patchbay has no image of libguestfs; nothing was created. Name an image: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, and add --kvm=false if nodes have no usable /dev/kvm";
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 
-/** Responds with 400, like KubeVirt with a disabled feature gate. Reads and changes nothing. */
+/** Responds with 400, like KubeVirt with a disabled feature gate. */
 export function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
 }
 
-/** Rejects a stream request that is no WebSocket upgrade, with the message of KubeVirt's library. Source: gorilla/websocket server.go */
+/** Rejects a stream request without WebSocket upgrade, with KubeVirt's message. Source: gorilla/websocket server.go */
 export const streamOnly: CallHandler = () => {
   const message =
     "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";

@@ -12,11 +12,11 @@ import { findByName, ifacesOf } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import type { HandlerAnswer } from "../handlers/client.ts";
 import {
-  toDoneAnswer,
+  toOkAnswer,
   toNodeAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
-  type About,
+  type ObjectRef,
   type Answer,
   toFailureAnswer,
   type CallHandler,
@@ -29,29 +29,33 @@ const DONE_MESSAGES: Readonly<Partial<Record<GuestRequest, string>>> = {
   softreboot: "a reboot of the guest was requested",
 };
 
-function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {
-  if (code >= 400) return toNodeAnswer({ code, body }, about);
+function toAnswer(
+  { code, body }: HandlerAnswer,
+  request: GuestRequest,
+  objectRef: ObjectRef,
+): Answer {
+  if (code >= 400) return toNodeAnswer({ code, body }, objectRef);
   return GUEST_REQUESTS[request] === "get"
     ? { code: 200, body }
-    : toDoneAnswer(DONE_MESSAGES[request] ?? "");
+    : toOkAnswer(DONE_MESSAGES[request] ?? "");
 }
 
-/** Responds with 200; 409 or 400 with KubeVirt's message if the guest's state forbids the request; 503 if the node does not respond. */
+/** Forwards the request to virt-handler. Responds with 200, or with 400 or 409 if the guest's state forbids the request. */
 export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
-    const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
+    const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, call);
-    if (vmi === undefined) return toNotFoundAnswer(about);
+    if (vmi === undefined) return toNotFoundAnswer(objectRef);
     const problem = checkGuestRequest(vmi, request);
-    if (problem !== undefined) return toRefusalAnswer(problem, about);
+    if (problem !== undefined) return toRefusalAnswer(problem, objectRef);
     if (call.dryRun && GUEST_REQUESTS[request] === "put")
-      return toDoneAnswer(DONE_MESSAGES[request] ?? "");
+      return toOkAnswer(DONE_MESSAGES[request] ?? "");
     const key = { namespace: call.namespace, name: call.name };
     const answer = await deps.sendToHandler(vmi.status?.nodeName ?? "", key, request);
     const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
     if (answer.code < 400 && GUEST_REQUESTS[request] === "put")
       deps.log.info("forwarded a guest request", fields);
-    return toAnswer(answer, request, about);
+    return toAnswer(answer, request, objectRef);
   };
 }
 
@@ -59,24 +63,24 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/** Responds with 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node does not respond. */
+/** Examines an interface. Responds with 200, with 400, 404 or 409 if the interface cannot be examined, or with 429 if busy. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
-    const about = { type: VIRTUAL_MACHINE_INSTANCES, name };
+    const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name };
     const parsed = parseDoctorQuery(query);
     if ("problems" in parsed) return toProblemsAnswer(parsed.problems);
     const key = { namespace, name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
-    if (vmi === undefined) return toNotFoundAnswer(about);
+    if (vmi === undefined) return toNotFoundAnswer(objectRef);
     const { iface } = parsed;
     if (findByName(ifacesOf(vmi.spec), iface) === undefined) {
       const message = `interface: the VM has no interface ${iface}`;
-      return toFailureAnswer({ code: 404, message, about });
+      return toFailureAnswer({ code: 404, message, objectRef });
     }
     const problem = checkRunning(vmi);
-    if (problem !== undefined) return toRefusalAnswer(problem, about);
+    if (problem !== undefined) return toRefusalAnswer(problem, objectRef);
     const { nodeName = "" } = vmi.status ?? {};
     const answer = await deps.sendToHandler(nodeName, key, { examine: iface });
-    return answer.code >= 400 ? toNodeAnswer(answer, about) : { code: 200, body: answer.body };
+    return answer.code >= 400 ? toNodeAnswer(answer, objectRef) : { code: 200, body: answer.body };
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs certificates for migrations. The request has the key, and the agent's token names the node, so an agent cannot name another.
+// Certificates for migrations. The request contains the public key, and the agent's credentials determine the node.
 import { createPublicKey } from "node:crypto";
 import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
@@ -16,13 +16,13 @@ import {
 import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
 
-/** Lifetime in days, longer than a migration. */
-const VALID_DAYS = 2;
+/** Lifetime of a certificate in days, longer than a migration. */
+const CERTIFICATE_VALID_DAYS = 2;
 
-/** Common names of other clients of the same CA. A node with such a name could impersonate them. */
+/** Common names of other certificates of this CA. A node with one of these names could impersonate another component. */
 const RESERVED_NAMES: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
 
-/** Parses the public key; undefined unless it is on P-256. */
+/** Parses the public key. Returns undefined unless the key is on curve P-256. */
 function parsePublicKey(body: unknown): string | undefined {
   const text = isJsonObject(body) ? body["publicKey"] : undefined;
   if (typeof text !== "string") return undefined;
@@ -31,7 +31,7 @@ function parsePublicKey(body: unknown): string | undefined {
     const isSupported = key.asymmetricKeyDetails?.namedCurve === "prime256v1";
     return isSupported ? key.export({ type: "spki", format: "pem" }).toString() : undefined;
   } catch {
-    return undefined; // not a key
+    return undefined;
   }
 }
 
@@ -39,31 +39,31 @@ function deny(message: string): Answer {
   return toFailureAnswer({ code: 403, message });
 }
 
-async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
+async function signCertificate(node: string, { body }: Call, deps: Deps): Promise<Answer> {
   const publicKeyPem = parsePublicKey(body);
   if (publicKeyPem === undefined) {
     const message = "publicKey must be a P-256 public key, as PEM";
     return toFailureAnswer({ code: 400, message });
   }
-  const found = await deps.relayAuthority();
-  if (found === undefined) {
+  const ownAuthority = await deps.relayAuthority();
+  if (ownAuthority === undefined) {
     const message =
       "virt-api cannot sign certificates: it does not manage those of this installation";
     return toFailureAnswer({ code: 503, message });
   }
-  const certificate = await certifyKey(found.authority, publicKeyPem, {
+  const certificate = await certifyKey(ownAuthority.authority, publicKeyPem, {
     commonName: node,
     organizations: [names.RELAY_GROUP],
     dnsNames: [],
     ipAddresses: [],
     usages: ["server", "client"],
-    validDays: VALID_DAYS,
+    validDays: CERTIFICATE_VALID_DAYS,
   });
   deps.log.info("signed the certificate of a node for migrations", { node });
-  return { code: 200, body: { certificate, authorities: found.bundlePem } };
+  return { code: 200, body: { certificate, authorities: ownAuthority.bundlePem } };
 }
 
-/** Responds with 200, or 403 if the caller is not the agent of a known node. */
+/** Signs the node's key and responds with 200, or with 403 if the caller is not the agent of a known node. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;
@@ -74,6 +74,6 @@ export function relayCertificate(deps: Deps): CallHandler {
     }
     if (RESERVED_NAMES.includes(node))
       return deny(`node "${node}" has a name that is reserved for another component`);
-    return sign(node, call, deps);
+    return signCertificate(node, call, deps);
   };
 }

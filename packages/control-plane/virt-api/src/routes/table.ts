@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every path below `/apis/subresources.kubevirt.io/VERSION`, for routes, discovery and OpenAPI. Source: KubeVirt pkg/virt-api/api.go.
+// Routes below `/apis/subresources.kubevirt.io/VERSION`, for requests, discovery and OpenAPI. Source: KubeVirt pkg/virt-api/api.go.
 
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 
-/** API versions, the preferred one first. All have the same routes. Source: KubeVirt SubresourceGroupVersions. */
+/** API versions, the preferred version first. All versions have the same routes. Source: KubeVirt SubresourceGroupVersions. */
 export const VERSIONS = ["v1", "v1alpha3"] as const;
 
 export type Version = (typeof VERSIONS)[number];
@@ -12,8 +12,8 @@ export type Method = "get" | "put";
 
 export interface Entry {
   readonly method: Method;
-  /** What the route does; for a rejected route, the missing feature. */
-  readonly about: string;
+  /** Description of the route. For a rejected route, the missing feature. */
+  readonly description: string;
 }
 
 export const KINDS = {
@@ -23,111 +23,119 @@ export const KINDS = {
 
 export type Resource = keyof typeof KINDS;
 
-const FORWARD = { method: "get", about: "Connects to a port of the guest, by WebSocket" } as const;
-const FORWARDING = {
-  "portforward/{port}": FORWARD,
-  "portforward/{port}/{protocol}": FORWARD,
+const FORWARD_PORT = {
+  method: "get",
+  description: "Connects to a port of the guest, by WebSocket",
+} as const;
+const FORWARD_PORT_ROUTES = {
+  "portforward/{port}": FORWARD_PORT,
+  "portforward/{port}/{protocol}": FORWARD_PORT,
 } as const;
 const CANCEL_EVACUATION = {
   method: "put",
-  about: "Cancels the evacuation of a guest from its node",
+  description: "Cancels the evacuation of a guest from its node",
 } as const;
-const PLUG = { method: "put", about: "Plugs a NIC" } as const;
-const UNPLUG = { method: "put", about: "Unplugs a NIC" } as const;
+const PLUG_NIC = { method: "put", description: "Plugs a NIC" } as const;
+const UNPLUG_NIC = { method: "put", description: "Unplugs a NIC" } as const;
 
-export const SERVED = {
+export const SERVED_ROUTES = {
   virtualmachines: {
-    addinterface: PLUG,
+    addinterface: PLUG_NIC,
     "evacuate/cancel": CANCEL_EVACUATION,
     "expand-spec": {
       method: "get",
-      about: "Returns the VM with its instancetype and preference applied",
+      description: "Returns the VM with its instancetype and preference applied",
     },
-    migrate: { method: "put", about: "Live-migrates the VM" },
-    ...FORWARDING,
-    removeinterface: UNPLUG,
-    restart: { method: "put", about: "Restarts the VM" },
-    start: { method: "put", about: "Starts the VM" },
-    stop: { method: "put", about: "Stops the VM" },
+    migrate: { method: "put", description: "Live-migrates the VM" },
+    ...FORWARD_PORT_ROUTES,
+    removeinterface: UNPLUG_NIC,
+    restart: { method: "put", description: "Restarts the VM" },
+    start: { method: "put", description: "Starts the VM" },
+    stop: { method: "put", description: "Stops the VM" },
   },
   virtualmachineinstances: {
-    addinterface: PLUG,
-    capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
-    console: { method: "get", about: "Connects to the serial console, by WebSocket" },
+    addinterface: PLUG_NIC,
+    capture: { method: "get", description: "Shows packets of an interface, by WebSocket" },
+    console: { method: "get", description: "Connects to the serial console, by WebSocket" },
     "evacuate/cancel": CANCEL_EVACUATION,
-    doctor: { method: "get", about: "Reports at which hop frames of an interface are lost" },
-    filesystemlist: { method: "get", about: "Returns the guest's file systems" },
-    guestosinfo: { method: "get", about: "Returns what the guest agent reports" },
-    interfacetraffic: { method: "get", about: "Returns the traffic counters of each NIC" },
-    pause: { method: "put", about: "Pauses the VM" },
-    ...FORWARDING,
-    removeinterface: UNPLUG,
-    reset: { method: "put", about: "Resets the VM, as its reset button would" },
-    softreboot: { method: "put", about: "Requests a reboot of the guest" },
-    unpause: { method: "put", about: "Resumes the VM" },
-    userlist: { method: "get", about: "Returns the users who are logged in to the guest" },
-    vnc: { method: "get", about: "Connects to the screen, by WebSocket" },
-    "vnc/screenshot": { method: "get", about: "Returns a picture of the screen, as PNG" },
+    doctor: { method: "get", description: "Reports at which hop frames of an interface are lost" },
+    filesystemlist: { method: "get", description: "Returns the guest's file systems" },
+    guestosinfo: { method: "get", description: "Returns what the guest agent reports" },
+    interfacetraffic: { method: "get", description: "Returns the traffic counters of each NIC" },
+    pause: { method: "put", description: "Pauses the VM" },
+    ...FORWARD_PORT_ROUTES,
+    removeinterface: UNPLUG_NIC,
+    reset: { method: "put", description: "Resets the VM, as its reset button would" },
+    softreboot: { method: "put", description: "Requests a reboot of the guest" },
+    unpause: { method: "put", description: "Resumes the VM" },
+    userlist: { method: "get", description: "Returns the users who are logged in to the guest" },
+    vnc: { method: "get", description: "Connects to the screen, by WebSocket" },
+    "vnc/screenshot": { method: "get", description: "Returns a picture of the screen, as PNG" },
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
-/** Routes that concern the whole installation, for every authenticated user and for agents. */
-export const GENERAL = {
-  guestfs: { method: "get", about: "Rejected: Patchbay has no image of libguestfs" },
+/** Routes without namespace. */
+export const GENERAL_ROUTES = {
+  guestfs: { method: "get", description: "Rejected: Patchbay has no image of libguestfs" },
   [RELAY_CERTIFICATE]: {
     method: "put",
-    about: "Signs the certificate that an agent's node uses for migrations",
+    description: "Signs the certificate that an agent's node uses for migrations",
   },
-  healthz: { method: "get", about: "Reports whether virt-api reaches the API server" },
-  version: { method: "get", about: "Returns the version of virt-api" },
+  healthz: { method: "get", description: "Reports whether virt-api reaches the API server" },
+  version: { method: "get", description: "Returns the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-export const IN_NAMESPACE = {
+export const NAMESPACE_ROUTES = {
   "expand-vm-spec": {
     method: "put",
-    about: "Returns the VM of the body with its instancetype and preference applied",
+    description: "Returns the VM of the body with its instancetype and preference applied",
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-function missingFeature(
-  about: string,
+function buildRejectedEntries(
+  description: string,
   method: Method,
   ...paths: readonly string[]
 ): [string, Entry][] {
-  return paths.map((path) => [path, { method, about }]);
+  return paths.map((path) => [path, { method, description }]);
 }
 
-const DISKS = missingFeature("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
-const GRAPH = missingFeature("the object graph (ObjectGraph)", "get", "objectgraph");
+const DISK_ROUTES = buildRejectedEntries(
+  "plugging disks (HotplugVolumes)",
+  "put",
+  "addvolume",
+  "removevolume",
+);
+const GRAPH_ROUTES = buildRejectedEntries("the object graph (ObjectGraph)", "get", "objectgraph");
 /** Feature name with a hint, because virtctl creates the claim before it sends the request. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
-export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
+export const REJECTED_ROUTES: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
-    ...DISKS,
-    ...missingFeature(MEMORY_DUMP, "put", "memorydump"),
-    ...missingFeature("memory dumps", "put", "removememorydump"),
-    ...GRAPH,
+    ...DISK_ROUTES,
+    ...buildRejectedEntries(MEMORY_DUMP, "put", "memorydump"),
+    ...buildRejectedEntries("memory dumps", "put", "removememorydump"),
+    ...GRAPH_ROUTES,
   ]),
   virtualmachineinstances: Object.fromEntries([
-    ...DISKS,
-    ...missingFeature("backup", "put", "backup", "redefine-checkpoint"),
-    ...missingFeature("freezing file systems", "put", "freeze", "unfreeze"),
-    ...GRAPH,
-    ...missingFeature(
+    ...DISK_ROUTES,
+    ...buildRejectedEntries("backup", "put", "backup", "redefine-checkpoint"),
+    ...buildRejectedEntries("freezing file systems", "put", "freeze", "unfreeze"),
+    ...GRAPH_ROUTES,
+    ...buildRejectedEntries(
       "AMD SEV (launchSecurity)",
       "get",
       "sev/fetchcertchain",
       "sev/querylaunchmeasurement",
     ),
-    ...missingFeature(
+    ...buildRejectedEntries(
       "AMD SEV (launchSecurity)",
       "put",
       "sev/setupsession",
       "sev/injectlaunchsecret",
     ),
-    ...missingFeature("USB redirection (clientPassthrough)", "get", "usbredir"),
-    ...missingFeature("VSOCK (autoattachVSOCK)", "get", "vsock"),
+    ...buildRejectedEntries("USB redirection (clientPassthrough)", "get", "usbredir"),
+    ...buildRejectedEntries("VSOCK (autoattachVSOCK)", "get", "vsock"),
   ]),
 };
 
@@ -148,7 +156,9 @@ export function namespacePath(name: string): string {
 }
 
 function listRoutes(resource: Resource, isRefused: boolean): readonly Route[] {
-  const entries: Readonly<Record<string, Entry>> = (isRefused ? REFUSED : SERVED)[resource];
+  const entries: Readonly<Record<string, Entry>> = (isRefused ? REJECTED_ROUTES : SERVED_ROUTES)[
+    resource
+  ];
   return Object.entries(entries).map(([subresource, entry]) => ({
     ...entry,
     path: subresourcePath(resource, subresource),
@@ -162,14 +172,14 @@ const RESOURCES: readonly Resource[] = ["virtualmachines", "virtualmachineinstan
 
 export const ROUTES: readonly Route[] = [
   ...RESOURCES.flatMap((resource) => listRoutes(resource, false)),
-  ...Object.entries(IN_NAMESPACE).map(([name, entry]) => ({
+  ...Object.entries(NAMESPACE_ROUTES).map(([name, entry]) => ({
     ...entry,
     path: namespacePath(name),
     call: name,
     kind: KINDS.virtualmachines,
     isRefused: false,
   })),
-  ...Object.entries(GENERAL).map(([name, entry]) => ({
+  ...Object.entries(GENERAL_ROUTES).map(([name, entry]) => ({
     ...entry,
     path: name,
     call: name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a picture of a screen by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
+// Screen pictures by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/base";
 
@@ -11,22 +11,22 @@ export interface Picture {
 }
 
 export interface PictureOptions {
-  /** Moves the pointer first, to wake the guest's screen. */
+  /** Moves the pointer before the picture, to wake the guest's screen. */
   readonly movesCursor?: boolean;
 }
 
-const VERSION = "RFB 003.008\n";
-/** Requests of security type None and of shared access. */
-const [NO_SECURITY, SHARED] = [Buffer.from([1]), Buffer.from([1])];
-/** Pixel format with 32 bits, true color with 8 bits each, red first. Source: RFC 6143, 7.4 */
+const RFB_VERSION = "RFB 003.008\n";
+/** Messages that select security type None and shared access. */
+const [SECURITY_TYPE_NONE, SHARED_FLAG] = [Buffer.from([1]), Buffer.from([1])];
+/** Pixel format with 32 bits: true color, 8 bits per channel, red first. Source: RFC 6143, 7.4 */
 const PIXEL_FORMAT = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
 const BYTES_PER_PIXEL = 4;
-/** QEMU's limit of width and height. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
-const SIDE_MAX = 5120;
+/** QEMU's limit of width and height in pixels. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
+const SIDE_MAX_PIXELS = 5120;
 /** Maximum length of the desktop name and of clipboard text, in bytes. */
 const TEXT_MAX = 1024 * 1024;
 
-function fail(reason: string): never {
+function throwUnreadable(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
 }
 
@@ -44,40 +44,40 @@ class ByteReader {
     for (let length = this.#rest.length; length < count;) {
       const next = await this.#chunks.next();
       if (next.done === true)
-        fail("the connection was closed; another client may use it exclusively");
+        throwUnreadable("the connection was closed; another client may use it exclusively");
       chunks.push(next.value);
       length += next.value.length;
     }
-    const all = Buffer.concat(chunks);
-    this.#rest = all.subarray(count);
-    return all.subarray(0, count);
+    const bytes = Buffer.concat(chunks);
+    this.#rest = bytes.subarray(count);
+    return bytes.subarray(0, count);
   }
 
   async skipText(length: number): Promise<void> {
-    if (length > TEXT_MAX) fail("a text is too long");
+    if (length > TEXT_MAX) throwUnreadable("a text is too long");
     await this.take(length);
   }
 }
 
-interface Size {
+interface ScreenSize {
   readonly width: number;
   readonly height: number;
 }
 
-async function handshake(stream: Duplex, reader: ByteReader): Promise<Size> {
-  const version = (await reader.take(VERSION.length)).toString("latin1");
-  if (version !== VERSION) fail("it does not support RFB 3.8");
-  stream.write(VERSION);
+async function handshake(stream: Duplex, reader: ByteReader): Promise<ScreenSize> {
+  const version = (await reader.take(RFB_VERSION.length)).toString("latin1");
+  if (version !== RFB_VERSION) throwUnreadable("it does not support RFB 3.8");
+  stream.write(RFB_VERSION);
   const [count = 0] = await reader.take(1);
-  if (!(await reader.take(count)).includes(1)) fail("it requires a password");
-  stream.write(NO_SECURITY);
-  if ((await reader.take(4)).readUInt32BE() !== 0) fail("it rejected the connection");
-  stream.write(SHARED);
+  if (!(await reader.take(count)).includes(1)) throwUnreadable("it requires a password");
+  stream.write(SECURITY_TYPE_NONE);
+  if ((await reader.take(4)).readUInt32BE() !== 0) throwUnreadable("it rejected the connection");
+  stream.write(SHARED_FLAG);
   const serverInit = await reader.take(24);
-  await reader.skipText(serverInit.readUInt32BE(20)); // desktop name
+  await reader.skipText(serverInit.readUInt32BE(20)); // Desktop name
   const [width, height] = [serverInit.readUInt16BE(0), serverInit.readUInt16BE(2)];
-  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
-    fail("its size is invalid");
+  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX_PIXELS)
+    throwUnreadable("its size is invalid");
   return { width, height };
 }
 
@@ -90,8 +90,8 @@ function buildPointerEvent(x: number, y: number): Buffer {
   return event;
 }
 
-/** Builds a request of the whole screen, not incremental. Source: RFC 6143, 7.5.3 */
-function buildUpdateRequest({ width, height }: Size): Buffer {
+/** Builds a non-incremental update request for the whole screen. Source: RFC 6143, 7.5.3 */
+function buildUpdateRequest({ width, height }: ScreenSize): Buffer {
   const request = Buffer.alloc(10);
   request.writeUInt8(3);
   request.writeUInt16BE(width, 6);
@@ -106,24 +106,27 @@ async function skipToUpdate(reader: ByteReader): Promise<number> {
     switch (type) {
       case 0:
         return (await reader.take(3)).readUInt16BE(1);
-      case 2: // a bell
+      case 2: // Bell
         break;
       case 3:
         await reader.skipText((await reader.take(7)).readUInt32BE(3));
         break;
       case undefined:
       default:
-        fail("it sent an unexpected message");
+        throwUnreadable("it sent an unexpected message");
     }
   }
 }
 
-async function readPart(reader: ByteReader, { width, height, pixels }: Picture): Promise<void> {
-  const head = await reader.take(12);
-  const [x, y] = [head.readUInt16BE(0), head.readUInt16BE(2)];
-  const [columns, rows] = [head.readUInt16BE(4), head.readUInt16BE(6)];
-  if (head.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
-    fail("it sent a rectangle outside the screen");
+async function readRectangle(
+  reader: ByteReader,
+  { width, height, pixels }: Picture,
+): Promise<void> {
+  const header = await reader.take(12);
+  const [x, y] = [header.readUInt16BE(0), header.readUInt16BE(2)];
+  const [columns, rows] = [header.readUInt16BE(4), header.readUInt16BE(6)];
+  if (header.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
+    throwUnreadable("it sent a rectangle outside the screen");
   }
   for (let row = 0; row < rows; row += 1) {
     const line = await reader.take(columns * BYTES_PER_PIXEL);
@@ -140,12 +143,14 @@ export async function takePicture(
     const reader = new ByteReader(stream);
     const size = await handshake(stream, reader);
     const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
-    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw encoding only
-    const moves = movesCursor ? [buildPointerEvent(0, 0), buildPointerEvent(1, 1)] : [];
-    stream.write(Buffer.concat([setFormat, setEncodings, ...moves, buildUpdateRequest(size)]));
+    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // Raw encoding only
+    const pointerEvents = movesCursor ? [buildPointerEvent(0, 0), buildPointerEvent(1, 1)] : [];
+    stream.write(
+      Buffer.concat([setFormat, setEncodings, ...pointerEvents, buildUpdateRequest(size)]),
+    );
     const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
     for (let remaining = await skipToUpdate(reader); remaining > 0; remaining -= 1)
-      await readPart(reader, picture);
+      await readRectangle(reader, picture);
     return picture;
   } catch (cause) {
     if (cause instanceof AppError) throw cause;

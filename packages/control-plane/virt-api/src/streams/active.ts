@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits and metrics of open streams. The metrics have KubeVirt's names, except that of captures.
+// Limits and metrics of open streams. Except for captures, the metrics have KubeVirt's names.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { StreamTarget } from "./paths.ts";
 
-/** Maximum number of streams of a VMI. A browser opens several streams for a page. */
+/** Maximum number of open streams per VMI. A browser page opens several streams. */
 const STREAMS_PER_VMI_MAX = 32;
-/** Maximum number of streams, each of which has its own connection to a node. */
+/** Maximum number of open streams. Each stream has its own connection to a node. */
 const STREAMS_MAX = 1024;
 
-const FAMILIES = {
+const METRIC_FAMILIES = {
   console: {
     name: "kubevirt_console_active_connections",
     help: "Open serial consoles, by VMI.",
@@ -24,7 +24,7 @@ const FAMILIES = {
   },
 } as const;
 
-export type StreamKind = keyof typeof FAMILIES;
+export type StreamKind = keyof typeof METRIC_FAMILIES;
 
 export function toStreamKind(target: StreamTarget): StreamKind {
   if (target.kind === "guest") return target.stream;
@@ -34,12 +34,13 @@ export function toStreamKind(target: StreamTarget): StreamKind {
 export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
 
-  /** Registers a stream. Returns a function that unregisters it, or undefined at the limit. */
+  /** Registers a stream. Returns a function that unregisters the stream, or undefined if the limit is reached. */
   register(target: StreamTarget): (() => void) | undefined {
-    const ofVmi = [...this.#open].filter(
+    const vmiStreams = [...this.#open].filter(
       ({ namespace, name }) => namespace === target.namespace && name === target.name,
     );
-    if (this.#open.size >= STREAMS_MAX || ofVmi.length >= STREAMS_PER_VMI_MAX) return undefined;
+    if (this.#open.size >= STREAMS_MAX || vmiStreams.length >= STREAMS_PER_VMI_MAX)
+      return undefined;
     const entry = { ...target };
     this.#open.add(entry);
     return () => {
@@ -48,7 +49,7 @@ export class ActiveStreams {
   }
 
   families(): readonly MetricFamily[] {
-    return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
+    return Object.entries(METRIC_FAMILIES).map(([kind, { name, help }]) => {
       const counts = new Map<string, number>();
       for (const target of this.#open) {
         if (toStreamKind(target) !== kind) continue;

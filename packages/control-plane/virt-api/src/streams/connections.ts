@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of a stream: to a port of the guest, and between the WebSocket and the guest.
+// Connections of streams to guests and to WebSocket clients.
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import { Duplex } from "node:stream";
@@ -8,7 +8,7 @@ import type { Clock } from "@patchbay/base";
 import { createWebSocketStream, type WebSocket } from "ws";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Idle time before TCP keepalive probes, so that a dead guest is detected. */
+/** Idle time in milliseconds before TCP keepalive probes, which detect a dead guest. */
 const PROBE_AFTER_MS = 30_000;
 
 function forwardTcp(address: string, port: number): Promise<Duplex> {
@@ -32,12 +32,12 @@ function forwardTcp(address: string, port: number): Promise<Duplex> {
 function forwardUdp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
   const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
-  let wantsMore = true;
+  let canPush = true;
   const duplex = new Duplex({
     readableObjectMode: true,
     writableObjectMode: true,
     read: () => {
-      wantsMore = true;
+      canPush = true;
     },
     write: (chunk: Buffer, _encoding, done) => {
       socket.send(chunk, (error) => {
@@ -50,10 +50,10 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
     },
   });
   socket.on("message", (message) => {
-    if (wantsMore) wantsMore = duplex.push(message);
+    if (canPush) canPush = duplex.push(message);
   });
   socket.on("error", (error) => duplex.destroy(error));
-  duplex.on("error", () => undefined); // the close event handles it
+  duplex.on("error", () => undefined); // The close event follows and ends the stream.
   socket.connect(port, address, (error?: Error) => {
     if (error === undefined) resolve(duplex);
     else reject(error);
@@ -61,16 +61,16 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
   return promise;
 }
 
-/** Connects to the guest at its pod address. @throws Error with the system's message */
+/** Connects to a port of the guest at its pod address. @throws Error if the connection fails */
 export function openForward(address: string, { port, protocol }: ForwardRequest): Promise<Duplex> {
   return protocol === "tcp" ? forwardTcp(address, port) : forwardUdp(address, port);
 }
 
-/** Interval between pings, below the minute after which proxies close idle connections. */
+/** Interval between pings in milliseconds. Proxies often close connections that are idle for a minute. */
 const PING_INTERVAL_MS = 30_000;
-/** WebSocket close code of a server that stops. Source: RFC 6455, 7.4.1 */
+/** WebSocket close code of a server that shuts down. Source: RFC 6455, 7.4.1 */
 export const GOING_AWAY = 1001;
-const NORMAL = 1000;
+const NORMAL_CLOSURE = 1000;
 
 /** Number of bytes in each direction. */
 export interface Traffic {
@@ -78,19 +78,19 @@ export interface Traffic {
   readonly fromGuest: number;
 }
 
-/** Pings the client, and terminates the connection if it does not reply. A console may be idle for days. */
+/** Pings the client, and terminates the connection if the client does not reply. An idle console sends no other data. */
 async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
-  const ended = new AbortController();
+  const closed = new AbortController();
   let isAlive = true;
   socket.on("pong", () => {
     isAlive = true;
   });
   socket.on("close", () => {
-    ended.abort();
+    closed.abort();
   });
-  while (!ended.signal.aborted) {
-    await clock.sleep(PING_INTERVAL_MS, ended.signal).catch(() => undefined); // aborted on close
-    // A socket is paused while the guest does not read; pongs are then queued behind the client's data.
+  while (!closed.signal.aborted) {
+    await clock.sleep(PING_INTERVAL_MS, closed.signal).catch(() => undefined); // The close event aborts the sleep.
+    // While the guest does not read, the socket is paused and pongs remain unread.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
@@ -102,12 +102,12 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });
   const traffic = { toGuest: 0, fromGuest: 0 };
-  const count = (direction: keyof Traffic) => (chunk: Buffer) => {
+  const countBytes = (direction: keyof Traffic) => (chunk: Buffer) => {
     traffic[direction] += chunk.length;
   };
   void keepAlive(socket, clock);
-  client.on("data", count("toGuest"));
-  guest.on("data", count("fromGuest"));
+  client.on("data", countBytes("toGuest"));
+  guest.on("data", countBytes("fromGuest"));
   client.pipe(guest, { end: false });
   guest.pipe(client, { end: false });
   for (const side of [client, guest]) side.on("error", () => side.destroy());
@@ -118,7 +118,7 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
     client.end();
   });
   guest.on("close", () => {
-    socket.close(NORMAL);
+    socket.close(NORMAL_CLOSURE);
   });
   socket.on("close", () => {
     guest.destroy();

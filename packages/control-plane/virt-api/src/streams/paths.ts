@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the URL of a stream request. Source: KubeVirt pkg/virt-api/api.go.
+// Parser for URLs of stream requests. Source: KubeVirt pkg/virt-api/api.go.
 import { names } from "@patchbay/api";
 import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core/guest";
 import { VERSIONS } from "../routes/table.ts";
@@ -9,7 +9,7 @@ export interface ForwardRequest {
   readonly protocol: "tcp" | "udp";
 }
 
-/** Target of a stream. A VM has the same name as its VMI. */
+/** Target of a stream. `name` is the name of the VMI and of its VM. */
 export type StreamTarget = {
   readonly namespace: string;
   readonly name: string;
@@ -17,14 +17,14 @@ export type StreamTarget = {
 } & (
   | ({ readonly kind: "guest" } & StreamRequest)
   | ({ readonly kind: "forward" } & ForwardRequest)
-  /** `query` is the unparsed query, which describes the capture. */
+  /** `query` is the query string of the URL, which describes the capture. */
   | { readonly kind: "capture"; readonly query: string }
 );
 
 /** Pattern of a name, which excludes `..` and percent-encoding. */
-const NAME = "([a-z0-9][a-z0-9.-]*)";
-const PATH = new RegExp(
-  `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME}/(virtualmachines|virtualmachineinstances)/${NAME}/(.+)$`,
+const NAME_PATTERN = "([a-z0-9][a-z0-9.-]*)";
+const PATH_PATTERN = new RegExp(
+  `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME_PATTERN}/(virtualmachines|virtualmachineinstances)/${NAME_PATTERN}/(.+)$`,
 );
 const PORT_MAX = 65_535;
 
@@ -41,9 +41,9 @@ interface ParsedPath {
 
 /** Parses the raw path, which the API server authorized. A URL parser would resolve `..` into other namespaces. */
 function parsePath(path: string): ParsedPath | undefined {
-  const found = PATH.exec(path);
-  if (found === null) return undefined;
-  const [, namespace = "", resource, name = "", subresource = ""] = found;
+  const match = PATH_PATTERN.exec(path);
+  if (match === null) return undefined;
+  const [, namespace = "", resource, name = "", subresource = ""] = match;
   return { target: { namespace, name, isVm: resource === "virtualmachines" }, subresource };
 }
 
@@ -52,8 +52,8 @@ export function parseStreamUrl(url: string): StreamTarget | undefined {
   const parsed = parsePath(path);
   if (parsed === undefined) return undefined;
   const { target, subresource } = parsed;
-  const [first, ...parts] = subresource.split("/");
-  if (first === "portforward") {
+  const [subresourceName, ...parts] = subresource.split("/");
+  if (subresourceName === "portforward") {
     const forward = parseForward(parts);
     return forward === undefined ? undefined : { ...target, kind: "forward", ...forward };
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources console, vnc, portforward and capture: join WebSockets to a guest.
+// Subresources console, vnc, portforward and capture, which connect WebSockets to a guest.
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {
@@ -29,7 +29,7 @@ import {
   toNodeAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
-  type About,
+  type ObjectRef,
   type Answer,
 } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
@@ -54,7 +54,7 @@ interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-function answer(socket: Duplex, { code, body }: Answer): void {
+function sendAnswer(socket: Duplex, { code, body }: Answer): void {
   const text = JSON.stringify(body);
   const head = [
     `HTTP/1.1 ${String(code)} ${STATUS_CODES[code] ?? ""}`,
@@ -70,14 +70,14 @@ type OpenedGuest = { readonly guest: Duplex } | { readonly answer: Answer };
 async function openPort(
   address: string,
   forward: ForwardRequest,
-  about: About,
+  objectRef: ObjectRef,
 ): Promise<OpenedGuest> {
   try {
     return { guest: await openForward(address, forward) };
   } catch (error) {
     const { port, protocol } = forward;
     const message = `dialing VM: port ${String(port)}/${protocol} of the guest cannot be reached: ${messageOf(error)}`;
-    return { answer: toFailureAnswer({ code: 500, message, about }) };
+    return { answer: toFailureAnswer({ code: 500, message, objectRef }) };
   }
 }
 
@@ -88,17 +88,17 @@ interface StreamCall {
 
 interface Subject {
   readonly vmi: VirtualMachineInstance;
-  readonly about: About;
+  readonly objectRef: ObjectRef;
 }
 
 async function openGuest(
-  { vmi, about }: Subject,
+  { vmi, objectRef }: Subject,
   request: StreamRequest | CaptureRequest,
   deps: Deps,
 ): Promise<OpenedGuest> {
   const problem =
     request.stream === CAPTURE ? checkRunning(vmi) : checkGuestStream(vmi, request.stream);
-  if (problem !== undefined) return { answer: toRefusalAnswer(problem, about) };
+  if (problem !== undefined) return { answer: toRefusalAnswer(problem, objectRef) };
   const { namespace = "", name } = vmi.metadata;
   const opened = await deps.openHandlerStream(
     vmi.status?.nodeName ?? "",
@@ -106,7 +106,7 @@ async function openGuest(
     request,
   );
   if ("stream" in opened) return { guest: opened.stream };
-  return { answer: toNodeAnswer(opened.refused, about) };
+  return { answer: toNodeAnswer(opened.refused, objectRef) };
 }
 
 function openCapture(
@@ -119,24 +119,24 @@ function openCapture(
     const request = { stream: CAPTURE, options: parsed.options, user: user.name } as const;
     return openGuest(subject, request, deps);
   }
-  const { about } = subject;
+  const { objectRef } = subject;
   const message = parsed.problems.join("; ");
-  return Promise.resolve({ answer: toFailureAnswer({ code: 400, message, about }) });
+  return Promise.resolve({ answer: toFailureAnswer({ code: 400, message, objectRef }) });
 }
 
 async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<OpenedGuest> {
   const { namespace, name } = target;
   const type = target.isVm ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
-  const about = { type, name };
+  const objectRef = { type, name };
   const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
-  if (vmi === undefined) return { answer: toNotFoundAnswer(about) };
-  const subject = { vmi, about };
+  if (vmi === undefined) return { answer: toNotFoundAnswer(objectRef) };
+  const subject = { vmi, objectRef };
   if (target.kind === "guest") return openGuest(subject, target, deps);
   if (target.kind === "capture") return openCapture(target.query, { subject, user }, deps);
-  const found = findForwardAddress(vmi);
-  return "refusal" in found
-    ? { answer: toRefusalAnswer(found.refusal, about) }
-    : openPort(found.address, target, about);
+  const forwardAddress = findForwardAddress(vmi);
+  return "refusal" in forwardAddress
+    ? { answer: toRefusalAnswer(forwardAddress.refusal, objectRef) }
+    : openPort(forwardAddress.address, target, objectRef);
 }
 
 function buildTargetFields(target: StreamTarget): Readonly<Record<string, unknown>> {
@@ -156,8 +156,8 @@ const WEB_SOCKETS = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Upgrades to a WebSocket and joins it to the guest until either closes. Resolves with the number of bytes, empty if the upgrade fails. */
-function join(
+/** Upgrades to a WebSocket and joins it to the guest until one side closes. Resolves with the traffic, empty after a failed upgrade. */
+function joinGuest(
   { request, socket, head }: UpgradeRequest,
   guest: Duplex,
   { clock, signal }: StreamDeps,
@@ -174,12 +174,12 @@ function join(
     resolve({});
   });
   WEB_SOCKETS.handleUpgrade(request, socket, head, (webSocket) => {
-    const end = (): void => {
+    const closeSocket = (): void => {
       webSocket.close(GOING_AWAY, "virt-api stops");
     };
-    signal.addEventListener("abort", end, { once: true });
+    signal.addEventListener("abort", closeSocket, { once: true });
     void joinSocket(webSocket, guest, clock).then((traffic) => {
-      signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", closeSocket);
       resolve(traffic);
     });
   });
@@ -194,13 +194,13 @@ async function runStream(
   const { deps, clock } = streams;
   const opened = await openTarget(call, deps);
   if ("answer" in opened) {
-    answer(upgrade.socket, opened.answer);
+    sendAnswer(upgrade.socket, opened.answer);
     return;
   }
   const fields = buildLogFields(call);
   const startMs = clock.monotonicMs();
   deps.log.info("opened a stream to a guest", fields);
-  const traffic = await join(upgrade, opened.guest, streams);
+  const traffic = await joinGuest(upgrade, opened.guest, streams);
   const seconds = Math.round((clock.monotonicMs() - startMs) / 1000);
   deps.log.info("closed a stream to a guest", { ...fields, seconds, ...traffic });
 }
@@ -219,12 +219,12 @@ async function serve(upgrade: UpgradeRequest, streams: StreamDeps): Promise<void
   const user = findRemoteUser(streams.frontProxy, request);
   const target = parseStreamUrl(request.url ?? "");
   if (user === undefined || target === undefined) {
-    answer(socket, toRejection(user === undefined ? 401 : 404));
+    sendAnswer(socket, toRejection(user === undefined ? 401 : 404));
     return;
   }
   const unregister = streams.active.register(target);
   if (unregister === undefined) {
-    answer(socket, toRejection(429));
+    sendAnswer(socket, toRejection(429));
     return;
   }
   try {
@@ -239,7 +239,7 @@ export function serveStreams(streams: StreamDeps): UpgradeListener {
     socket.on("error", () => socket.destroy());
     serve({ request, socket, head }, streams).catch((error: unknown) => {
       streams.deps.log.warn("a stream failed", { path: request.url, err: error });
-      answer(socket, toErrorAnswer(error));
+      sendAnswer(socket, toErrorAnswer(error));
     });
   };
 }

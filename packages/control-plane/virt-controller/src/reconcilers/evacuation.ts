@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evacuation's part of a pass: requests migrations until the guest has left its node.
+// Reconciliation of evacuations. Creates migrations until the guest has left the node.
 import {
   evictionStrategyOf,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -28,7 +28,7 @@ async function createMigration(
   }
 }
 
-/** Removes the mark if it has this value, because a new eviction may have set it again. */
+/** Removes the evacuation mark unless a new eviction has changed its value. */
 async function clearEvacuation(
   vmi: VirtualMachineInstance,
   node: string,
@@ -41,7 +41,11 @@ async function clearEvacuation(
   mutationCache.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
 }
 
-async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps): Promise<Next> {
+async function runStep(
+  step: EvacuationStep,
+  vmi: VirtualMachineInstance,
+  deps: Deps,
+): Promise<Next> {
   switch (step.kind) {
     case "wait":
       return after(step.forMs);
@@ -65,5 +69,5 @@ export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next
     nowMs: deps.clock.now(),
     isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status.nodeName ?? "" })),
   });
-  return step === undefined ? done() : act(step, vmi, deps);
+  return step === undefined ? done() : runStep(step, vmi, deps);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a VM and its VMI, so that a change of the VM is applied to the launcher pod at once; and the installation's status.
+// Reconciliation of a VM with its VMI and migrations, and of the installation's status.
 import { KUBEVIRTS, type KubeVirt } from "@patchbay/api";
 import type { ApiService } from "@patchbay/api/kubernetes";
 import { installationStatus, statusPatch } from "@patchbay/core/status";
@@ -21,14 +21,14 @@ interface InstallationDeps {
   readonly version: string;
 }
 
-/** Writes the installation's status to the KubeVirt object if it changed. Safe to repeat. */
+/** Writes the status of the installation to the KubeVirt object if the status changed. */
 export async function reconcileInstallation(deps: InstallationDeps): Promise<Next> {
   const [kubevirt] = deps.kubevirts.list();
   if (kubevirt === undefined) return done();
   const [apiService] = deps.apiServices.list();
   const facts = { kubevirt, apiService, version: deps.version };
-  const next = installationStatus(facts, printTime(deps.clock.now()));
-  const operations = statusPatch(kubevirt, next);
+  const status = installationStatus(facts, printTime(deps.clock.now()));
+  const operations = statusPatch(kubevirt, status);
   if (operations.length > 0) {
     const patch = { type: "json", operations } as const;
     await deps.store.patch(KUBEVIRTS, keyOf(kubevirt), patch, { subresource: "status" });
@@ -46,27 +46,27 @@ async function settle(part: Promise<Next>): Promise<PartResult> {
   }
 }
 
-function delayOf(next: Next): number | undefined {
+function findDelayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** Runs one pass over a VM, its VMI and its migrations, each of which may be missing. @throws the first error, after all parts have run */
+/** Reconciles a VM, its VMI and its migrations. Any of these objects may be missing. @throws the first error, after all parts have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations precede the VMI, because the end of a migration's pod does not mean that the guest has ended.
+  // Migrations precede the VMI, because a launcher pod may end after its guest has migrated.
   const migrations = await settle(reconcileMigrations(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
-  // Evacuation is last, because a migration that ended in this pass no longer blocks a new one.
+  // Evacuation is last, because a migration may have ended in this pass.
   const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;
   if ("error" in vmi) throw vmi.error;
   if ("error" in evacuation) throw evacuation.error;
   const ms = earliest([
-    delayOf(vm.next),
-    delayOf(migrations.next),
-    delayOf(vmi.next),
-    delayOf(evacuation.next),
+    findDelayMs(vm.next),
+    findDelayMs(migrations.next),
+    findDelayMs(vmi.next),
+    findDelayMs(evacuation.next),
   ]);
   return ms === undefined ? done() : after(ms);
 }

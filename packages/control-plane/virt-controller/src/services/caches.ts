@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of Services and of Patchbay's EndpointSlices, whose changes wake Services.
+// Caches of Services and of Patchbay's EndpointSlices. Changes enqueue Services.
 import {
   ENDPOINT_SLICES,
   SERVICES,
@@ -71,14 +71,14 @@ export function createServiceCaches(client: KubeClient, logger: Logger): Startab
   };
 }
 
-type Add = (key: string) => void;
+type AddKey = (key: string) => void;
 
-function serviceKey(service: Service): string {
+function toServiceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
-/** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
-function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
+/** Enqueues the Services that select a changed VMI on one of its networks. Ignores changes that do not affect slices. */
+function enqueueByVmis({ services, vmis }: ServiceCaches, add: AddKey): void {
   const selects = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const request = parseServiceRequest(service);
     return request.kind === "requested" && selectsVmi(service, request.request, vmi);
@@ -91,30 +91,30 @@ function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
         .filter((service) => selects(service, vmi)),
     );
     if (selectingServices.length === 0) return;
-    const [before, now] = states.map(listServiceInputs);
-    if (change.kind === "updated" && isEqual(before, now)) return;
-    for (const service of selectingServices) add(serviceKey(service));
+    const [previousInputs, currentInputs] = states.map(listServiceInputs);
+    if (change.kind === "updated" && isEqual(previousInputs, currentInputs)) return;
+    for (const service of selectingServices) add(toServiceKey(service));
   });
 }
 
-/** Wakes all Services for networks when the trusted namespaces change. */
-function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
+/** Enqueues all Services that request a network when the trusted namespaces change. */
+function enqueueByTrust({ services, kubevirts }: ServiceCaches, add: AddKey): void {
   kubevirts.onChange((change) => {
-    const [before, now] = listStates(change).map(readTrustedNamespaces);
-    if (change.kind === "updated" && isEqual(before, now)) return;
+    const [previousNamespaces, currentNamespaces] = listStates(change).map(readTrustedNamespaces);
+    if (change.kind === "updated" && isEqual(previousNamespaces, currentNamespaces)) return;
     for (const service of services.list()) {
-      if (parseServiceRequest(service).kind !== "none") add(serviceKey(service));
+      if (parseServiceRequest(service).kind !== "none") add(toServiceKey(service));
     }
   });
 }
 
 /** Calls `add` with the key of each Service whose slices a change may affect. */
-export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
+export function enqueueNetworkServices(caches: ServiceCaches, add: AddKey): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {
     const states = listStates(change);
     const isRequesting = states.some((service) => parseServiceRequest(service).kind !== "none");
-    if (isRequesting) for (const service of states) add(serviceKey(service));
+    if (isRequesting) for (const service of states) add(toServiceKey(service));
   });
   slices.onChange((change) => {
     for (const key of listStates(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
@@ -122,9 +122,9 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   nads.onChange((change) => {
     for (const { metadata } of listStates(change)) {
       const network = `${metadata.namespace ?? ""}/${metadata.name}`;
-      for (const service of services.listBy(BY_NETWORK, network)) add(serviceKey(service));
+      for (const service of services.listBy(BY_NETWORK, network)) add(toServiceKey(service));
     }
   });
-  wakeByVmis(caches, add);
-  wakeByTrust(caches, add);
+  enqueueByVmis(caches, add);
+  enqueueByTrust(caches, add);
 }

@@ -13,7 +13,7 @@ import { listNetworkNames } from "@patchbay/core/vm";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
-import { SERVICE_INDEXES, wakeNetworkServices } from "./caches.ts";
+import { SERVICE_INDEXES, enqueueNetworkServices } from "./caches.ts";
 import { reconcileService } from "./loop.ts";
 
 const KEY = "default/web";
@@ -90,7 +90,7 @@ function makeWorld() {
   const woken = new Set<string>();
   const events: string[] = [];
   const lastRejections = new Map<string, string>();
-  wakeNetworkServices(caches, (key) => woken.add(key));
+  enqueueNetworkServices(caches, (key) => woken.add(key));
   const recorder = {
     record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
       void events.push(`${reason}: ${message}`),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over Services for networks of VMs.
+// Reconciliation loop of Services for VM networks.
 import { ENDPOINT_SLICES, type VirtualMachineInstance } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import {
@@ -24,18 +24,18 @@ import {
   BY_SERVICE,
   type ServiceCaches,
   createServiceCaches,
-  wakeNetworkServices,
+  enqueueNetworkServices,
 } from "./caches.ts";
 import type { DaemonContext } from "@patchbay/daemon";
 
 interface ServiceDeps extends ServiceCaches {
   readonly store: Pick<Store, "create" | "update" | "delete">;
   readonly events: Pick<EventRecorder, "record">;
-  /** Last reported rejection by key, so that each is reported once. */
+  /** Last reported rejection by Service key. Each rejection is reported once. */
   readonly lastRejections: Map<string, string>;
 }
 
-/** Records an event when the Service is rejected for a new reason. */
+/** Records an event if the Service is rejected for a new reason. */
 function reportRefusal(
   {
     key,
@@ -52,7 +52,7 @@ function reportRefusal(
   }
 }
 
-/** Runs one pass over one Service. The server deletes the slices of a deleted Service. */
+/** Reconciles a Service. Garbage collection deletes the slices of a deleted Service. */
 export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
   const service = deps.services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
@@ -68,8 +68,8 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
     definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
     trustedNamespaces: readTrustedNamespaces(deps.kubevirts.list()[0]),
   });
-  const known = deps.slices.listBy(BY_SERVICE, key);
-  for (const { kind, slice } of planSlices(slices, known, NETWORK_SLICE_WRITER)) {
+  const existingSlices = deps.slices.listBy(BY_SERVICE, key);
+  for (const { kind, slice } of planSlices(slices, existingSlices, NETWORK_SLICE_WRITER)) {
     await performWrite(deps.store, ENDPOINT_SLICES, { kind, object: slice });
   }
   reportRefusal({ key, service, refusal }, deps);
@@ -84,24 +84,24 @@ interface ServicesLoop {
   ): Promise<void>;
 }
 
-/** Creates the loop. `sharedCaches` are those of other loops. */
+/** Creates the loop. `sharedCaches` are caches of other loops. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
   sharedCaches: Omit<ServiceCaches, "services" | "slices">,
 ): ServicesLoop {
-  const own = createServiceCaches(client, log);
+  const ownCaches = createServiceCaches(client, log);
   const { vmis, nads, kubevirts } = sharedCaches;
-  const caches = { ...own, vmis, nads, kubevirts };
+  const caches = { ...ownCaches, vmis, nads, kubevirts };
   const queue = createQueue({ clock });
   const lastRejections = new Map<string, string>();
-  wakeNetworkServices(caches, (key) => {
+  enqueueNetworkServices(caches, (key) => {
     queue.add(key);
   });
   return {
     start: async (signal) => {
-      const started = [own.services, own.slices];
-      for (const cache of started) cache.start(signal);
-      await Promise.all(started.map((cache) => cache.synced()));
+      const startedCaches = [ownCaches.services, ownCaches.slices];
+      for (const cache of startedCaches) cache.start(signal);
+      await Promise.all(startedCaches.map((cache) => cache.synced()));
     },
     run: (writers, signal) =>
       runReconciler(

@@ -16,7 +16,7 @@ import {
   quantity,
   anything,
 } from "../../fields/notation.ts";
-import { UNACTED_VOLUME_FIELDS } from "../../fields/unacted-fields.ts";
+import { UNSUPPORTED_VOLUME_FIELDS } from "../../fields/unacted-fields.ts";
 import type { Condition, KubeObject } from "../kubernetes/meta.ts";
 
 const bus = Type.Optional(
@@ -138,7 +138,7 @@ export type Disk = Static<typeof DiskSchema>;
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const optionalFlag = (description: string) => Type.Optional(Type.Boolean({ description }));
-/** Builds the schema of a size, for example 1Gi or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a size, for example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const size = (description: string) => Type.Unsafe<string | number>(quantity(description));
 const secretNamed = (description: string) =>
   Type.Optional(
@@ -189,7 +189,7 @@ const imageDisk = (description: string) =>
     ),
   );
 
-/** Schema of a file with data of the pod. Source: Kubernetes DownwardAPIVolumeFile. */
+/** Schema of a file that contains a field of the pod. Source: Kubernetes DownwardAPIVolumeFile. */
 const DownwardFileSchema = Type.Object(
   {
     path: Type.String({ description: "Path of the file." }),
@@ -218,7 +218,7 @@ const DownwardFileSchema = Type.Object(
   { description: "One file." },
 );
 
-/** Schema of a volume. Exactly one member beside the name is set. */
+/** Schema of a volume. Exactly one field is set besides `name`. */
 export const VolumeSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the volume." }),
@@ -294,7 +294,7 @@ export const VolumeSchema = Type.Object(
         { description: "Files of a Secret, as a small disk." },
       ),
     ),
-    ...UNACTED_VOLUME_FIELDS,
+    ...UNSUPPORTED_VOLUME_FIELDS,
   },
   { description: "One volume." },
 );
@@ -309,10 +309,7 @@ export interface DataVolumeStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/**
- * DataVolume, for which CDI or a standalone machine creates a claim of the same name. Only standalone machines read
- * `spec`.
- */
+/** Request for a claim of the same name, which CDI or a standalone machine creates. Patchbay reads `spec` on standalone machines only. */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: DataVolumeStatus;

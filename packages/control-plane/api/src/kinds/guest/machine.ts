@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Firmware, CPU, clock, features and other devices of the guest. Source: KubeVirt api/core/v1 schema.go.
 import { Type } from "../../fields/schema.ts";
-import { FIRMWARE_FIELDS, CPU_FIELDS, UNACTED_FEATURES } from "../../fields/unacted-fields.ts";
+import { FIRMWARE_FIELDS, CPU_FIELDS, UNSUPPORTED_FEATURES } from "../../fields/unacted-fields.ts";
 import type { TProperties } from "typebox";
 import { object, oneOf, supportedValues, text as anyText, unbuilt } from "../../fields/notation.ts";
 
@@ -99,8 +99,8 @@ const present = Type.Optional(
 );
 const tickPolicy = text("How missed ticks are delivered: delay, catchup, merge or discard.");
 
-const timer = <T extends TProperties>(description: string, more: T) =>
-  Type.Optional(Type.Object({ present, ...more }, { description }));
+const timer = <T extends TProperties>(description: string, properties: T) =>
+  Type.Optional(Type.Object({ present, ...properties }, { description }));
 
 export const TimerSchema = Type.Object(
   {
@@ -138,15 +138,15 @@ export const ClockSchema = Type.Object(
   { description: "The guest's clock; UTC when absent." },
 );
 
-/** Builds the schema of a feature that is on if it is present. Source: KubeVirt FeatureState. */
-const feature = <T extends TProperties>(description: string, more: T) =>
+/** Builds the schema of a feature, which is enabled unless `enabled` is false. Source: KubeVirt FeatureState. */
+const feature = <T extends TProperties>(description: string, properties: T) =>
   Type.Optional(
     Type.Object(
       {
         enabled: Type.Optional(
           Type.Boolean({ description: "Whether it is on; true when absent." }),
         ),
-        ...more,
+        ...properties,
       },
       { description },
     ),
@@ -172,7 +172,7 @@ export const SUPPORTED_FEATURES = {
 export const FeaturesSchema = Type.Object(
   {
     ...SUPPORTED_FEATURES,
-    ...UNACTED_FEATURES,
+    ...UNSUPPORTED_FEATURES,
   },
   { description: "Features of the machine." },
 );

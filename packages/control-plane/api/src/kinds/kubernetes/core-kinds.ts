@@ -8,7 +8,7 @@ export interface NodeCondition extends Condition {
   readonly lastHeartbeatTime?: string;
 }
 
-/** Data about a node; all members are required. Source: Kubernetes core/v1 NodeSystemInfo. */
+/** Data about a node. Kubernetes requires all fields. Source: Kubernetes core/v1 NodeSystemInfo. */
 interface NodeSystemInfo {
   readonly machineID: string;
   readonly systemUUID: string;
@@ -17,7 +17,7 @@ interface NodeSystemInfo {
   readonly osImage: string;
   readonly containerRuntimeVersion: string;
   readonly kubeletVersion: string;
-  /** Deprecated, so always empty. */
+  /** Deprecated in Kubernetes. Patchbay writes an empty text. */
   readonly kubeProxyVersion: string;
   readonly operatingSystem: string;
   /** Architecture by its GOARCH name, for example `amd64`. */
@@ -32,7 +32,7 @@ export interface Taint {
 
 export interface KubeNode extends KubeObject {
   readonly spec?: {
-    /** Whether the node accepts no new pods, as after `kubectl cordon`. */
+    /** True if the node accepts no new pods, for example after `kubectl cordon`. */
     readonly unschedulable?: boolean;
     readonly taints?: readonly Taint[];
   };
@@ -90,7 +90,7 @@ export interface ApiService extends KubeObject {
       readonly port?: number;
     };
   };
-  /** Availability of the service, which the API server writes. */
+  /** Conditions that the API server writes, for example Available. */
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
@@ -117,7 +117,7 @@ export interface Secret extends KubeObject {
   readonly type?: string;
 }
 
-/** Immutable snapshot. Its labels state the kind of `data`. */
+/** Immutable snapshot of an object. Labels of Patchbay's revisions contain the kind of `data`. */
 export interface ControllerRevision extends KubeObject {
   readonly data?: unknown;
   readonly revision: number;

@@ -88,7 +88,7 @@ export interface Cause {
   readonly message: string;
 }
 
-/** Schema of conditions of KubeVirt's kinds. Other writers set `lastProbeTime` to null. */
+/** Schema of the conditions of KubeVirt's kinds. Other controllers may set `lastProbeTime` to null. */
 export const CONDITIONS_SCHEMA = Type.Array(
   Type.Object({
     type: Type.String(),

@@ -46,7 +46,7 @@ export interface VolumeProjection {
   };
 }
 
-/** Volume of a pod. Exactly one member beside the name is set. */
+/** Volume of a pod. Exactly one field is set besides `name`. */
 export interface PodVolume {
   readonly name: string;
   readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
@@ -108,7 +108,7 @@ interface SeccompProfile {
   readonly localhostProfile?: string;
 }
 
-/** Security settings of a container. Unset members are inherited from the pod. */
+/** Security settings of a container. Unset fields have the pod's values. */
 export interface SecurityContext {
   readonly privileged?: boolean;
   readonly runAsUser?: number;
@@ -185,7 +185,7 @@ export interface Container {
   readonly tty?: boolean;
 }
 
-/** State of a container. At most one member is set, and none if the state is unknown. */
+/** State of a container. At most one field is set. In an unknown state, no field is set. */
 export interface ContainerStateDetails {
   readonly waiting?: { readonly reason: string; readonly message?: string };
   readonly running?: { readonly startedAt?: string };
@@ -211,7 +211,7 @@ export interface ContainerStatus {
   readonly lastState?: ContainerStateDetails;
 }
 
-/** Toleration of taints. Unset members match every taint. Source: Kubernetes core/v1 Toleration. */
+/** Toleration of taints. Source: Kubernetes core/v1 Toleration. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;

@@ -6,7 +6,7 @@ export interface ServicePort {
   readonly name?: string;
   readonly protocol?: string;
   readonly port: number;
-  /** Number or name of a container port. If unset, `port` applies. */
+  /** Number or name of a container port. The default is `port`. */
   readonly targetPort?: number | string;
   readonly nodePort?: number;
 }
@@ -26,7 +26,7 @@ export interface Service extends KubeObject {
 
 export interface Endpoint {
   readonly addresses: readonly string[];
-  /** Unset members mean true, except for `terminating`. */
+  /** An unset `ready` counts as true, an unset `serving` as `ready`, and an unset `terminating` as false. */
   readonly conditions?: {
     readonly ready?: boolean;
     readonly serving?: boolean;
@@ -49,7 +49,7 @@ export interface EndpointPort {
   readonly port?: number;
 }
 
-/** Endpoints of the Service that the label {@link SERVICE_NAME_LABEL} names. */
+/** Endpoints of a Service. The label {@link SERVICE_NAME_LABEL} contains the name of the Service. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType: string;
   readonly endpoints?: readonly Endpoint[];
@@ -66,14 +66,14 @@ export interface EndpointsSubset {
   readonly ports?: readonly EndpointPort[];
 }
 
-/** Older form of EndpointSlice, with the name of the Service. Source: Kubernetes core/v1 Endpoints. */
+/** Older form of EndpointSlice. The object has the name of its Service. Source: Kubernetes core/v1 Endpoints. */
 export interface Endpoints extends KubeObject {
   readonly subsets?: readonly EndpointsSubset[];
 }
 
-/** Name of a slice's Service. Source: Kubernetes discovery/v1. */
+/** Label of an EndpointSlice with the name of its Service. Source: Kubernetes discovery/v1. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-/** Writer of a slice. Source: Kubernetes discovery/v1. */
+/** Label of an EndpointSlice with the name of its writer. Source: Kubernetes discovery/v1. */
 export const SLICE_WRITER_LABEL = "endpointslice.kubernetes.io/managed-by";
-/** Source: Kubernetes discovery/v1 EndpointSlice. */
+/** Maximum number of endpoints per EndpointSlice. Source: Kubernetes discovery/v1 EndpointSlice. */
 export const SLICE_ENDPOINTS_MAX = 1000;

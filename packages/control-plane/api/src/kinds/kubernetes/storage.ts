@@ -3,7 +3,7 @@
 // StorageClass.
 import type { KubeObject } from "./meta.ts";
 
-/** Mode of a volume, Filesystem if unset. */
+/** Mode of a volume. The default is Filesystem. */
 export type VolumeMode = "Filesystem" | "Block";
 
 export interface PersistentVolumeClaim extends KubeObject {

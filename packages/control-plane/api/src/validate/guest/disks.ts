@@ -18,17 +18,17 @@ const TARGETS = ["disk", "lun", "cdrom"] as const;
 
 type Target = (typeof TARGETS)[number];
 
-/** Bus of disks that name none. Source: KubeVirt defaults of amd64. */
+/** Default bus of a disk. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns the disk's target, the first one if there are several, which another rule rejects. */
+/** Returns the disk's first target. Another rule rejects disks with several targets. */
 function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
   return { target, bus: bus === "" ? DEFAULT_BUS : bus };
 }
 
-function busCause(path: string, target: Target, message: string): readonly Cause[] {
+function buildBusCauses(path: string, target: Target, message: string): readonly Cause[] {
   return [{ reason: "FieldValueInvalid", field: `${path}.${target}.bus`, message }];
 }
 
@@ -54,7 +54,7 @@ const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
 
 const nameIsUnique = namesAreUnique(({ disks }) => disks, diskPath);
 
-/** Requires DNS labels, because disk names become names of files and of the pod's volumes. */
+/** Requires DNS labels, because launcher pods use disk names as names of files and volumes. */
 const nameIsLabel = forEachDisk(({ name }, path) =>
   labelFaults(name).map((message) => ({
     reason: "FieldValueInvalid",
@@ -101,23 +101,23 @@ const pciAddressIsValid = forEachDisk(({ disk }, path) => {
 
 const busIsKnown = forEachDisk((disk, path): readonly Cause[] => {
   const { target, bus } = findTarget(disk);
-  if (bus === "ide") return busCause(path, target, "IDE bus is not supported");
-  const known = BUSES.join(" ");
-  const message = `${path} is set with an unrecognized bus ${bus}, must be one of: [${known}]`;
-  return BUSES.includes(bus) ? [] : busCause(path, target, message);
+  if (bus === "ide") return buildBusCauses(path, target, "IDE bus is not supported");
+  const busNames = BUSES.join(" ");
+  const message = `${path} is set with an unrecognized bus ${bus}, must be one of: [${busNames}]`;
+  return BUSES.includes(bus) ? [] : buildBusCauses(path, target, message);
 });
 
-const busSuits = forEachDisk((disk, path): readonly Cause[] => {
+const busSuitsTarget = forEachDisk((disk, path): readonly Cause[] => {
   const { target, bus } = findTarget(disk);
   if (target === "cdrom" && bus === "virtio") {
-    return busCause(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
+    return buildBusCauses(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
   // KubeVirt accepts this combination, but libvirt and QEMU do not start it. Source: KubeVirt issue 17826.
   if (target === "lun" && bus !== "scsi") {
-    return busCause(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
+    return buildBusCauses(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
   }
   if (bus === "sata" && disk.disk?.readonly === true) {
-    return busCause(path, target, `${bus} hard-disks do not support read-only.`);
+    return buildBusCauses(path, target, `${bus} hard-disks do not support read-only.`);
   }
   return [];
 });
@@ -155,22 +155,22 @@ export const DISK_RULES: readonly Rule[] = [
   lunIsClaim,
   pciAddressIsValid,
   busIsKnown,
-  busSuits,
+  busSuitsTarget,
   threadSuitsBus,
   serialIsValid,
   nameIsLabel,
 ];
 
-/** Smallest block size, which is the sector size of a disk. Source: KubeVirt minCustomBlockSize. */
+/** Smallest block size in bytes, which is the sector size of a disk. Source: KubeVirt minCustomBlockSize. */
 const BLOCK_SIZE_MIN = 512;
-/** Largest block size. Source: KubeVirt maxCustomBlockSize. */
+/** Largest block size in bytes. Source: KubeVirt maxCustomBlockSize. */
 const BLOCK_SIZE_MAX = 2 * 1024 * 1024;
 
 type Sizes = Required<Omit<CustomSizes, "discardGranularity">> &
   Pick<CustomSizes, "discardGranularity">;
 type CustomSizes = NonNullable<NonNullable<Disk["blockSize"]>["custom"]>;
 
-function sizeFault(bytes: number): string | undefined {
+function findSizeFault(bytes: number): string | undefined {
   if (bytes < BLOCK_SIZE_MIN) {
     return `Provided size of ${String(bytes)} is less than the supported minimum size of ${String(BLOCK_SIZE_MIN)}`;
   }
@@ -181,12 +181,12 @@ function sizeFault(bytes: number): string | undefined {
   return isPower ? undefined : `Provided size of ${String(bytes)} is not a power of 2`;
 }
 
-/** Checks for the SATA bus, whose controllers in QEMU support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
+/** Checks whether the disk is on the SATA bus. QEMU's SATA controllers support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
 function isSata({ disk, cdrom, lun }: Disk): boolean {
   return ["", "sata"].includes((disk ?? cdrom ?? lun)?.bus ?? "");
 }
 
-function relationFault(
+function findRelationFault(
   disk: Disk,
   sizes: Sizes,
 ): readonly [key: string, fault: string] | undefined {
@@ -208,12 +208,12 @@ function relationFault(
   return undefined;
 }
 
-function sizeCauses(disk: Disk, custom: CustomSizes, path: string): readonly Cause[] {
+function listSizeCauses(disk: Disk, custom: CustomSizes, path: string): readonly Cause[] {
   const sizes = { ...custom, logical: custom.logical ?? 0, physical: custom.physical ?? 0 };
-  const relation = relationFault(disk, sizes);
+  const relation = findRelationFault(disk, sizes);
   const faults =
     relation === undefined
-      ? (["logical", "physical"] as const).map((key) => [key, sizeFault(sizes[key])] as const)
+      ? (["logical", "physical"] as const).map((key) => [key, findSizeFault(sizes[key])] as const)
       : [relation];
   return faults.flatMap(([key, message]) =>
     message === undefined
@@ -230,28 +230,22 @@ const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
     const message = "Block size matching can't be enabled together with a custom value";
     return [{ reason: "FieldValueInvalid", field: path, message }];
   }
-  return sizeCauses(disk, custom, path);
+  return listSizeCauses(disk, custom, path);
 });
 
 export const BLOCK_SIZE_RULES: readonly Rule[] = [sizesAreValid];
 
-/** Volumes for which each VM has a private qcow2 file, which its QEMU locks. Source: ADR 0033. */
+/** Volumes whose data each VM writes to a private qcow2 file. Source: ADR 0033. */
 const PRIVATE_FILE_SOURCES = [
   "containerDisk",
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/**
- * Cache modes without the host's page cache, which other nodes do not see. Source: KubeVirt pkg/virt-launcher
- * converter, Shareable.
- */
+/** Cache modes that bypass the host's page cache, which other nodes cannot read. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
-/**
- * Checks whether the guest can write to the disk. Read-only disks are not locked. Source: libvirt qemu_validate.c,
- * shared access of disks.
- */
-function isWritten({ disk, lun, cdrom }: Disk): boolean {
+/** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
+function isWritable({ disk, lun, cdrom }: Disk): boolean {
   if (cdrom !== undefined) return cdrom.readonly === false;
   return (disk ?? lun)?.readonly !== true;
 }
@@ -259,7 +253,7 @@ function isWritten({ disk, lun, cdrom }: Disk): boolean {
 const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
   const volume = volumes.find(({ name }) => name === disk.name);
   const kind = PRIVATE_FILE_SOURCES.find((each) => volume?.[each] !== undefined);
-  const isShared = disk.shareable === true && isWritten(disk);
+  const isShared = disk.shareable === true && isWritable(disk);
   return causeIf(isShared && kind !== undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.shareable`,
@@ -275,47 +269,49 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** Use of a claim or file that several volumes can reference. */
+/** Reference of a volume to a claim or file. */
 interface ImageUse {
-  readonly what: string;
+  readonly image: string;
   readonly field: string;
-  readonly isWritten: boolean;
+  readonly isWritable: boolean;
   readonly isShared: boolean;
 }
 
-/**
- * Returns the claim or file that the volume uses. A volume without a disk becomes a disk too. Source: KubeVirt
- * SetDefaultVolumeDisk.
- */
+/** Returns the claim or file that the volume references, even without a disk. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
   const isShared = disk.shareable === true || hostDisk?.shared === true;
-  const claimUse = (name: string, field: string, isReadOnly: boolean): ImageUse | undefined =>
+  const buildClaimUse = (name: string, field: string, isReadOnly: boolean): ImageUse | undefined =>
     name === ""
       ? undefined
-      : { what: `the claim ${name}`, field, isShared, isWritten: !isReadOnly && isWritten(disk) };
+      : {
+          image: `the claim ${name}`,
+          field,
+          isShared,
+          isWritable: !isReadOnly && isWritable(disk),
+        };
   if (claim !== undefined) {
     const field = "persistentVolumeClaim.claimName";
-    return claimUse(claim.claimName, field, claim.readOnly === true);
+    return buildClaimUse(claim.claimName, field, claim.readOnly === true);
   }
-  if (dataVolume !== undefined) return claimUse(dataVolume.name, "dataVolume.name", false);
+  if (dataVolume !== undefined) return buildClaimUse(dataVolume.name, "dataVolume.name", false);
   if (ephemeral?.persistentVolumeClaim !== undefined) {
     const { claimName } = ephemeral.persistentVolumeClaim;
-    return claimUse(claimName, "ephemeral.persistentVolumeClaim.claimName", true);
+    return buildClaimUse(claimName, "ephemeral.persistentVolumeClaim.claimName", true);
   }
   if (hostDisk === undefined) return undefined;
-  const what = `the file ${hostDisk.path} of the node`;
-  return { what, field: "hostDisk.path", isShared, isWritten: isWritten(disk) };
+  const image = `the file ${hostDisk.path} of the node`;
+  return { image, field: "hostDisk.path", isShared, isWritable: isWritable(disk) };
 }
 
 /**
- * Checks whether two uses conflict. QEMU locks a writable image exclusively, even against itself. Source: QEMU
- * block/file-posix.c, raw_check_perm.
+ * Checks whether two uses conflict. QEMU locks a writable image exclusively, even against itself. Source: QEMU block/file-posix.c,
+ * raw_check_perm.
  */
-function conflicts(one: ImageUse, other: ImageUse): boolean {
-  const areBothShared = one.isShared && other.isShared;
-  return one.what === other.what && (one.isWritten || other.isWritten) && !areBothShared;
+function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
+  const areBothShared = use.isShared && otherUse.isShared;
+  return use.image === otherUse.image && (use.isWritable || otherUse.isWritable) && !areBothShared;
 }
 
 const isUsedOnce: Rule = ({ volumes, disks, base }) => {
@@ -324,10 +320,10 @@ const isUsedOnce: Rule = ({ volumes, disks, base }) => {
     if (use === undefined) return [];
     const first = uses
       .slice(0, index)
-      .findIndex((other) => other !== undefined && conflicts(other, use));
+      .findIndex((earlierUse) => earlierUse !== undefined && conflicts(earlierUse, use));
     if (first < 0) return [];
     const field = `${volumePath(base, index)}.${use.field}`;
-    const message = `${field} names ${use.what}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
+    const message = `${field} names ${use.image}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
     return [{ reason: "FieldValueDuplicate", field, message }];
   });
 };

@@ -17,46 +17,46 @@ interface EnumField {
 const TICK_POLICIES = ["delay", "catchup", "merge", "discard"];
 const WATCHDOG_ACTIONS = ["poweroff", "reset", "shutdown"];
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
-const DISKS = "domain.devices.disks[]";
-const INPUTS = "domain.devices.inputs[]";
-const TIMER = "domain.clock.timer";
+const DISKS_PATH = "domain.devices.disks[]";
+const INPUTS_PATH = "domain.devices.inputs[]";
+const TIMER_PATH = "domain.clock.timer";
 
 function describeUnrecognized(field: string, value: string): string {
   return `${field} is set with an unrecognized option: ${value}`;
 }
 
-/** Builds messages with the allowed values, for fields that KubeVirt does not check. */
+/** Returns a function that builds messages with the allowed values. */
 function listAllowedValues(values: readonly string[]): NonNullable<EnumField["describe"]> {
   return (field, value) => `${field} has invalid value ${value}; it can be ${values.join(", ")}`;
 }
 
-/** Fields with KubeVirt's values and messages. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
+/** Fields with KubeVirt's values and messages. Source: KubeVirt api/core/v1 schema.go, types.go, admitters. */
 const ENUM_FIELDS: readonly EnumField[] = [
   {
-    path: `${DISKS}.cache`,
+    path: `${DISKS_PATH}.cache`,
     values: ["none", "writethrough", "writeback", "directsync"],
     describe: (field, value) => `${field} has invalid value ${value}`,
   },
   {
-    path: `${DISKS}.io`,
+    path: `${DISKS_PATH}.io`,
     values: ["native", "threads"],
     reason: "FieldValueNotSupported",
     describe: (field) =>
       `Disk IO mode for ${field} is not supported. Supported modes are: native, threads.`,
   },
   {
-    path: `${DISKS}.errorPolicy`,
+    path: `${DISKS_PATH}.errorPolicy`,
     values: ["stop", "ignore", "report", "enospace"],
     describe: (field, value) => `${field} has invalid value "${value}"`,
   },
-  { path: `${DISKS}.cdrom.tray`, values: ["open", "closed"] },
+  { path: `${DISKS_PATH}.cdrom.tray`, values: ["open", "closed"] },
   {
-    path: `${INPUTS}.bus`,
+    path: `${INPUTS_PATH}.bus`,
     values: ["virtio", "usb"],
     describe: () => "Input device can have only virtio or usb bus.",
   },
   {
-    path: `${INPUTS}.type`,
+    path: `${INPUTS_PATH}.type`,
     values: ["tablet"],
     describe: () => "Input device can have only tablet type.",
   },
@@ -72,10 +72,10 @@ const ENUM_FIELDS: readonly EnumField[] = [
     describe: (_field, value) => `Invalid IOThreadsPolicy (${value})`,
   },
   { path: "domain.rebootPolicy", values: ["Reboot", "Terminate"], describe: describeUnrecognized },
-  { path: `${TIMER}.hpet.tickPolicy`, values: TICK_POLICIES },
-  { path: `${TIMER}.pit.tickPolicy`, values: TICK_POLICIES },
-  { path: `${TIMER}.rtc.tickPolicy`, values: TICK_POLICIES },
-  { path: `${TIMER}.rtc.track`, values: ["guest", "wall"] },
+  { path: `${TIMER_PATH}.hpet.tickPolicy`, values: TICK_POLICIES },
+  { path: `${TIMER_PATH}.pit.tickPolicy`, values: TICK_POLICIES },
+  { path: `${TIMER_PATH}.rtc.tickPolicy`, values: TICK_POLICIES },
+  { path: `${TIMER_PATH}.rtc.track`, values: ["guest", "wall"] },
   { path: "domain.devices.watchdog.i6300esb.action", values: WATCHDOG_ACTIONS },
   { path: "domain.devices.watchdog.diag288.action", values: WATCHDOG_ACTIONS },
   { path: "domain.firmware.kernelBoot.container.imagePullPolicy", values: PULL_POLICIES },
@@ -121,7 +121,7 @@ function findValues(steps: readonly string[], root: FieldValue): readonly FieldV
   );
 }
 
-/** Fields with split paths. The paths are split once, because every observation of a VM runs this rule. */
+/** Fields with split paths. The paths are split once, because this rule runs often. */
 const SPLIT_FIELDS = ENUM_FIELDS.map((field) => ({ ...field, steps: field.path.split(".") }));
 
 export const enumValuesAreValid: Rule = ({ spec, base }) =>

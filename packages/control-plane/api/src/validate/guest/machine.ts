@@ -8,10 +8,7 @@ import { parseQuantity } from "../../values/quantity.ts";
 import { isFeatureOff } from "../../fields/notation.ts";
 import { isJsonObject } from "../../values/json.ts";
 
-/**
- * Maximum number of vCPUs; more need an IOMMU with extended interrupt mode, which Patchbay does not add. Source:
- * libvirt QEMU_MAX_VCPUS_WITHOUT_EIM.
- */
+/** Maximum number of vCPUs. More vCPUs require an IOMMU with extended interrupt mode. Source: libvirt QEMU_MAX_VCPUS_WITHOUT_EIM. */
 const VCPUS_MAX = 255;
 
 const vcpusAreInLimit: Rule = ({ spec, base }) => {
@@ -62,9 +59,9 @@ const orderStartsAtOne: Rule = (spec) =>
     }));
 
 const orderIsUnique: Rule = (spec) => {
-  const all = listBootables(spec);
-  return all.flatMap(({ path, order }, index): readonly Cause[] => {
-    if (all.findIndex((other) => other.order === order) === index) return [];
+  const bootables = listBootables(spec);
+  return bootables.flatMap(({ path, order }, index): readonly Cause[] => {
+    if (bootables.findIndex((other) => other.order === order) === index) return [];
     const field = `${path}.bootOrder`;
     const message = `Boot order for ${field} already set for a different device.`;
     return [{ reason: "FieldValueInvalid", field, message }];
@@ -73,16 +70,13 @@ const orderIsUnique: Rule = (spec) => {
 
 export const BOOT_ORDER_RULES: readonly Rule[] = [orderStartsAtOne, orderIsUnique];
 
-/**
- * Smallest memory request, in bytes; a smaller one most likely lacks its unit. Source: KubeVirt
- * validateMemoryRequestsNegativeOrNull.
- */
+/** Smallest memory request in bytes. A smaller value most likely lacks its unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
 const MEMORY_MIN_BYTES = 1e6;
 
 interface Amount {
   readonly field: string;
   readonly text: string;
-  /** Value of the quantity; 0 if unset or malformed, which another rule rejects. */
+  /** Value of the quantity; 0 if the quantity is unset or malformed. */
   readonly value: number;
 }
 
@@ -93,7 +87,7 @@ function parseAmount(field: string, quantity: unknown): Amount {
 
 function listAmounts({ spec, base }: ValidatedSpec, resource: "cpu" | "memory") {
   const path = `${base}.domain.resources`;
-  // The schema restricts both to quantities.
+  // The schema allows only quantities in requests and limits.
   const { requests, limits } = (spec.domain.resources ?? {}) as Readonly<
     Record<"requests" | "limits", Readonly<Record<string, unknown>> | undefined>
   >;
@@ -103,7 +97,7 @@ function listAmounts({ spec, base }: ValidatedSpec, resource: "cpu" | "memory") 
   };
 }
 
-function limitCauses(request: Amount, limit: Amount): readonly Cause[] {
+function listLimitCauses(request: Amount, limit: Amount): readonly Cause[] {
   return causeIf(limit.value > 0 && request.value > limit.value, {
     reason: "FieldValueInvalid",
     field: request.field,
@@ -113,7 +107,7 @@ function limitCauses(request: Amount, limit: Amount): readonly Cause[] {
 
 const cpuIsInLimit: Rule = (validated) => {
   const { request, limit } = listAmounts(validated, "cpu");
-  return limitCauses(request, limit);
+  return listLimitCauses(request, limit);
 };
 
 const memoryIsInLimit: Rule = (validated) => {
@@ -125,7 +119,7 @@ const memoryIsInLimit: Rule = (validated) => {
       field: request.field,
       message: `${request.field} '${request.text}': must be greater than or equal to 1M.`,
     }),
-    ...limitCauses(request, limit),
+    ...listLimitCauses(request, limit),
   ];
 };
 

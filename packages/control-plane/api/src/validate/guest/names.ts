@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that become DNS labels, with Kubernetes' messages. Source: Kubernetes apimachinery util/validation.
+// Rules for names that become DNS labels, with Kubernetes' messages. Source: Kubernetes apimachinery util/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type ValidatedSpec, type Rule } from "../rule.ts";
 
@@ -8,13 +8,12 @@ const LABEL_MAX = 63;
 /** Maximum length of a subdomain. Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
- * Maximum length of a VM's name. kubelet names the log directory of the pod after namespace (63), `virt-launcher-`, VM,
- * five letters and uid (36), and a directory name has at most 255 bytes. Source: Kubernetes kubelet,
- * BuildPodLogsDirectory; limits.h, NAME_MAX.
+ * Maximum length of a VM's name. The pod's log directory has a name of at most 255 bytes, which contains namespace, pod name and uid.
+ * Source: Kubernetes kubelet, BuildPodLogsDirectory; limits.h, NAME_MAX.
  */
 const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - "__".length;
-const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const LABEL_SYNTAX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const SUBDOMAIN_SYNTAX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 function listFaults(text: string, pattern: RegExp, max: number): readonly string[] {
   return [
@@ -22,20 +21,20 @@ function listFaults(text: string, pattern: RegExp, max: number): readonly string
     ...(pattern.test(text)
       ? []
       : [
-          `must consist of lower case alphanumeric characters${pattern === LABEL ? "" : ", '.'"} or '-', and must start and end with an alphanumeric character`,
+          `must consist of lower case alphanumeric characters${pattern === LABEL_SYNTAX ? "" : ", '.'"} or '-', and must start and end with an alphanumeric character`,
         ]),
   ];
 }
 
 export function labelFaults(text: string): readonly string[] {
-  return listFaults(text, LABEL, LABEL_MAX);
+  return listFaults(text, LABEL_SYNTAX, LABEL_MAX);
 }
 
 export function subdomainFaults(text: string): readonly string[] {
-  return listFaults(text, SUBDOMAIN, SUBDOMAIN_MAX);
+  return listFaults(text, SUBDOMAIN_SYNTAX, SUBDOMAIN_MAX);
 }
 
-/** Checks the name of a VM or VMI, in addition to the API server's checks. */
+/** Checks the length of a VM's or VMI's name. The API server checks the syntax. */
 export function validateVmName(name: string): readonly Cause[] {
   return causeIf(name.length > VM_NAME_MAX, {
     reason: "FieldValueInvalid",
@@ -44,16 +43,16 @@ export function validateVmName(name: string): readonly Cause[] {
   });
 }
 
-/** Returns a rule that reports duplicate names, except the first occurrence. */
+/** Returns a rule that reports each repeated name. */
 export function namesAreUnique(
-  entriesOf: (spec: ValidatedSpec) => readonly { readonly name: string }[],
-  pathOf: (base: string, index: number) => string,
+  listEntries: (spec: ValidatedSpec) => readonly { readonly name: string }[],
+  buildPath: (base: string, index: number) => string,
 ): Rule {
   return (spec) => {
-    const entries = entriesOf(spec);
+    const entries = listEntries(spec);
     return entries.flatMap(({ name }, index) => {
       const first = entries.findIndex((other) => other.name === name);
-      const [path, firstPath] = [pathOf(spec.base, index), pathOf(spec.base, first)];
+      const [path, firstPath] = [buildPath(spec.base, index), buildPath(spec.base, first)];
       return causeIf(first !== index, {
         reason: "FieldValueInvalid",
         field: `${path}.name`,

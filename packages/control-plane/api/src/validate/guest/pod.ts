@@ -10,13 +10,10 @@ import type { GuestProbe } from "../../kinds/vmi-spec.ts";
 
 /** Maximum number of name servers. Source: Kubernetes MaxDNSNameservers. */
 const NAMESERVERS_MAX = 3;
-/**
- * Maximum number of search domains; KubeVirt allows 6, like Kubernetes before 1.28. Source: Kubernetes
- * MaxDNSSearchPaths.
- */
+/** Maximum number of search domains. Source: Kubernetes MaxDNSSearchPaths, since 1.28. */
 const SEARCHES_MAX = 32;
 
-function conformityCauses(
+function listConformityCauses(
   field: string,
   rules: string,
   faults: readonly string[],
@@ -30,16 +27,16 @@ function conformityCauses(
 
 const hostNameIsLabel: Rule = ({ spec: { hostname }, base }) =>
   typeof hostname === "string" && hostname !== ""
-    ? conformityCauses(`${base}.hostname`, "DNS_LABEL", labelFaults(hostname))
+    ? listConformityCauses(`${base}.hostname`, "DNS_LABEL", labelFaults(hostname))
     : [];
 
 const subdomainIsName: Rule = ({ spec: { subdomain }, base }) =>
   typeof subdomain === "string" && subdomain !== ""
-    ? conformityCauses(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
+    ? listConformityCauses(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
     : [];
 
-function itemsOf(list: unknown): readonly unknown[] {
-  return Array.isArray(list) ? list : [];
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function isAddress(value: unknown): boolean {
@@ -49,17 +46,17 @@ function isAddress(value: unknown): boolean {
 const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
-  const nameservers = itemsOf(config?.["nameservers"]);
+  const nameservers = toList(config?.["nameservers"]);
   const serverCount = nameservers.length;
-  const searchCount = itemsOf(config?.["searches"]).length;
-  const isNone = dnsPolicy === "None";
+  const searchCount = toList(config?.["searches"]).length;
+  const isPolicyNone = dnsPolicy === "None";
   return [
-    ...causeIf(isNone && config === undefined, {
+    ...causeIf(isPolicyNone && config === undefined, {
       reason: "FieldValueRequired",
       field,
       message: "must provide `dnsConfig` when `dnsPolicy` is None",
     }),
-    ...causeIf(isNone && config !== undefined && serverCount === 0, {
+    ...causeIf(isPolicyNone && config !== undefined && serverCount === 0, {
       reason: "FieldValueRequired",
       field: `${field}.nameservers`,
       message: "must provide at least one DNS nameserver when `dnsPolicy` is None",
@@ -86,15 +83,15 @@ const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => 
 
 export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsConfigIsComplete];
 
-// Source: KubeVirt vmi-create-admitter validateProbe.
+// Rules for probes. Source: KubeVirt vmi-create-admitter validateProbe.
 
 type ProbeRule = (probe: GuestProbe, field: string) => readonly Cause[];
 
-function forEachProbe(judge: ProbeRule): Rule {
+function forEachProbe(check: ProbeRule): Rule {
   return ({ spec, base }) =>
     (["readinessProbe", "livenessProbe"] as const).flatMap((name) => {
       const probe = spec[name];
-      return probe === undefined ? [] : judge(probe, `${base}.${name}`);
+      return probe === undefined ? [] : check(probe, `${base}.${name}`);
     });
 }
 
@@ -117,10 +114,10 @@ const hasOneHandler = forEachProbe((probe, field) => {
   ];
 });
 
-/** Requires the pod network for probes of addresses, because kubelet probes the pod's address. */
+/** Requires the pod network for HTTP and TCP probes, because kubelet connects to the pod's address. */
 const probesNeedPodNetwork: Rule = (validated) => {
   if (validated.networks.some(({ pod }) => pod !== undefined)) return [];
-  const judge = forEachProbe((probe, field) =>
+  const rule = forEachProbe((probe, field) =>
     (["httpGet", "tcpSocket"] as const).flatMap((handler) =>
       causeIf(probe[handler] !== undefined, {
         reason: "FieldValueInvalid",
@@ -129,7 +126,7 @@ const probesNeedPodNetwork: Rule = (validated) => {
       }),
     ),
   );
-  return judge(validated);
+  return rule(validated);
 };
 
 export const PROBE_RULES: readonly Rule[] = [hasOneHandler, probesNeedPodNetwork];

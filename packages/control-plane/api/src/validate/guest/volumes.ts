@@ -15,21 +15,21 @@ function isNormalAbsolutePath(path: string): boolean {
   );
 }
 
-/** Returns why a path that is set is invalid. Source: KubeVirt ValidatePath. */
-function pathFault(path: string, field: string): string | undefined {
+/** Returns why the path is invalid; undefined if the path is valid or empty. Source: KubeVirt ValidatePath. */
+function findPathFault(path: string, field: string): string | undefined {
   if (path === "") return undefined;
   if (path === "/") return `${field} must not point to root`;
   if (isNormalAbsolutePath(path)) return undefined;
   return `${field} must be an absolute path to a file without relative components`;
 }
 
-// Source: RFC 4648 section 4.
+// Syntax of Base64. Source: RFC 4648 section 4.
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const LINE_BREAKS = /[\r\n]/g;
 
 /** Returns the length of the decoded data in bytes, ignoring line breaks; undefined if the text is malformed. */
-function base64Length(text: string): number | undefined {
+function findDecodedLength(text: string): number | undefined {
   const line = text.replaceAll(LINE_BREAKS, "");
   if (!BASE64.test(line)) return undefined;
   const padding = line.endsWith("==") ? 2 : Number(line.endsWith("="));
@@ -38,7 +38,7 @@ function base64Length(text: string): number | undefined {
 
 const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
-/** Requires DNS labels of volumes without a disk. A rule for disks checks other volumes. */
+/** Requires a DNS label as name of each volume without a disk. Another rule checks the names of disks. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
   if (disks.some((disk) => disk.name === name)) return [];
   return labelFaults(name).map((message) => ({
@@ -74,10 +74,10 @@ const REQUIRED_NAMES: readonly (readonly [
 ];
 
 const sourceIsNamed = forEachVolume((volume, path) =>
-  REQUIRED_NAMES.filter(([, of]) => of(volume) === "").map(([below]) => ({
+  REQUIRED_NAMES.filter(([, readName]) => readName(volume) === "").map(([field]) => ({
     reason: "FieldValueInvalid",
-    field: `${path}.${below}`,
-    message: `${path}.${below} is a required field`,
+    field: `${path}.${field}`,
+    message: `${path}.${field} is a required field`,
   })),
 );
 
@@ -91,7 +91,7 @@ const dataVolumeHasName = forEachVolume(({ dataVolume }, path) =>
 
 const imagePathIsFile = forEachVolume(({ containerDisk }, path): readonly Cause[] => {
   const field = `${path}.containerDisk`;
-  const message = pathFault(containerDisk?.path ?? "", field);
+  const message = findPathFault(containerDisk?.path ?? "", field);
   return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
 });
 
@@ -105,33 +105,33 @@ const emptyDiskHasSize = forEachVolume(({ emptyDisk }, path) =>
 
 const HOST_DISK_TYPES = ["Disk", "DiskOrCreate"] as const;
 
-function hostDiskTypeCauses(type: string, path: string): readonly Cause[] {
-  const [present, made] = HOST_DISK_TYPES;
-  return causeIf(type !== present && type !== made, {
+function listHostDiskTypeCauses(type: string, path: string): readonly Cause[] {
+  const [existingType, createdType] = HOST_DISK_TYPES;
+  return causeIf(type !== existingType && type !== createdType, {
     reason: "FieldValueInvalid",
     field: `${path}.type`,
-    message: `${path}.type has invalid value '${type}', allowed are '${present}' or '${made}'`,
+    message: `${path}.type has invalid value '${type}', allowed are '${existingType}' or '${createdType}'`,
   });
 }
 
-function hostDiskPathCauses(sources: string, path: string): readonly Cause[] {
+function listHostDiskPathCauses(hostPath: string, path: string): readonly Cause[] {
   const field = `${path}.path`;
-  if (sources === "") {
+  if (hostPath === "") {
     const message = `${field} is required for hostDisk volume`;
     return [{ reason: "FieldValueNotFound", field, message }];
   }
-  const message = pathFault(sources, field);
+  const message = findPathFault(hostPath, field);
   return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
 }
 
-const hostDiskIsValid = forEachVolume(({ hostDisk }, volume): readonly Cause[] => {
+const hostDiskIsValid = forEachVolume(({ hostDisk }, volumeField): readonly Cause[] => {
   if (hostDisk === undefined) return [];
-  const path = `${volume}.hostDisk`;
+  const path = `${volumeField}.hostDisk`;
   const { type, capacity = 0 } = hostDisk;
   return [
-    ...hostDiskPathCauses(hostDisk.path, path),
-    ...hostDiskTypeCauses(type, path),
-    // An existing file already has a size.
+    ...listHostDiskPathCauses(hostDisk.path, path),
+    ...listHostDiskTypeCauses(type, path),
+    // Type `Disk` uses an existing file, which already has a size.
     ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
       reason: "FieldValueInvalid",
       field: `${path}.capacity`,
@@ -201,26 +201,26 @@ const SECRET_FIELDS = {
   networkData: "NetworkDataSecretRef",
 } as const;
 
-/** Counts UTF-8 bytes. A text longer than the limit need not be counted exactly. */
+/** Counts UTF-8 bytes. For a text longer than {@link INLINE_MAX_BYTES}, a lower bound suffices. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
-  // Array.from iterates over code points, which UTF-8 encodes.
-  return Array.from(text, (point) => utf8Length(point.codePointAt(0) ?? 0)).reduce(
+  // Array.from iterates over code points, not UTF-16 code units.
+  return Array.from(text, (character) => countCodePointBytes(character.codePointAt(0) ?? 0)).reduce(
     (sum, bytes) => sum + bytes,
     0,
   );
 }
 
-/** Returns the length in bytes. Source: RFC 3629 section 3. */
-function utf8Length(codePoint: number): number {
+/** Returns the number of bytes of a code point in UTF-8. Source: RFC 3629 section 3. */
+function countCodePointBytes(codePoint: number): number {
   if (codePoint < 0x80) return 1;
   if (codePoint < 0x800) return 2;
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
+function listCloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
   const { key, text, base64 } = data;
-  const decoded = base64Length(base64);
+  const decoded = findDecodedLength(base64);
   const bytes = Math.max(countBytes(text), decoded ?? 0);
   return [
     ...causeIf(decoded === undefined, {
@@ -248,7 +248,7 @@ const dataIsValid = forEachVolume((volume, volumePath) =>
     const path = `${volumePath}.${kind}`;
     const data = splitCloudInit(sources);
     return [
-      ...data.flatMap((each) => cloudInitCauses(each, path)),
+      ...data.flatMap((each) => listCloudInitCauses(each, path)),
       ...causeIf(
         data.every((each) => countForms(each) === 0),
         {

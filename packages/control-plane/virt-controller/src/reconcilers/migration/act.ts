@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the plan for a VMI's migrations. Each step is safe to repeat.
+// Execution of the plan for a VMI's migrations. Each step is idempotent.
 import {
   names,
   PODS,
@@ -24,7 +24,7 @@ import { createLauncher, patchAnnotation } from "../vmi/index.ts";
 type Migration = VirtualMachineInstanceMigration;
 const MIGRATIONS = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
-type Members = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
+type StateMembers = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
 
 async function patchMigration(migration: Migration, patch: Patch, deps: Deps): Promise<void> {
   deps.mutationCache.note(await deps.store.patch(MIGRATIONS, keyOf(migration), patch));
@@ -32,11 +32,14 @@ async function patchMigration(migration: Migration, patch: Patch, deps: Deps): P
 
 function buildFinalizers(migration: Migration, isPresent: boolean): readonly string[] {
   const { finalizers = [] } = migration.metadata;
-  const others = finalizers.filter((finalizer) => finalizer !== names.MIGRATION_FINALIZER);
-  return isPresent ? [...others, names.MIGRATION_FINALIZER] : others;
+  const otherFinalizers = finalizers.filter((finalizer) => finalizer !== names.MIGRATION_FINALIZER);
+  return isPresent ? [...otherFinalizers, names.MIGRATION_FINALIZER] : otherFinalizers;
 }
 
-function finalizerPatch(migration: Migration, isPresent: boolean): readonly JsonPatchOperation[] {
+function buildFinalizerOperations(
+  migration: Migration,
+  isPresent: boolean,
+): readonly JsonPatchOperation[] {
   const value = buildFinalizers(migration, isPresent);
   return [versionTest(migration), { op: "add", path: "/metadata/finalizers", value }];
 }
@@ -45,14 +48,14 @@ async function addFinalizer(migration: Migration, deps: Deps): Promise<void> {
   const setLabels = { [names.MIGRATION_VMI_LABEL]: migration.spec.vmiName ?? "" };
   const value = { ...migration.metadata.labels, ...setLabels };
   const operations = [
-    ...finalizerPatch(migration, true),
+    ...buildFinalizerOperations(migration, true),
     { op: "add", path: "/metadata/labels", value } as const,
   ];
   await patchMigration(migration, { type: "json", operations }, deps);
 }
 
-async function release(migration: Migration, deps: Deps): Promise<void> {
-  const patch = { type: "json", operations: finalizerPatch(migration, false) } as const;
+async function removeFinalizer(migration: Migration, deps: Deps): Promise<void> {
+  const patch = { type: "json", operations: buildFinalizerOperations(migration, false) } as const;
   await patchMigration(migration, patch, deps);
 }
 
@@ -61,8 +64,8 @@ function findNewestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineIns
   return guest && deps.mutationCache.newest(guest.vmi);
 }
 
-/** Writes the migration state. Fails if the VMI has changed since it was planned, because a node's report may change the decision. */
-async function writeVmi(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
+/** Writes the migration state of the VMI. Fails if the VMI has changed after planning. */
+async function writeVmi(members: StateMembers, facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = facts.guest?.vmi;
   if (vmi === undefined) return;
   const operations = statusPatch(vmi, members);
@@ -92,7 +95,7 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
-/** Deletes the pod, unless the VMI on the server shows that it has the guest or will have it. */
+/** Deletes the pod unless the VMI on the API server references the pod. */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
   { guest }: MigrationFacts,
@@ -128,7 +131,7 @@ async function performOne(
       await deleteLauncher(action, facts, deps);
       return;
     case "releaseMigration":
-      await release(action.migration, deps);
+      await removeFinalizer(action.migration, deps);
       return;
     case "deleteMigration": {
       const { uid = "" } = action.migration.metadata;
@@ -137,7 +140,7 @@ async function performOne(
   }
 }
 
-/** Runs the steps. Their inputs include the generation of the VMI, because the API server validates them against its specification. */
+/** Runs the steps. A new generation of the VMI restarts the steps' backoff, because the API server validates them against the spec. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The migrations' part of a pass: creates a second launcher pod, coordinates both nodes through the VMI, and deletes one pod at the end.
+// Reconciliation of migrations. Creates the target pod, coordinates both nodes through the VMI, and deletes one pod at the end.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
@@ -30,7 +30,7 @@ import { observeMigrations } from "./observe.ts";
 type Migration = VirtualMachineInstanceMigration;
 type Status = ReturnType<typeof buildMigrationStatus>;
 
-async function write(migration: Migration, status: Status, deps: Deps): Promise<boolean> {
+async function writeStatus(migration: Migration, status: Status, deps: Deps): Promise<boolean> {
   const newest = deps.mutationCache.newest(migration);
   const operations = statusPatch(newest, status);
   if (operations.length === 0) return false;
@@ -41,7 +41,7 @@ async function write(migration: Migration, status: Status, deps: Deps): Promise<
   return true;
 }
 
-/** Replaces the VMI by the version that this pass wrote. */
+/** Returns the facts with the VMI that this process last wrote. */
 function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
@@ -57,7 +57,7 @@ async function reportCurrent(
   const decision = decideNext(facts);
   const currentFacts = withNewestVmi(facts, deps);
   const state = findMigrationState(currentFacts);
-  // If the VMI could not be written, the migration has not progressed.
+  // If the write of the VMI failed, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
   const status = buildMigrationStatus({
     migration,
@@ -66,7 +66,7 @@ async function reportCurrent(
     failures,
     now: facts.now,
   });
-  if (!(await write(migration, status, deps))) return;
+  if (!(await writeStatus(migration, status, deps))) return;
   for (const { on, note } of listMigrationEvents({
     before: migration,
     status,
@@ -88,16 +88,16 @@ async function reportMigrations(
   const decision = { kind: "wait" } as const;
   for (const each of waiting.filter(({ metadata }) => metadata.deletionTimestamp === undefined)) {
     const currentFacts = { migration: each, decision, state: undefined, failures: [], now };
-    await write(each, buildMigrationStatus(currentFacts), deps);
+    await writeStatus(each, buildMigrationStatus(currentFacts), deps);
   }
 }
 
-/** Runs one pass over the migrations of the VMI with this key. Safe to repeat. */
+/** Reconciles the migrations of the VMI with this key. */
 export async function reconcileMigrations(key: string, deps: Deps): Promise<Next> {
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // The status of the migration must not be ahead of the VMI's.
+  // The status of a migration must not be newer than the status of its VMI.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a VMI's migrations; reads nothing more if there are none.
+// Observation of a VMI's migrations.
 import {
   isMigrationFinal,
   buildMigrationConfig,
@@ -49,17 +49,17 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** Lists the pods of a completed migration, except the one that has the guest. */
+/** Lists source and target pod of a completed migration, except the pod with the guest. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
-  const owner = ownerPodName(vmi);
+  const guestPodName = ownerPodName(vmi);
   return [sourcePod, targetPod].flatMap((name) =>
-    name === undefined || name === owner ? [] : [name],
+    name === undefined || name === guestPodName ? [] : [name],
   );
 }
 
-/** Returns whether a migration needs a cleanup, even if its object is deleted. */
+/** Checks whether a migration requires a cleanup, even after the deletion of its object. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -68,7 +68,7 @@ function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): 
   return listLeftoverPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** Finds the VMI's pod with this name. Reads an expected pod from the server if the cache, which may be stale, lacks it. */
+/** Finds the VMI's pod with this name. Reads an expected pod from the API server if the cache lacks the pod. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -81,43 +81,46 @@ async function findPod(
   return deps.mutationCache.newest(found);
 }
 
-async function findTarget(
+async function findTargetPod(
   vmi: VirtualMachineInstance,
-  current: Migration | undefined,
+  migration: Migration | undefined,
   deps: Deps,
 ): Promise<Pod | undefined> {
-  const open = openMigration(vmi);
-  const uid = current?.metadata.uid ?? open?.migrationUid;
+  const openState = openMigration(vmi);
+  const uid = migration?.metadata.uid ?? openState?.migrationUid;
   if (uid === undefined) return undefined;
-  const isExpected = open !== undefined || (current !== undefined && hasMigrationBegun(current));
+  const isExpected =
+    openState !== undefined || (migration !== undefined && hasMigrationBegun(migration));
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Returns whether this is the last pass that can find the migration's pod. */
+/** Checks whether this is the last pass before the migration is deleted. */
 function isLastPass({ metadata }: Migration): boolean {
   const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && hasFinalizer;
 }
 
-/** Finds the target pods of finished migrations and the pod that the guest left, except the pod that has the guest. */
+/** Finds pods of finished migrations, except the pod with the guest. */
 async function findLeftoverPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const expected = new Map<string, boolean>(listLeftoverPods(vmi).map((name) => [name, false]));
+  const isExpectedByName = new Map<string, boolean>(
+    listLeftoverPods(vmi).map((name) => [name, false]),
+  );
   for (const migration of finished) {
-    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastPass(migration));
+    isExpectedByName.set(launcherPodName(vmi, migration.metadata.uid), isLastPass(migration));
   }
-  expected.delete(ownerPodName(vmi));
+  isExpectedByName.delete(ownerPodName(vmi));
   const found = await Promise.all(
-    [...expected].map(([name, isExpected]) => findPod(vmi, name, { deps, isExpected })),
+    [...isExpectedByName].map(([name, isExpected]) => findPod(vmi, name, { deps, isExpected })),
   );
   return found.filter((pod) => pod !== undefined);
 }
 
-/** Returns the labels of the namespace. Reads them only if a policy selects by them. */
-async function namespaceLabels(
+/** Returns the labels of the namespace, or an empty object if no policy selects by namespace labels. */
+async function readNamespaceLabels(
   namespace: string,
   { policies, store }: Deps,
 ): Promise<Readonly<Record<string, string>>> {
@@ -136,12 +139,12 @@ async function readSettings(
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
-  const labels = await namespaceLabels(guest.metadata.namespace ?? "", deps);
+  const labels = await readNamespaceLabels(guest.metadata.namespace ?? "", deps);
   const policies = deps.policies.list();
   return readMigrationSettings(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
-/** Returns whether a waiting migration may begin. Policies do not change these limits. */
+/** Checks whether the limits on parallel migrations allow a waiting migration to begin. */
 function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
@@ -150,19 +153,19 @@ function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
     perCluster: configuration.parallelMigrationsPerCluster,
     perNode: configuration.parallelOutboundMigrationsPerNode,
   };
-  const nodeOf = (each: Migration): string | undefined =>
+  const findNode = (each: Migration): string | undefined =>
     deps.vmis.find(parseKey(toVmiKey(each)))?.status?.nodeName;
-  const all = deps.migrations.list().map((each) => deps.mutationCache.newest(each));
-  return mayBegin(migration, all, { limits, nodeOf });
+  const allMigrations = deps.migrations.list().map((each) => deps.mutationCache.newest(each));
+  return mayBegin(migration, allMigrations, { limits, nodeOf: findNode });
 }
 
-/** Returns the labels for the CPU features that a target needs, from the guest's current node. */
+/** Returns the node labels for the CPU features that the target node must have. */
 function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
-/** Returns why no node can be the target; undefined after the migration has begun. */
+/** Returns why no node can be the target. Returns undefined if a node can be the target, or after the migration has begun. */
 function findNoTargetReason(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,
@@ -172,26 +175,26 @@ function findNoTargetReason(
   return hasMigrationBegun(migration) ? undefined : noTargetReason(guest, migration, nodes.list());
 }
 
-/** Reads the facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */
+/** Reads the facts of a VMI's migrations. Returns undefined if no migration exists and no cleanup is required. */
 export async function observeMigrations(
   key: string,
   deps: Deps,
 ): Promise<MigrationFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   const vmi = cached && deps.mutationCache.newest(cached);
-  const all = listMigrations(key, deps);
-  if (all.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
+  const migrations = listMigrations(key, deps);
+  if (migrations.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
   const guest = await observeVmi(key, deps);
-  const migration = currentMigration(all, guest?.vmi);
-  const finished = all.filter(isMigrationFinal);
-  const targetPod = guest && (await findTarget(guest.vmi, migration, deps));
+  const migration = currentMigration(migrations, guest?.vmi);
+  const finished = migrations.filter(isMigrationFinal);
+  const targetPod = guest && (await findTargetPod(guest.vmi, migration, deps));
   return {
     key,
     guest,
     migration,
     finished,
     targetPod,
-    waiting: all.filter((each) => each !== migration && !isMigrationFinal(each)),
+    waiting: migrations.filter((each) => each !== migration && !isMigrationFinal(each)),
     targetLoss: findLoss(targetPod, deps),
     targetAbsences:
       guest === undefined

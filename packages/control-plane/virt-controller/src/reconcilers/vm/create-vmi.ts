@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a VM's VMI unless another guest uses one of its MACs. Reads the server, because admission's caches miss concurrent starts.
+// Creation of a VMI unless another guest uses one of its MACs. Reads the API server, because caches miss concurrent starts.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
@@ -24,28 +24,28 @@ function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
 }
 
-/** Returns the keys of the VMIs that may have one of the MACs. A VMI has the name of its VM. */
-function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
-  const owners = listMacs(own.spec).flatMap((mac) => [
+/** Returns the keys of other VMIs that may use one of the MACs. */
+function listCandidates(vmi: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
+  const owners = listMacs(vmi.spec).flatMap((mac) => [
     ...deps.vms.listBy(BY_MAC, mac),
     ...deps.vmis.listBy(BY_MAC, mac),
   ]);
   const keys = new Set(owners.map((owner) => printKey(keyOf(owner))));
-  keys.delete(printKey(keyOf(own)));
+  keys.delete(printKey(keyOf(vmi)));
   return [...keys].sort();
 }
 
-/** Returns the VMI's first MAC that a guest of another VM has on the same segment. */
+/** Returns the first MAC of the VMI that a guest of another VM uses on the same network segment. */
 async function findRunningTwin(
-  own: VirtualMachineInstance,
+  vmi: VirtualMachineInstance,
   deps: CreationDeps,
 ): Promise<MacConflict | undefined> {
   const segmentOf = (network: string): string =>
     findSharedLink(deps.nads.find(parseKey(network))?.spec?.config) ?? network;
-  for (const key of listCandidates(own, deps)) {
-    const other = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
-    if (other === undefined || isVmiFinal(other)) continue;
-    const [twin] = findMacConflicts(toOwner(own), [toOwner(other)], segmentOf);
+  for (const key of listCandidates(vmi, deps)) {
+    const otherVmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
+    if (otherVmi === undefined || isVmiFinal(otherVmi)) continue;
+    const [twin] = findMacConflicts(toOwner(vmi), [toOwner(otherVmi)], segmentOf);
     if (twin !== undefined) return twin;
   }
   return undefined;
@@ -54,14 +54,14 @@ async function findRunningTwin(
 /** Locks the MACs one after another. Callers sort them to prevent deadlocks. */
 function withLockedMacs<T>(
   mutex: KeyedMutex,
-  [first, ...others]: readonly string[],
-  work: () => Promise<T>,
+  [first, ...otherMacs]: readonly string[],
+  callback: () => Promise<T>,
 ): Promise<T> {
-  if (first === undefined) return work();
-  return mutex.runExclusive(first, () => withLockedMacs(mutex, others, work));
+  if (first === undefined) return callback();
+  return mutex.runExclusive(first, () => withLockedMacs(mutex, otherMacs, callback));
 }
 
-/** Creates the VMI. @throws AppError with CONTROLLER_MAC_IN_USE, and the server's errors */
+/** Creates the VMI. @throws AppError with CONTROLLER_MAC_IN_USE if another guest uses one of its MACs */
 export function createUniqueVmi(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,

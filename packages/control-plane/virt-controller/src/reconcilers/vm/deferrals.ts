@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how long a write can be deferred.
+// Time limits of deferred writes.
 import type { Clock } from "@patchbay/base";
 
-/** Deferred writes, by uid. They are not persisted: after a restart their maximum time begins again. */
+/** Time limits of deferred writes, by uid of the object. A restart of the process resets the limits. */
 export interface Deferrals {
-  /** Returns for how many more milliseconds the write may be deferred. The first call starts the time. */
+  /** Returns the remaining milliseconds of the delay. The first call starts the delay. */
   remainingMs(uid: string): number;
   end(uid: string): void;
 }
 
 export function createDeferrals(clock: Clock, maxMs: number): Deferrals {
-  const dueMs = new Map<string, number>();
+  const deadlinesMs = new Map<string, number>();
   return {
     remainingMs: (uid) => {
       const nowMs = clock.monotonicMs();
-      const due = dueMs.get(uid) ?? nowMs + maxMs;
-      dueMs.set(uid, due);
-      return Math.max(0, due - nowMs);
+      const deadlineMs = deadlinesMs.get(uid) ?? nowMs + maxMs;
+      deadlinesMs.set(uid, deadlineMs);
+      return Math.max(0, deadlineMs - nowMs);
     },
     end: (uid) => {
-      dueMs.delete(uid);
+      deadlinesMs.delete(uid);
     },
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM's part of a pass: creates the VMI, and applies changes of the VM to it.
+// Reconciliation of a VM. Creates its VMI, and applies changes of the VM to the VMI.
 import {
   DATA_VOLUMES,
   networkConfigOf,
@@ -68,7 +68,7 @@ import {
 } from "@patchbay/core/status";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-/** Finds the VMI with the VM's name. Reads it from the server if the cache, which may be stale, lacks it. */
+/** Finds the VMI with the VM's name. Reads the API server if the cache lacks a VMI that was created. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -80,7 +80,7 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
-/** Finds the DataVolume; undefined if its kind does not exist, which its creation reports. */
+/** Finds the DataVolume. Returns undefined if the cluster does not serve the kind, because createDataVolume reports that error. */
 function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | undefined> {
   return store.find(DATA_VOLUMES, key).catch((error: unknown) => {
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
@@ -88,37 +88,38 @@ function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | u
   });
 }
 
-/** Returns the missing DataVolumes of a VM without a VMI. Reads the server, because a kind that may be missing cannot be watched. */
-async function findMissing(
+/** Returns the missing DataVolumes of a VM without VMI. Reads the API server, because clusters without CDI do not serve the kind. */
+async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   deps: Deps,
 ): Promise<VmFacts["missingDataVolumes"]> {
   if (vmi !== undefined || vm.metadata.deletionTimestamp !== undefined) return [];
-  const all = buildDataVolumes(vm);
-  const found = await Promise.all(all.map((dataVolume) => findDataVolume(keyOf(dataVolume), deps)));
-  return all.filter((_, index) => found[index] === undefined);
+  const dataVolumes = buildDataVolumes(vm);
+  const found = await Promise.all(
+    dataVolumes.map((dataVolume) => findDataVolume(keyOf(dataVolume), deps)),
+  );
+  return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-/** Reads the facts of instancetype and preference; none for a VM without them. */
 async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
   if (!usesParts(vm)) return {};
-  const read = await readParts(vm, parts.find.bind(parts));
-  return { parts: collectPartsFacts(vm, read) };
+  const partObjects = await readParts(vm, parts.find.bind(parts));
+  return { parts: collectPartsFacts(vm, partObjects) };
 }
 
-/** Returns why the VM cannot be started. */
+/** Returns the problems that prevent a start of the VM. */
 function findStartProblems(
   vm: VirtualMachine,
   { parts }: Pick<VmFacts, "parts">,
   network: NetworkConfig,
 ): VmFacts["startProblems"] {
-  const wanted = parts?.expanded ?? vm;
-  const problems = vmStartProblems(wanted, vmiOf(wanted, network.bindings), network);
+  const expandedVm = parts?.expanded ?? vm;
+  const problems = vmStartProblems(expandedVm, vmiOf(expandedVm, network.bindings), network);
   return [...(parts?.problems ?? []), ...problems];
 }
 
-/** Reads the facts of a VM, including this process's own writes; undefined if it is deleted. */
+/** Reads the facts of a VM. Returns undefined if the VM does not exist. */
 async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
   const cached = deps.vms.find(object);
@@ -129,18 +130,25 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const parts = await observeParts(vm, deps);
   const startProblems = findStartProblems(vm, parts, network);
-  const missingDataVolumes = await findMissing(parts.parts?.expanded ?? vm, vmi, deps);
+  const missingDataVolumes = await findMissingDataVolumes(parts.parts?.expanded ?? vm, vmi, deps);
   const { bindings, isStaged } = network;
   const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
-  const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
-  const isWaiting = own !== undefined && waitsForBinding(own, findClaims(own, deps.claims));
-  const hasNameConflict = own === undefined && vmi !== undefined;
-  const isConflictTemporary = own === undefined && vmi !== undefined && willReleaseName(vmi, vm);
-  return { ...facts, vmi: own, hasNameConflict, isConflictTemporary, waitsForBinding: isWaiting };
+  const ownVmi = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
+  const isWaiting =
+    ownVmi !== undefined && waitsForBinding(ownVmi, findClaims(ownVmi, deps.claims));
+  const hasNameConflict = ownVmi === undefined && vmi !== undefined;
+  const isConflictTemporary = ownVmi === undefined && vmi !== undefined && willReleaseName(vmi, vm);
+  return {
+    ...facts,
+    vmi: ownVmi,
+    hasNameConflict,
+    isConflictTemporary,
+    waitsForBinding: isWaiting,
+  };
 }
 
-async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
-  const operations = toNicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
+async function writeNics(vmi: VirtualMachineInstance, nics: Nics, deps: Deps): Promise<typeof vmi> {
+  const operations = toNicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, nics);
   const patch = { type: "json", operations } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
   deps.mutationCache.note(written);
@@ -151,20 +159,23 @@ function isRejection(error: unknown): boolean {
   return isAppError(error, "KUBE_REFUSED") || isAppError(error, "KUBE_FORBIDDEN");
 }
 
-/** Writes each change separately, so that a rejected one does not block other changes. Returns the rejections. */
+/** Writes each change separately, so that a rejected change does not block other changes. Returns the rejections. */
 async function writeOneByOne(
   vmi: VirtualMachineInstance,
-  { planned: kept, plugs }: NicsChange,
+  { planned, plugs }: NicsChange,
   deps: Deps,
 ): Promise<readonly unknown[]> {
   const rejections: unknown[] = [];
   let current = vmi;
-  const changes = [() => kept, ...plugs.map((plug) => () => withPlug(nicsOf(current.spec), plug))];
+  const changes = [
+    () => planned,
+    ...plugs.map((plug) => () => withPlug(nicsOf(current.spec), plug)),
+  ];
   for (const change of changes) {
-    const to = change();
-    if (isEqual(nicsOf(current.spec), to)) continue;
+    const nics = change();
+    if (isEqual(nicsOf(current.spec), nics)) continue;
     try {
-      current = await writeNics(current, to, deps);
+      current = await writeNics(current, nics, deps);
     } catch (error) {
       if (!isRejection(error)) throw error;
       rejections.push(error);
@@ -173,24 +184,24 @@ async function writeOneByOne(
   return rejections;
 }
 
-/** Writes all changes at once, or separately after a rejection. @throws AggregateError with the rejections */
+/** Writes all changes in one patch, or separately after a rejection. @throws AggregateError with the rejections */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,
   deps: Deps,
 ): Promise<void> {
-  const { planned: kept, plugs } = change;
+  const { planned, plugs } = change;
   try {
-    await writeNics(vmi, plugs.reduce(withPlug, kept), deps);
+    await writeNics(vmi, plugs.reduce(withPlug, planned), deps);
   } catch (error) {
-    const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
-    if (!isRejection(error) || parts < 2) throw error;
+    const changeCount = plugs.length + (isEqual(nicsOf(vmi.spec), planned) ? 0 : 1);
+    if (!isRejection(error) || changeCount < 2) throw error;
     const rejections = await writeOneByOne(vmi, change, deps);
     if (rejections.length > 0) throw new AggregateError(rejections, "some changes were rejected");
   }
 }
 
-/** Creates the revision, or reuses an existing one of this VM. A deleted VM of the same name leaves its revision for a moment. */
+/** Creates the revision. Accepts an existing revision of this VM, but not of a deleted VM with the same name. */
 async function createRevision(
   vm: VirtualMachine,
   revision: ControllerRevision,
@@ -206,7 +217,7 @@ async function createRevision(
   }
 }
 
-/** Creates the revisions, and then refers to them in the VM's status. */
+/** Creates the revisions and references them in the VM's status. */
 async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
   for (const revision of plan.revisions) await createRevision(vm, revision, deps);
   const operations = statusPatch(deps.mutationCache.newest(vm), plan.refs);
@@ -224,7 +235,7 @@ async function patchVm(
   deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
 }
 
-/** Sets the MACs and bindings that admission sets, for VMs that bypassed it. Retains the MACs of a running VMI. */
+/** Sets MACs and bindings of a VM that bypassed admission. Retains the MACs of a running VMI. */
 async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
   const path = "/spec/template/spec/domain/devices/interfaces";
   const { spec } = vm.spec.template;
@@ -251,7 +262,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // The cache is stale, and a watch event will add the existing VMI.
+    // The cache is stale. A watch event will add the existing VMI.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -305,7 +316,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Runs the steps. Their inputs include the generations, because the API server validates the steps against the specifications. */
+/** Runs the steps. New generations restart the steps' backoff, because the API server validates them against the spec. */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
@@ -313,15 +324,15 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
   return runObjectSteps({ object: vm, plan, inputs, perform }, deps);
 }
 
-/** Returns for how many more milliseconds the status write can be deferred. */
-function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
+/** Returns the milliseconds for which the status write can be deferred. */
+function findDelayMs({ vm, vmi }: VmFacts, status: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  // This pass or the watch may have a newer VMI than the facts.
-  const current = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
-  return canDeferVmStatus(vm, current, next) ? deps.deferrals.remainingMs(uid) : 0;
+  // A write of this pass or a watch event may have changed the VMI.
+  const newestVmi = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
+  return canDeferVmStatus(vm, newestVmi, status) ? deps.deferrals.remainingMs(uid) : 0;
 }
 
-/** Writes the status unless it is deferred, and records new sync errors. Returns the milliseconds until the next pass if deferred. */
+/** Writes the status and records new sync errors. Returns the remaining milliseconds if the write is deferred. */
 async function reportVm(
   facts: VmFacts,
   { failures }: ObjectStepsResult,
@@ -331,9 +342,9 @@ async function reportVm(
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) {
     return undefined;
   }
-  const next = buildVmStatus({ ...facts, failures }, now);
-  const operations = statusPatch(deps.mutationCache.newest(vm), next);
-  const remainingMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
+  const status = buildVmStatus({ ...facts, failures }, now);
+  const operations = statusPatch(deps.mutationCache.newest(vm), status);
+  const remainingMs = operations.length === 0 ? 0 : findDelayMs(facts, status, deps);
   if (remainingMs > 0) return remainingMs;
   deps.deferrals.end(vm.metadata.uid ?? "");
   if (operations.length === 0) return undefined;
@@ -341,7 +352,7 @@ async function reportVm(
   deps.mutationCache.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
-  const syncError = newSyncError(vm.status?.conditions, next.conditions);
+  const syncError = newSyncError(vm.status?.conditions, status.conditions);
   if (syncError !== undefined) deps.events.record(vm, { type: "Warning", ...syncError });
   return undefined;
 }
@@ -352,7 +363,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
   rethrowFirst(performed);
-  // No event wakes the VM after the creation of its DataVolumes.
+  // No watch event follows the creation of DataVolumes, so the VM is reconciled again immediately.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
     performed.retryInMs,

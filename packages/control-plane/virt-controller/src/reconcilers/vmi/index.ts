@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VMI's part of a pass: creates the launcher pod, sets its networks, and reports its attachments.
+// Reconciliation of a VMI. Creates the launcher pod, sets its networks, and reports its attachments.
 import {
   type VirtualMachineInstance,
   isVmiFinal,
@@ -73,7 +73,7 @@ export function findClaims(
   return new Map(found);
 }
 
-/** Returns the loss of the pod's node if the node does not respond. */
+/** Returns why the pod's node counts as lost; undefined if the node responds. */
 export function findLoss(
   pod: Pod | undefined,
   { nodes }: Pick<Deps, "nodes">,
@@ -82,18 +82,25 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/** Returns the networks for which the pod's node cannot create NICs, except those of bindings, which only the node reports. */
+/** Returns the networks for which the pod's node cannot create NICs. Excludes networks of binding plugins, which only the node reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
   { nodes }: Pick<Deps, "nodes">,
 ): UnavailableNetworks {
   const node = pod?.spec.nodeName;
-  const named = listNetworkNames(vmi, {});
-  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
-  if (node === undefined || findUnavailableNetworks(node, own, []).size === 0) return new Map();
-  const others = nodes.list().filter((each) => !isNodeUnresponsive(each));
-  return findUnavailableNetworks(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+  const networkNames = listNetworkNames(vmi, {});
+  const ownDefinitions = new Map(
+    [...definitions].filter(([network]) => networkNames.includes(network)),
+  );
+  if (node === undefined || findUnavailableNetworks(node, ownDefinitions, []).size === 0)
+    return new Map();
+  const otherNodes = nodes.list().filter((each) => !isNodeUnresponsive(each));
+  return findUnavailableNetworks(
+    node,
+    ownDefinitions,
+    otherNodes.map(({ metadata }) => metadata.name).toSorted(),
+  );
 }
 
 function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
@@ -103,7 +110,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Returns whether a missing pod ends the guest or the VMI. */
+/** Checks whether a missing pod would end the guest or the VMI. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -111,17 +118,17 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** Finds the VMI's launcher pod. Reads the server before a missing pod ends anything, because the cache may be stale or filtered. */
+/** Finds the VMI's launcher pod. Reads the API server if a missing pod would end the guest or the VMI, because the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
   if (isOwn(cached)) return deps.mutationCache.newest(cached);
-  const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
-  return isOwn(live) ? live : undefined;
+  const storedPod = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
+  return isOwn(storedPod) ? storedPod : undefined;
 }
 
-/** Sets whether the API server preserves image volumes of the new pod. */
+/** Adds to the facts whether the API server preserves image volumes. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
@@ -143,7 +150,7 @@ function findDefinitions(
   return new Map(found);
 }
 
-/** Reads the facts of a VMI, including this process's own writes; undefined if it is deleted. */
+/** Reads the facts of a VMI. Returns undefined if the VMI does not exist. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
@@ -163,20 +170,20 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const storage = { claims: findClaims(vmi, deps.claims), config: readStorageConfig(kubevirt) };
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
-  const lost = nodeLoss === undefined ? {} : { nodeLoss };
+  const loss = nodeLoss === undefined ? {} : { nodeLoss };
   const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
-  const known = { network, storage, definitions, absences };
-  return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);
+  const facts = { network, storage, definitions, absences };
+  return withImageVolumes({ vmi, pod, settings, ...facts, ...loss }, deps);
 }
 
-/** Returns whether the existing pod is the VMI's, so that only the cache is stale and a watch event will add the pod. */
+/** Checks whether the pod on the API server is missing or controlled by the VMI. */
 async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
   const existing = await deps.store.find(PODS, keyOf(pod));
   return existing === undefined || isControlledBy(existing, vmi);
 }
 
-/** Creates the pod. @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod with this name belongs to another owner */
+/** Creates the pod. @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if another owner has a pod with this name */
 export async function createLauncher(
   pod: Pod,
   vmi: VirtualMachineInstance,
@@ -193,7 +200,7 @@ export async function createLauncher(
   }
 }
 
-/** Writes one of the pod's annotations, with a test of its old value. */
+/** Writes an annotation of the pod. The patch fails if the old value has changed. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, to }: { readonly annotation: string; readonly to: string },
@@ -212,20 +219,27 @@ async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): 
   deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
 }
 
-function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
-  const current = vmi.metadata.finalizers ?? [];
-  const others = current.filter((finalizer) => finalizer !== names.VMI_FINALIZER);
+function buildFinalizersPatch(vmi: VirtualMachineInstance, isPresent: boolean): Patch {
+  const currentFinalizers = vmi.metadata.finalizers ?? [];
+  const otherFinalizers = currentFinalizers.filter(
+    (finalizer) => finalizer !== names.VMI_FINALIZER,
+  );
   const path = "/metadata/finalizers";
   return {
     type: "json",
     operations: [
-      current.length === 0 ? versionTest(vmi) : { op: "test", path, value: current },
-      { op: "add", path, value: present ? [...others, names.VMI_FINALIZER] : others },
+      currentFinalizers.length === 0
+        ? versionTest(vmi)
+        : { op: "test", path, value: currentFinalizers },
+      {
+        op: "add",
+        path,
+        value: isPresent ? [...otherFinalizers, names.VMI_FINALIZER] : otherFinalizers,
+      },
     ],
   };
 }
 
-/** Creates the claim. A watch event adds an existing one to the cache. */
 async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
   try {
     await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
@@ -235,27 +249,35 @@ async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<vo
   }
 }
 
-async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+async function patchPodNetworks({ pod }: VmiFacts, networks: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
-  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, to }, deps);
-  deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
+  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, to: networks }, deps);
+  deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks });
 }
 
-/** Writes the annotation to the newest pod, because an earlier step may have changed its annotations. */
-async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+/** Writes the network-info annotation of the newest pod, because an earlier step may have changed its annotations. */
+async function patchPodNetworkInfo(
+  { pod }: VmiFacts,
+  networkInfo: string,
+  deps: Deps,
+): Promise<void> {
   if (pod === undefined) return;
   const newest = deps.mutationCache.newest(pod);
-  await patchAnnotation(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
+  await patchAnnotation(
+    newest,
+    { annotation: names.NETWORK_INFO_ANNOTATION, to: networkInfo },
+    deps,
+  );
 }
 
 async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
   const { vmi } = facts;
   switch (action.kind) {
     case "addFinalizer":
-      await patchVmi(vmi, finalizersPatch(vmi, true), deps);
+      await patchVmi(vmi, buildFinalizersPatch(vmi, true), deps);
       return;
     case "removeFinalizer":
-      await patchVmi(vmi, finalizersPatch(vmi, false), deps);
+      await patchVmi(vmi, buildFinalizersPatch(vmi, false), deps);
       return;
     case "createClaim":
       await createClaim(action.claim, deps);
@@ -288,7 +310,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. Their inputs include the generation, because the API server validates the steps against the specification. */
+/** Runs the steps. A new generation restarts the steps' backoff, because the API server validates them against the spec. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
@@ -299,27 +321,27 @@ function actVmi(
   return runObjectSteps({ object: facts.vmi, plan, inputs, perform }, deps);
 }
 
-/** Builds tests of fields that others write: releases depend on `interfaces`, and virt-handler also writes `phase`. */
+/** Builds tests of status fields that virt-handler writes concurrently. */
 function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
   return (["phase", "interfaces"] as const)
     .filter((field) => current?.[field] !== undefined)
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Returns the fields to write. Attachments are removed if they are undefined; other fields are retained. */
-function toFields(next: ControllerVmiStatus): object {
-  return { ...next, attachments: next.attachments };
+/** Returns the status fields to write. Undefined attachments are removed; other undefined fields are retained. */
+function toStatusFields(status: ControllerVmiStatus): object {
+  return { ...status, attachments: status.attachments };
 }
 
-/** Writes the status if it changed. Records events for changed addresses and new sync errors, except virt-handler's. */
+/** Writes the status if it changed. Records events for changed addresses and for new sync errors of virt-controller. */
 async function reportVmi(
   facts: VmiFacts,
   { failures }: ObjectStepsResult,
   deps: Deps,
 ): Promise<void> {
   const vmi = deps.mutationCache.newest(facts.vmi);
-  const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
-  const changes = statusPatch(vmi, toFields(next));
+  const status = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
+  const changes = statusPatch(vmi, toStatusFields(status));
   if (changes.length === 0) return;
   const patch = {
     type: "json",
@@ -329,11 +351,11 @@ async function reportVmi(
   deps.mutationCache.note(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
-  const syncError = newSyncError(vmi.status?.conditions, next.conditions);
+  const syncError = newSyncError(vmi.status?.conditions, status.conditions);
   // virt-handler records the events of its own errors.
   const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
-  const change = findNewAddressChange(vmi.status?.conditions, next.conditions);
+  const change = findNewAddressChange(vmi.status?.conditions, status.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }
 
@@ -343,7 +365,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // Without the finalizer the VMI may already be deleted.
+  // After the removal of the finalizer, the VMI may be deleted.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);
