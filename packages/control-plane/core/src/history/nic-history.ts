@@ -103,7 +103,7 @@ function restoreTimings(
   return omitUndefined({
     type,
     isStartObserved: true,
-    begunMs: phaseStartMs,
+    startedMs: phaseStartMs,
     phase,
     phaseMs: Math.min(nowMs, phaseStartMs + endedPhases.reduce((sum, { ms }) => sum + ms, 0)),
     spent: endedPhases,

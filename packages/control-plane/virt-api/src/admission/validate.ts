@@ -368,7 +368,11 @@ async function findVmiToPlug(
 function listAddressCauses({ vm, old }: VmUpdate, config: NetworkConfig): readonly Cause[] {
   const toVmi = (candidate: VirtualMachine): VirtualMachineInstance =>
     vmiOf(candidate, config.bindings);
-  return findPciAddressCauses({ vmi: toVmi(vm), base: TEMPLATE_SPEC_PATH }, old && toVmi(old), config);
+  return findPciAddressCauses(
+    { vmi: toVmi(vm), base: TEMPLATE_SPEC_PATH },
+    old && toVmi(old),
+    config,
+  );
 }
 
 function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUpdate): TwinCheck {
