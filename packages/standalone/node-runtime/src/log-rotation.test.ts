@@ -32,7 +32,7 @@ test.each([
     name: "renames the first log",
     names: ["0.log"],
     time: "5",
-    want: { to: "0.log.5", remove: [] },
+    want: { newName: "0.log.5", staleNames: [] },
   },
   {
     name: "removes the oldest logs",

@@ -53,7 +53,7 @@ test.each<{
   {
     name: "a migration without its object continues",
     change: { migration: undefined },
-    want: /^goOn$/,
+    want: /^continue$/,
   },
   {
     name: "the guest is lost if the target pod has ended",

@@ -88,7 +88,6 @@ interface TwinCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** Stored specification; undefined for a new object. Unchanged MACs are not rejected. */
   readonly old: VmiSpec | undefined;
   readonly base: string;
   /** Whether the VM has no guest and does not start automatically. A MAC conflict of a halted VM causes a warning only. */
@@ -258,7 +257,6 @@ function listFieldWarnings(
   ];
 }
 
-/** Warns of each interface that must wait for a free PCIe port or for a restart. */
 function listCapacityWarnings(
   vmi: VirtualMachineInstance | undefined,
   spec: VmiSpec,
@@ -273,7 +271,6 @@ function listCapacityWarnings(
 
 type VmSpec = VirtualMachine["spec"];
 
-/** Warns if DataVolume templates are new and the cluster does not serve DataVolumes. */
 async function listDataVolumeWarnings(
   deps: Deps,
   specs: { readonly spec: VmSpec; readonly old: VmSpec | undefined },
@@ -320,7 +317,6 @@ interface VmUpdate {
   readonly old: VirtualMachine | undefined;
 }
 
-/** VMs with instancetype and preference applied. `causes` contains conflicts that the stored VM does not have. */
 interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
@@ -434,7 +430,6 @@ async function listWarnings(
   ];
 }
 
-/** Validates a VM. Ignores problems that existed before the update. */
 async function validateVm(
   deps: Deps,
   request: AdmissionRequest,
@@ -464,7 +459,6 @@ function findRestriction({ user }: AdmissionRequest, { vmi, old }: VmiUpdate): V
   return refusal && { allowed: false, ...refusal };
 }
 
-/** Validates a VMI. Ignores problems that existed before the update. */
 async function validateVmi(
   deps: Deps,
   request: AdmissionRequest,
@@ -545,7 +539,6 @@ const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
   [CLUSTER_PREFERENCES.kind]: checkPreference,
 };
 
-/** Validates instancetypes, preferences, DataVolumes and rejected kinds; returns undefined for other kinds. */
 function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
   if (kind === DATA_VOLUMES.kind) return validateDataVolume(request);
