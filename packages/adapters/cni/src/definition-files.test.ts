@@ -54,8 +54,8 @@ test("without a match it lists the known names and the unreadable files", async 
   await put({ "a.conf": GREEN, "b.conf": "{nope", "c.json": '{"type":"x"}', "d.conf": '"x"' });
   await put({ "e.conf": BLUE, "f.conf": GREEN });
   expect(await definitions.find("red")).toEqual({
-    names: ["blue", "green"],
-    unreadable: [
+    networkNames: ["blue", "green"],
+    unreadableFiles: [
       expect.stringMatching(/^b\.conf is not a JSON object: /),
       "c.json has no name",
       "d.conf is not a JSON object",
@@ -64,7 +64,7 @@ test("without a match it lists the known names and the unreadable files", async 
 });
 
 test("a missing directory has no definitions", async () => {
-  expect(await definitions.find("blue")).toEqual({ names: [], unreadable: [] });
+  expect(await definitions.find("blue")).toEqual({ networkNames: [], unreadableFiles: [] });
 });
 
 test("a broken file is logged once, and again when it is broken otherwise", async () => {
@@ -101,7 +101,7 @@ test("a file that cannot be read does not hide the others", async () => {
   };
   const some = createDefinitionFiles({ files: refusing, log: logger }, DIRECTORY);
   expect((await some.find("blue")).file?.text).toBe(BLUE);
-  const { names, unreadable } = await some.find("green");
+  const { networkNames: names, unreadableFiles: unreadable } = await some.find("green");
   expect(names).toEqual(["blue"]);
   expect(unreadable).toEqual([
     expect.stringMatching(/^a\.conf cannot be read: .*EISDIR/),

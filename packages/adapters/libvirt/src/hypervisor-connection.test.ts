@@ -347,7 +347,7 @@ describe("opening", () => {
     {
       name: "is lost",
       act: () => {
-        connection.lose("the child ended");
+        connection.abandon("the child ended");
       },
       want: { code: "LIBVIRT_UNREACHABLE", details: { message: "the connection was lost" } },
     },
@@ -380,7 +380,7 @@ describe("the end of a connection", () => {
     );
     await settle();
     connection.accept(last);
-    connection.lose("again");
+    connection.abandon("again");
     for (const failure of await Promise.all(failures)) {
       expect(failure).toMatchObject({
         code: "LIBVIRT_CONNECTION_LOST",
@@ -406,7 +406,7 @@ test("events reach each listener until it ends or the connection does", () => {
   connection.accept(event);
   stop();
   connection.accept(event);
-  connection.lose("gone");
+  connection.abandon("gone");
   connection.onEvent(({ kind }) => observed.push(`three ${kind}`));
   connection.accept(event);
   expect(observed).toEqual(["one lifecycle", "two lifecycle", "two lifecycle"]);

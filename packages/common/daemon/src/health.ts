@@ -65,7 +65,7 @@ export class DaemonHealth implements Health {
 
   /** Returns whether no loop is stuck, for `/healthz`. */
   isLive(): boolean {
-    const standstill = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
+    const standstill = this.#loops.flatMap((loop) => loop.findStuckPass() ?? []).at(0);
     this.#logOnce(
       "a loop is stuck",
       standstill === undefined ? undefined : `${standstill.loop} ${standstill.key}`,

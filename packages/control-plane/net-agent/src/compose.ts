@@ -188,7 +188,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     concurrency: flags.concurrency,
   };
   await synced;
-  reportReady(context, node.answered, runtime.serving);
+  reportReady(context, node.runtimeReady, runtime.serving);
   await Promise.all([runLoop(parts, signal), runDefinitionLoop(definitions, signal)]);
   await events.flush();
   node.close();

@@ -216,7 +216,7 @@ function offerDevices(
   const options = {
     places: { kubeletDir, hostRoot: findHostRoot(flags) },
     user: LAUNCHERS_USER,
-    sweepEveryMs: SWEEP_INTERVAL_MS,
+    sweepIntervalMs: SWEEP_INTERVAL_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
   const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
@@ -292,7 +292,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const node = openRuntime(context, flags);
   health.addCheck(() => node.findProblem());
   health.reportConfig(() => configVersionOf(kubevirts.list()[0]));
-  void node.answered.then(() => {
+  void node.runtimeReady.then(() => {
     if (!signal.aborted) context.ready();
   });
   const addressServers = await openAddressServers(flags);

@@ -148,7 +148,7 @@ function observePausedSteps(
   const inputs = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const paused = stepBackoff.findHeld({ scope: uid, name, inputs });
+      const paused = stepBackoff.findDelay({ scope: uid, name, inputs });
       return paused === undefined ? [] : [[name, paused] as const];
     }),
   );

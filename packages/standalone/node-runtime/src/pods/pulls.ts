@@ -96,7 +96,7 @@ class BackgroundPulls implements Pulls {
     }
     if (policy === "Never" && image !== undefined) return rejectImageOfOtherPods(reference);
     if (policy === "Never" || isLocalName(reference)) return rejectMissingImage(reference);
-    const paused = this.#backoff.findHeld({ ...stepKey(use), inputs: "" });
+    const paused = this.#backoff.findDelay({ ...stepKey(use), inputs: "" });
     return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
   }
 
