@@ -55,7 +55,7 @@ export class SocketsNode {
         clock,
         log: this.log,
       },
-      sweepEveryMs: SWEEP_MS,
+      sweepIntervalMs: SWEEP_MS,
     };
     this.#offering = [
       offerSockets(SOCKETS, how, this.#stop.signal),

@@ -19,7 +19,7 @@ import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/tes
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
+import { buildDnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
 import {
   buildRecordedLease,
   listServerAddresses,
@@ -343,7 +343,9 @@ describe("a server", () => {
       .map(([labels, parent]) => [...labels, parent].join("."));
     const isAccepted = (search: readonly string[]): boolean => {
       const nic = { ...SERVED_NIC, dns: { nameservers: [], search } };
-      const options = dnsmasqArguments(nic).filter((word) => word.startsWith("--dhcp-option="));
+      const options = buildDnsmasqArguments(nic).filter((word) =>
+        word.startsWith("--dhcp-option="),
+      );
       const words = ["--test", "--conf-file=/dev/null", ...options];
       return run("sh", "-c", 'dnsmasq "$@" 2>&1 || true', "sh", ...words).includes("check OK");
     };

@@ -50,7 +50,7 @@ test("parses an ADD with the sandbox, its pod and the runtime's capability value
     config: { ...CONFIG, runtimeConfig },
     cniVersion: "1.0.0",
     runtimeConfig,
-    valid: [],
+    validAttachments: [],
     attributes: {},
   });
 });
@@ -66,7 +66,7 @@ test("a GC lists the valid attachments", () => {
   const list = [{ containerID: "box-1", ifname: "eth0" }];
   const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
   const call = parsePluginCall(buildBody({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
-  expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
+  expect(call.validAttachments).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
 });
 
 test("passes the attributes of a dynamic networks controller on", () => {

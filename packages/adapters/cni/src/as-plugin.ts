@@ -35,7 +35,7 @@ export interface PluginCall extends KnownAttachment {
   /** Values that the runtime passes for the capabilities in its configuration. */
   readonly runtimeConfig: JsonObject;
   /** Attachments that still exist. GC removes all other attachments. */
-  readonly valid: readonly KnownAttachment[];
+  readonly validAttachments: readonly KnownAttachment[];
   /** Attributes that a `/delegate` request adds to the configuration. Source: Multus pkg/server/api Request */
   readonly attributes: JsonObject;
 }
@@ -160,7 +160,7 @@ export function parsePluginCall(body: unknown): PluginCall {
     config,
     cniVersion: parseVersion(config),
     runtimeConfig: toObject(config["runtimeConfig"]),
-    valid: parseValidAttachments(command, config),
+    validAttachments: parseValidAttachments(command, config),
     attributes: toObject(body["interfaceAttributes"]),
   };
 }

@@ -62,8 +62,8 @@ test("lists the known names and the unreadable files when no file matches", asyn
   await put({ "a.conf": GREEN, "b.conf": "{nope", "c.json": '{"type":"x"}', "d.conf": '"x"' });
   await put({ "e.conf": BLUE, "f.conf": GREEN });
   expect(await definitions.find("red")).toEqual({
-    names: ["blue", "green"],
-    unreadable: [
+    networkNames: ["blue", "green"],
+    unreadableFiles: [
       expect.stringMatching(/^b\.conf is not a JSON object: /),
       "c.json has no name",
       "d.conf is not a JSON object",
@@ -72,7 +72,7 @@ test("lists the known names and the unreadable files when no file matches", asyn
 });
 
 test("a missing directory has no definitions", async () => {
-  expect(await definitions.find("blue")).toEqual({ names: [], unreadable: [] });
+  expect(await definitions.find("blue")).toEqual({ networkNames: [], unreadableFiles: [] });
 });
 
 test("logs a broken file once, and again when its fault changes", async () => {
@@ -109,7 +109,7 @@ test("an unreadable file does not hide other files", async () => {
   };
   const some = createDefinitionFiles({ files: refusing, log: logger }, DIRECTORY);
   expect((await some.find("blue")).file?.text).toBe(BLUE);
-  const { names, unreadable } = await some.find("green");
+  const { networkNames: names, unreadableFiles: unreadable } = await some.find("green");
   expect(names).toEqual(["blue"]);
   expect(unreadable).toEqual([
     expect.stringMatching(/^a\.conf cannot be read: .*EISDIR/),

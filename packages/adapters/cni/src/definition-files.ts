@@ -14,9 +14,9 @@ export interface DefinitionFile {
 export interface DefinitionSearch {
   /** First file, in order of file names, that defines the network. Unset if no file defines the network. */
   readonly file?: DefinitionFile;
-  readonly names: readonly string[];
+  readonly networkNames: readonly string[];
   /** Files from which no network name can be read, each with the reason. */
-  readonly unreadable: readonly string[];
+  readonly unreadableFiles: readonly string[];
 }
 
 export interface DefinitionFiles {
@@ -66,10 +66,14 @@ class DefinitionDirectory implements DefinitionFiles {
       if ("reason" in content) unreadable.push(`${fileName} ${content.reason}`);
       else names.add(content.name);
       if (typeof text === "string" && "name" in content && content.name === name) {
-        return { file: { path, text }, names: [...names].toSorted(), unreadable };
+        return {
+          file: { path, text },
+          networkNames: [...names].toSorted(),
+          unreadableFiles: unreadable,
+        };
       }
     }
-    return { names: [...names].toSorted(), unreadable };
+    return { networkNames: [...names].toSorted(), unreadableFiles: unreadable };
   }
 
   /** Reads a file. Returns a reason if the file was deleted or is a directory. */

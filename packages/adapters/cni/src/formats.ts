@@ -154,7 +154,7 @@ export function withDevice(config: NetworkConfigList, deviceID: string): Network
   return { ...config, plugins };
 }
 
-export function deviceIn({ plugins }: NetworkConfigList): string | undefined {
+export function findDeviceId({ plugins }: NetworkConfigList): string | undefined {
   const device = plugins[0]?.["deviceID"];
   return typeof device === "string" && device !== "" ? device : undefined;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export { createCni, wrapCni } from "./plugins.ts";
 export {
-  deviceIn,
+  findDeviceId,
   hasCapability,
   parseNetworkConfig,
   withCniArgs,

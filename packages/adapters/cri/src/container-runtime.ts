@@ -12,7 +12,7 @@ import type {
   RuntimeFilter,
   SandboxConfig,
 } from "@patchbay/core/interfaces";
-import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
+import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
 import type { Call, Endpoint } from "./grpc.ts";
 import {
@@ -60,7 +60,7 @@ export interface CriOptions {
 
 /** Creates a client that connects at the first call. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
-  return new CriRuntime(findEndpoint(endpoints, clock), clock);
+  return new CriRuntime(createEndpointFinder(endpoints, clock), clock);
 }
 
 const RUNTIME_SERVICE = "runtime.v1.RuntimeService";

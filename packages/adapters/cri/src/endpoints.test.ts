@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, expect, test } from "vitest";
-import { defaultEndpoints, findEndpoint, type EndpointFinder } from "./endpoints.ts";
+import { listDefaultEndpoints, createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
 import { ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
 const open: { close(): void }[] = [];
@@ -17,7 +17,7 @@ async function serve(services: readonly string[]): Promise<ScriptedRuntime> {
 }
 
 function find(addresses: readonly string[]): EndpointFinder {
-  const found = findEndpoint(addresses, wallClock);
+  const found = createEndpointFinder(addresses, wallClock);
   open.push(found);
   return found;
 }
@@ -53,8 +53,8 @@ test("reports the reason for each address, and finds a runtime that starts later
 });
 
 test("default addresses are in the mount namespace of the host process", () => {
-  expect(defaultEndpoints(undefined)).toContain("unix:///run/crio/crio.sock");
-  expect(defaultEndpoints(1)).toEqual([
+  expect(listDefaultEndpoints(undefined)).toContain("unix:///run/crio/crio.sock");
+  expect(listDefaultEndpoints(1)).toEqual([
     "unix:///proc/1/root/run/containerd/containerd.sock",
     "unix:///proc/1/root/run/crio/crio.sock",
     "unix:///proc/1/root/run/k3s/containerd/containerd.sock",

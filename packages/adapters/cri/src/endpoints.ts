@@ -12,7 +12,7 @@ export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
 ];
 
 /** Returns the default sockets below the root of `hostProcess`, or of this process. Source: proc_pid_root(5) */
-export function defaultEndpoints(hostProcess: number | undefined): readonly string[] {
+export function listDefaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;
   return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
@@ -58,7 +58,7 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
 }
 
 /** Creates a finder that probes the addresses in order, and caches the first address that answers. */
-export function findEndpoint(addresses: readonly string[], clock: Clock): EndpointFinder {
+export function createEndpointFinder(addresses: readonly string[], clock: Clock): EndpointFinder {
   let endpointPromise: Promise<Endpoint> | undefined;
   let isClosed = false;
   const startProbe = async (): Promise<Endpoint> => {

@@ -3,7 +3,7 @@
 import { isAppError } from "@patchbay/base";
 import type { ExecPrograms } from "@patchbay/core/interfaces";
 import type { CriOptions } from "./container-runtime.ts";
-import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
+import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";
 
 /** Time limit of a call, in milliseconds. containerd forwards the call to a shim, which may hang. */
@@ -23,7 +23,7 @@ export interface CriExecPrograms extends ExecPrograms {
 
 /** Creates a client that connects at the first call. Runtimes other than containerd answer UNIMPLEMENTED. */
 export function createExecPrograms({ endpoints, clock }: CriOptions): CriExecPrograms {
-  return new ContainerdPrograms(findEndpoint(endpoints, clock));
+  return new ContainerdPrograms(createEndpointFinder(endpoints, clock));
 }
 
 class ContainerdPrograms implements CriExecPrograms {

@@ -263,7 +263,7 @@ test("an abort ends the wait, and an unused client opens no connection", async (
     stop.signal,
   );
   stop.abort(new Error("stopped"));
-  await opened.answered;
+  await opened.runtimeReady;
   await expect(opened.sandboxes.find("uid-1")).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
   opened.close();
 });

@@ -11,7 +11,7 @@ import type {
 import { type Clock, type Logger, AppError, messageOf } from "@patchbay/base";
 
 import { createContainerRuntime } from "./container-runtime.ts";
-import { defaultEndpoints } from "./endpoints.ts";
+import { listDefaultEndpoints } from "./endpoints.ts";
 
 /** Source: kubelet types, KubernetesPodUIDLabel. */
 const UID_LABEL = "io.kubernetes.pod.uid";
@@ -144,7 +144,7 @@ export interface SandboxConnection {
   /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */
   findProblem(): Promise<string | undefined>;
   /** Resolves when the runtime answers or the signal is aborted. */
-  readonly answered: Promise<void>;
+  readonly runtimeReady: Promise<void>;
   close(): void;
 }
 
@@ -163,12 +163,12 @@ export function openSandboxes(
   signal: AbortSignal,
 ): SandboxConnection {
   const { hostProcess, namespaces, clock, log } = options;
-  const endpoints = options.endpoints ?? defaultEndpoints(hostProcess);
+  const endpoints = options.endpoints ?? listDefaultEndpoints(hostProcess);
   const runtime = createContainerRuntime({ endpoints, clock });
   return {
     sandboxes: createCriSandboxes({ runtime, namespaces }),
     findProblem: () => findProblem({ runtime, clock }),
-    answered: waitForRuntime({ runtime, clock, log }, signal),
+    runtimeReady: waitForRuntime({ runtime, clock, log }, signal),
     close: () => {
       runtime.close();
     },

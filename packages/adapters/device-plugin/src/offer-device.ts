@@ -5,11 +5,11 @@ import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
 import { runOffer, type OfferDeps } from "./run-offer.ts";
 import {
-  copyPath,
+  findCopyPath,
   type DeviceOffer,
   allocateDevice,
   type OfferPaths,
-  type Supply,
+  type ResourceProvider,
 } from "./offer.ts";
 import type { ContainerAllocation } from "./protocol.ts";
 
@@ -35,7 +35,7 @@ export function offerDevice(
   return runOffer(new DeviceProvider(offer, options), options, signal);
 }
 
-class DeviceProvider implements Supply {
+class DeviceProvider implements ResourceProvider {
   readonly offer: DeviceOffer;
   readonly watchedDirectory: string;
   readonly #options: DeviceOfferOptions;
@@ -71,7 +71,7 @@ class DeviceProvider implements Supply {
    */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
-    const path = copyPath(this.offer);
+    const path = findCopyPath(this.offer);
     const copy = { source: this.#path, path: join(places.hostRoot, path), ...user };
     const update = async (): Promise<boolean> => {
       const outcome = await deps.nodes.ensureCopy({ ...copy, mode: COPY_MODE });

@@ -9,7 +9,7 @@ import {
   listDevices,
   type Offer,
   type OfferPaths,
-  type Supply,
+  type ResourceProvider,
 } from "./offer.ts";
 import type { ContainerAllocation } from "./protocol.ts";
 import { runOffer, type OfferDeps } from "./run-offer.ts";
@@ -46,10 +46,10 @@ interface DirectoryOfferOptions {
 interface SocketOfferOptions extends DirectoryOfferOptions {
   readonly deps: DirectoryOfferOptions["deps"] & { readonly podDevices: PodDevices };
   /** Interval of checks for unused directories, in milliseconds. */
-  readonly sweepEveryMs: number;
+  readonly sweepIntervalMs: number;
 }
 
-class SocketDirectoryProvider implements Supply {
+class SocketDirectoryProvider implements ResourceProvider {
   readonly offer: Offer;
   readonly #deps: SocketOfferOptions["deps"];
   readonly #mutex = new KeyedMutex();
@@ -111,7 +111,7 @@ class SocketDirectoryProvider implements Supply {
 /** Deletes unused directories periodically until aborted. Logs each new reason of a failure once. */
 async function sweepPeriodically(
   provider: SocketDirectoryProvider,
-  { deps, sweepEveryMs }: SocketOfferOptions,
+  { deps, sweepIntervalMs }: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const log = deps.log.child({ resource: provider.offer.resource });
@@ -126,7 +126,7 @@ async function sweepPeriodically(
         log.warn("unused socket directories cannot be removed", { reason });
       loggedReason = reason;
     }
-    await deps.clock.sleep(sweepEveryMs, signal).catch(() => undefined); // An abort ends the loop.
+    await deps.clock.sleep(sweepIntervalMs, signal).catch(() => undefined); // An abort ends the loop.
   }
 }
 
@@ -150,7 +150,7 @@ export function offerAllSockets(
   signal: AbortSignal,
 ): Promise<void> {
   const prepare = (): Promise<void> => options.deps.directories.makeParents();
-  const provider: Supply = {
+  const provider: ResourceProvider = {
     offer,
     exists: () => Promise.resolve(true),
     prepare,

@@ -6,7 +6,7 @@ import {
   allocateDevice,
   allocateDirectories,
   listDevices,
-  offerName,
+  toOfferName,
 } from "./offer.ts";
 
 const OFFER = {
@@ -22,7 +22,7 @@ const DEVICE = {
 };
 
 test("an offer is named after the last part of its resource", () => {
-  expect(offerName(OFFER)).toBe("vhost-net");
+  expect(toOfferName(OFFER)).toBe("vhost-net");
 });
 
 test.each([

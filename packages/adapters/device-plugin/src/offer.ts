@@ -22,17 +22,17 @@ export interface DeviceOffer extends Offer {
   readonly permissions: string;
 }
 
-export function offerName({ resource }: Pick<Offer, "resource">): string {
+export function toOfferName({ resource }: Pick<Offer, "resource">): string {
   return resource.slice(resource.lastIndexOf("/") + 1);
 }
 
-export function copyPath(offer: DeviceOffer): string {
-  return join(COPY_DIRECTORY, offerName(offer));
+export function findCopyPath(offer: DeviceOffer): string {
+  return join(COPY_DIRECTORY, toOfferName(offer));
 }
 
 /** Lists the offered devices, which are healthy if the resource exists. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
-  const name = offerName(offer);
+  const name = toOfferName(offer);
   const health = exists ? "Healthy" : "Unhealthy";
   return Array.from({ length: offer.count }, (_device, index) => ({
     ID: `${name}-${String(index)}`,
@@ -55,7 +55,7 @@ export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] }
 /** Allocates the copied device node under the original path. Several requested devices give the container one node. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
-  const device = { containerPath: path, hostPath: copyPath(offer), permissions };
+  const device = { containerPath: path, hostPath: findCopyPath(offer), permissions };
   return { devices: [device], mounts: [] };
 }
 
@@ -89,7 +89,7 @@ export interface OfferPaths {
   readonly hostRoot: string;
 }
 
-export interface Supply {
+export interface ResourceProvider {
   readonly offer: Offer;
   /** Directory in which the resource appears and disappears. Unset if the resource always exists. */
   readonly watchedDirectory?: string;

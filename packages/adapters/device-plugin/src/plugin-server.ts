@@ -25,7 +25,7 @@ export const PLUGIN_OPTIONS: PluginOptions = {
 };
 
 export interface PluginCallbacks {
-  watchersChanged(): void;
+  onWatchersChanged(): void;
   /** Returns the allocation of these devices. @throws if the devices cannot be allocated */
   allocate(ids: readonly string[]): Promise<ContainerAllocation>;
 }
@@ -102,11 +102,11 @@ export class PluginServer {
   #add(watcher: Watcher): void {
     this.#watchers.add(watcher);
     const removeWatcher = (): void => {
-      if (this.#watchers.delete(watcher)) this.#callbacks.watchersChanged();
+      if (this.#watchers.delete(watcher)) this.#callbacks.onWatchersChanged();
     };
     for (const eventName of ["cancelled", "close", "error"]) watcher.on(eventName, removeWatcher);
     watcher.write({ devices: this.#devices() });
-    this.#callbacks.watchersChanged();
+    this.#callbacks.onWatchersChanged();
   }
 
   async #allocate(

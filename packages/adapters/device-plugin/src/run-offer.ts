@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
-import { offerName, type OfferPaths, type Supply } from "./offer.ts";
+import { toOfferName, type OfferPaths, type ResourceProvider } from "./offer.ts";
 import { PLUGIN_OPTIONS, PluginServer } from "./plugin-server.ts";
 import {
   API_VERSION,
@@ -75,7 +75,7 @@ export interface OfferDeps {
  * the resource, but running containers retain their devices.
  */
 export async function runOffer(
-  provider: Supply,
+  provider: ResourceProvider,
   options: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
   signal: AbortSignal,
 ): Promise<void> {
@@ -88,7 +88,7 @@ export async function runOffer(
 }
 
 class OfferRunner {
-  readonly #provider: Supply;
+  readonly #provider: ResourceProvider;
   readonly #deps: OfferDeps;
   readonly #log: Logger;
   readonly #socket: string;
@@ -100,17 +100,17 @@ class OfferRunner {
   #loggedReason = "";
   #retryMs = RETRY_FIRST_MS;
 
-  constructor(provider: Supply, { places, deps }: Parameters<typeof runOffer>[1]) {
+  constructor(provider: ResourceProvider, { places, deps }: Parameters<typeof runOffer>[1]) {
     const { offer } = provider;
     this.#provider = provider;
     this.#deps = deps;
     this.#log = deps.log.child({ resource: offer.resource });
     const directory = join(places.kubeletDir, DEVICE_PLUGIN_DIRECTORY);
-    this.#socket = join(directory, `patchbay-${offerName(offer)}.sock`);
+    this.#socket = join(directory, `patchbay-${toOfferName(offer)}.sock`);
     this.#kubeletSocket = join(directory, KUBELET_SOCKET);
     this.#sleeper = new Sleeper(deps.clock);
     this.#server = new PluginServer(offer, {
-      watchersChanged: () => {
+      onWatchersChanged: () => {
         this.#registeredAtMs = undefined;
         this.#sleeper.wake();
       },

@@ -5,7 +5,7 @@ export { createKubeClient, type KubeClient, type RawRequest, type RawResponse } 
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
 export type { HttpMethod } from "./connection/http.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
-export { createElector, fencedStore } from "./leader-election.ts";
+export { createElector, createFencedStore } from "./leader-election.ts";
 export {
   createCachedReader,
   createMutationCache,
@@ -13,8 +13,13 @@ export {
   type MutationCache,
   type Reader,
 } from "./watch/mutation-cache.ts";
-export { createStepBackoff, type Held, type StepBackoff, type Step } from "./pace/step-backoff.ts";
-export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/backoff.ts";
+export {
+  createStepBackoff,
+  type DelayedStep,
+  type StepBackoff,
+  type Step,
+} from "./pace/step-backoff.ts";
+export { createTokenBuckets, type RateLimit, type TokenBuckets } from "./pace/backoff.ts";
 export {
   createQueue,
   specVersionOf,

@@ -8,7 +8,7 @@ import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube
 import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, expect, test } from "vitest";
-import { createElector, type Elector, fencedStore } from "./leader-election.ts";
+import { createElector, type Elector, createFencedStore } from "./leader-election.ts";
 
 const KEY = { namespace: "patchbay", name: "virt-controller" };
 const NODE: KubeNode = { apiVersion: "v1", kind: "Node", metadata: { name: "n" } };
@@ -156,7 +156,7 @@ test("a disconnected leader writes nothing, and continues if there is no new lea
   const a = candidate("a");
   void run(a);
   await pass(3_000);
-  const fenced = fencedStore(server, () => a.elector.remainingWriteMs());
+  const fenced = createFencedStore(server, () => a.elector.remainingWriteMs());
   isAway = true;
   await pass(4_000);
   await expect(fenced.create(NODES, NODE)).rejects.toMatchObject({ code: "KUBE_NOT_LEADING" });
@@ -204,7 +204,7 @@ test("a leader's write ends before another candidate may lead", async () => {
       return server.create(type, object);
     },
   };
-  const fenced = fencedStore(noting, () => a.elector.remainingWriteMs());
+  const fenced = createFencedStore(noting, () => a.elector.remainingWriteMs());
   await clock.advance(1_000);
   await fenced.create(NODES, NODE, { timeoutMs: 60_000 });
   expect(observed).toEqual([2_000]);

@@ -251,7 +251,7 @@ type RemainingTime = () => number;
  * flight when another process begins to lead.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */
-export function fencedStore(store: Store, readRemainingMs: RemainingTime): Store {
+export function createFencedStore(store: Store, readRemainingMs: RemainingTime): Store {
   const withDeadline = <O extends CallOptions>(options: O | undefined): O & CallOptions => {
     const remainingMs = readRemainingMs();
     if (remainingMs <= 0) throw new AppError("KUBE_NOT_LEADING", {});

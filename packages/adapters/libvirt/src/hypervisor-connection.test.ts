@@ -347,7 +347,7 @@ describe("opening", () => {
     {
       name: "fails because the connection is lost",
       act: () => {
-        connection.lose("the child ended");
+        connection.abandon("the child ended");
       },
       want: { code: "LIBVIRT_UNREACHABLE", details: { message: "the connection was lost" } },
     },
@@ -384,7 +384,7 @@ describe("the end of a connection", () => {
     );
     await settle();
     connection.accept(last);
-    connection.lose("again");
+    connection.abandon("again");
     for (const failure of await Promise.all(failures)) {
       expect(failure).toMatchObject({
         code: "LIBVIRT_CONNECTION_LOST",
@@ -410,7 +410,7 @@ test("each listener receives events until it is removed or the connection ends",
   connection.accept(event);
   stop();
   connection.accept(event);
-  connection.lose("gone");
+  connection.abandon("gone");
   connection.onEvent(({ kind }) => observed.push(`three ${kind}`));
   connection.accept(event);
   expect(observed).toEqual(["one lifecycle", "two lifecycle", "two lifecycle"]);

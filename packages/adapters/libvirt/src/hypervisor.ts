@@ -31,7 +31,7 @@ import {
   parseGuestInterfaces,
   parseGuestSystem,
 } from "./guest-agent.ts";
-import { migrationArguments, parseJob } from "./migration.ts";
+import { buildMigrationArguments, parseJob } from "./migration.ts";
 import {
   OPEN_CALL,
   parseDomain,
@@ -83,7 +83,7 @@ export class LibvirtConnection implements HypervisorConnection {
   async open(request: Request, timeoutMs: number): Promise<void> {
     const answer = await this.#request(OPEN_CALL, request, timeoutMs);
     if (answer.kind === "value") return;
-    this.lose("it was never opened");
+    this.abandon("it was never opened");
     if (answer.kind === "late") throw timedOutError("virConnectOpen", timeoutMs);
     const message = answer.kind === "error" ? answer.error.message : "the connection was lost";
     throw new AppError("LIBVIRT_UNREACHABLE", { message });
@@ -102,15 +102,15 @@ export class LibvirtConnection implements HypervisorConnection {
         for (const listener of this.#listeners) listener(reply.event);
         return;
       case "lost":
-        this.lose(reply.reason);
+        this.abandon(reply.reason);
         return;
       case "ended":
-        this.lose("it has ended");
+        this.abandon("it has ended");
     }
   }
 
   /** Abandons the connection. Running and queued calls fail. Idempotent. */
-  lose(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
+  abandon(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
     for (const answer of this.#answers.values()) answer({ kind: "lost" });
@@ -208,7 +208,7 @@ export class LibvirtConnection implements HypervisorConnection {
 
   async migrateDomain(name: string, migration: Migration): Promise<void> {
     const call = { call: MIGRATE_CALL, domain: name };
-    await this.#run("migrateDomain", migrationArguments(name, migration), call);
+    await this.#run("migrateDomain", buildMigrationArguments(name, migration), call);
   }
 
   async readJob(name: string): Promise<JobStats> {
@@ -238,7 +238,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   close(): Promise<void> {
-    this.lose("closed", "us");
+    this.abandon("closed", "us");
     return Promise.resolve();
   }
 
@@ -260,13 +260,13 @@ export class LibvirtConnection implements HypervisorConnection {
       case "value":
         return answer.value;
       case "late":
-        this.lose(`no answer to ${failed.call}`);
+        this.abandon(`no answer to ${failed.call}`);
         throw timedOutError(failed.call, callTimeoutMs);
       case "lost":
         throw this.#lostError();
       case "error": {
         const error = toAppError(answer.error, failed);
-        if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) this.lose(answer.error.message);
+        if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) this.abandon(answer.error.message);
         throw error;
       }
     }
@@ -569,7 +569,7 @@ class LibvirtHypervisor implements Hypervisor {
     const connections = [...child.connections.values()];
     child.connections.clear();
     for (const connection of connections) {
-      connection.lose(`the libvirt child ended: ${reason}`, "client");
+      connection.abandon(`the libvirt child ended: ${reason}`, "client");
     }
   }
 }

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { toAppError } from "./errors.ts";
 import {
-  migrationArguments,
+  buildMigrationArguments,
   parseJob,
   VIR_DOMAIN_JOB_OPERATION,
   VIR_MIGRATE,
@@ -53,7 +53,7 @@ describe("migration arguments", () => {
       want: ["disks_uri", "unix:///d", "migrate_disks", "vda", "migrate_disks", "vdb"],
     },
   ])("contain $name", ({ parameters, flags, want }) => {
-    expect(migrationArguments("vm1", { ...WAYS, ...parameters })).toEqual([
+    expect(buildMigrationArguments("vm1", { ...WAYS, ...parameters })).toEqual([
       "vm1",
       WAYS.peerUri,
       String(flags),

@@ -29,7 +29,7 @@ function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migr
 }
 
 /** Returns the arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_* */
-export function migrationArguments(name: string, migration: Migration): readonly string[] {
+export function buildMigrationArguments(name: string, migration: Migration): readonly string[] {
   const { peerUri, memoryUri, liveXml, configXml, disks, bandwidthMibPerSecond } = migration;
   const parameters: readonly (readonly [name: string, value: string | undefined])[] = [
     ["migrate_uri", memoryUri],

@@ -3,8 +3,8 @@
 // neighbor advertisements like a guest's.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
-import { addressBytes } from "./netlink/rtnetlink.ts";
-import { macBytes } from "./netlink/message.ts";
+import { toAddressBytes } from "./netlink/rtnetlink.ts";
+import { parseMac } from "./netlink/message.ts";
 
 /** Minimum length of an Ethernet frame without its checksum, in bytes. Source: IEEE 802.3 */
 const FRAME_MIN = 60;
@@ -48,7 +48,7 @@ function buildArpRequest(mac: Uint8Array, request: ArpRequest): Uint8Array {
 }
 
 /** Computes the Internet checksum. The number of bytes must be even. Source: RFC 1071 */
-export function internetChecksum(bytes: Buffer): number {
+export function computeInternetChecksum(bytes: Buffer): number {
   let sum = 0;
   for (let offset = 0; offset < bytes.length; offset += 2) sum += bytes.readUInt16BE(offset);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
@@ -66,7 +66,7 @@ function buildAdvertisement(mac: Uint8Array, address: Uint8Array): Uint8Array {
   ]);
   const icmp = 58;
   const pseudoHeader = [address, ALL_NODES, Buffer.from([0, 0]), u16(message.length)];
-  const sum = internetChecksum(
+  const sum = computeInternetChecksum(
     Buffer.concat([...pseudoHeader, Buffer.from([0, 0, 0, icmp]), message]),
   );
   message.writeUInt16BE(sum, 2);
@@ -80,7 +80,7 @@ function buildAdvertisement(mac: Uint8Array, address: Uint8Array): Uint8Array {
 }
 
 function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
-  const address = addressBytes(ip);
+  const address = toAddressBytes(ip);
   return ip.version === 4
     ? buildArpRequest(mac, { type: ARP, operation: ARP_REQUEST, address, targetMac: ZERO_MAC })
     : buildAdvertisement(mac, address);
@@ -88,7 +88,7 @@ function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
 
 /** Builds the frames that announce a NIC. Ignores texts that are not IP addresses. */
 export function buildAnnouncements({ mac, addresses }: AnnouncedNic): readonly Uint8Array[] {
-  const bytes = macBytes(mac);
+  const bytes = parseMac(mac);
   const address = Buffer.alloc(IP_BITS[4] / 8);
   const rarp = { type: RARP, operation: RARP_REQUEST, address, targetMac: bytes };
   const ips = addresses.flatMap((text) => parseIp(text) ?? []);

@@ -2,7 +2,7 @@
 import type { ServedNic } from "@patchbay/core/nics";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { expect, test } from "vitest";
-import { dnsmasqArguments } from "./dnsmasq.ts";
+import { buildDnsmasqArguments } from "./dnsmasq.ts";
 
 const IPV6 = {
   addresses: [
@@ -14,7 +14,7 @@ const IPV6 = {
 
 /** The arguments for a NIC, without those of every server. */
 function listOptions(nic: ServedNic): readonly string[] {
-  const all = dnsmasqArguments(nic);
+  const all = buildDnsmasqArguments(nic);
   return all.slice(all.indexOf("--dhcp-ignore=tag:!known") + 1);
 }
 
@@ -66,7 +66,7 @@ test.each([
     change: { lease: { ipv4: { ...SERVED_NIC.lease.ipv4, address: "x", server: "", routes: [] } } },
   },
 ])("rejects $name", ({ change }) => {
-  expect(() => dnsmasqArguments({ ...SERVED_NIC, ...change })).toThrow(
+  expect(() => buildDnsmasqArguments({ ...SERVED_NIC, ...change })).toThrow(
     expect.objectContaining({ code: "PODNET_ADDRESS_SERVER_FAILED" }),
   );
 });

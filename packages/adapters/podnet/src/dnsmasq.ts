@@ -176,7 +176,7 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
  * binds its sockets to that device, so that it receives no requests of other NICs. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
-export function dnsmasqArguments(nic: ServedNic): readonly string[] {
+export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
   assertOptionValues(nic);
   return [
     ...COMMON_ARGUMENTS,
@@ -290,7 +290,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     "--pdeathsig",
     "KILL",
     "dnsmasq",
-    ...dnsmasqArguments(nic),
+    ...buildDnsmasqArguments(nic),
   ];
 }
 

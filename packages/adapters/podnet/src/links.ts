@@ -123,7 +123,7 @@ export function printLinkChange(change: LinkChange): string {
   return print(change);
 }
 
-export function toText(value: unknown): string {
+export function toTextOrEmpty(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 

@@ -13,33 +13,33 @@ import {
 import { queryLinkIndices, queryLinks } from "./netlink/queries.ts";
 import {
   REQUEST_ACK,
-  attribute,
-  macBytes,
+  encodeAttribute,
+  parseMac,
   encodeMessage,
-  nested,
+  encodeNestedAttribute,
   describeErrno,
   u16,
   u32,
   u8,
 } from "./netlink/message.ts";
 import {
-  addressBytes,
+  toAddressBytes,
   AF_BRIDGE,
   AF_INET,
   AF_INET6,
   CREATE,
   EXCLUSIVE,
-  FLAGS,
-  FLOODING,
-  GROUP_FORWARD_MASK,
-  HEAD,
+  LINK_FLAGS,
+  FLOODING_ATTRIBUTES,
+  GROUP_FORWARD_MASK_ATTRIBUTE,
+  MESSAGE_HEADER_BYTES,
   IFA,
   IFLA,
-  INFO,
-  LEARNING,
+  LINK_INFO,
+  LEARNING_ATTRIBUTE,
   NDA,
   NUD,
-  PLAIN_BRIDGE,
+  BRIDGE_DELAY_ATTRIBUTES,
   REPLACE,
   RTM,
 } from "./netlink/rtnetlink.ts";
@@ -47,18 +47,18 @@ import type { RemovableWiring, PodWiring, ObservedWiring } from "@patchbay/core/
 import { restoreNic, readAddresses, removeLink, restoreName } from "./pod-nic.ts";
 import { buildAnnouncements } from "./announcements.ts";
 import { createStateReader, type NetnsState, type StateSources } from "./netlink/netns-state.ts";
-import { runIn } from "./run-in.ts";
-import { sysctlDirectories, printSysctls, WRITE_SYSCTLS_SCRIPT } from "./sysctls.ts";
+import { runInNamespace } from "./run-in.ts";
+import { listSysctlDirectories, printSysctls, WRITE_SYSCTLS_SCRIPT } from "./sysctls.ts";
 import {
-  BRIDGE,
+  BRIDGE_WIRER,
   isGuarded,
-  MASQUERADE,
+  MASQUERADE_WIRER,
   type Pod,
   addGuard,
   removeBridge,
   removeGuard,
   removeRules,
-  TAP,
+  TAP_WIRER,
   wireWithoutTap,
 } from "./wiring/wirers.ts";
 
@@ -76,14 +76,14 @@ const IFA_FLAGS = 8;
 const ADDRESS_FLAGS: Readonly<Record<AddressFlag, number>> = { nodad: 0x02, noprefixroute: 0x200 };
 const PORT_KIND = 4;
 
-const PLAIN_BRIDGE_INFO = nested(
+const PLAIN_BRIDGE_INFO = encodeNestedAttribute(
   IFLA.info,
-  attribute(INFO.kind, "bridge"),
-  nested(
-    INFO.data,
-    attribute(PLAIN_BRIDGE.forwardDelay, u32(0)),
-    attribute(PLAIN_BRIDGE.spanningTree, u32(0)),
-    attribute(PLAIN_BRIDGE.snooping, u8(0)),
+  encodeAttribute(LINK_INFO.kind, "bridge"),
+  encodeNestedAttribute(
+    LINK_INFO.data,
+    encodeAttribute(BRIDGE_DELAY_ATTRIBUTES.forwardDelay, u32(0)),
+    encodeAttribute(BRIDGE_DELAY_ATTRIBUTES.spanningTree, u32(0)),
+    encodeAttribute(BRIDGE_DELAY_ATTRIBUTES.snooping, u8(0)),
   ),
 );
 
@@ -97,7 +97,7 @@ function encodeLinkMessage(
   { type, flags = 0, index = 0 }: { type: number; flags?: number; index?: number },
   { set = 0, mask = 0, parts = [] }: LinkParts,
 ): Uint8Array {
-  const header = Buffer.alloc(HEAD.link);
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.link);
   header.writeInt32LE(index, 4);
   header.writeUInt32LE(set, 8);
   header.writeUInt32LE(mask, 12);
@@ -105,9 +105,13 @@ function encodeLinkMessage(
 }
 
 function encodePortParts(types: readonly number[], value: Uint8Array): LinkParts {
-  const data = types.map((type) => attribute(type, value));
-  const kind = attribute(PORT_KIND, "bridge");
-  return { parts: [nested(IFLA.info, kind, nested(INFO.portData, ...data))] };
+  const data = types.map((type) => encodeAttribute(type, value));
+  const kind = encodeAttribute(PORT_KIND, "bridge");
+  return {
+    parts: [
+      encodeNestedAttribute(IFLA.info, kind, encodeNestedAttribute(LINK_INFO.portData, ...data)),
+    ],
+  };
 }
 
 type Settings = Required<LinkSettings>;
@@ -115,18 +119,23 @@ type Settings = Required<LinkSettings>;
 const SETTING_ENCODERS: {
   readonly [Name in keyof Settings]: (value: Settings[Name], toIndex: IndexLookup) => LinkParts;
 } = {
-  mac: (mac) => ({ parts: [attribute(IFLA.address, macBytes(mac))] }),
-  mtu: (mtu) => ({ parts: [attribute(IFLA.mtu, u32(mtu))] }),
-  master: (name, toIndex) => ({ parts: [attribute(IFLA.master, u32(toIndex(name)))] }),
-  arp: (value) => ({ set: value ? 0 : FLAGS.noArp, mask: FLAGS.noArp }),
+  mac: (mac) => ({ parts: [encodeAttribute(IFLA.address, parseMac(mac))] }),
+  mtu: (mtu) => ({ parts: [encodeAttribute(IFLA.mtu, u32(mtu))] }),
+  master: (name, toIndex) => ({ parts: [encodeAttribute(IFLA.master, u32(toIndex(name)))] }),
+  arp: (value) => ({ set: value ? 0 : LINK_FLAGS.noArp, mask: LINK_FLAGS.noArp }),
   addressGeneration: () => ({
-    parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
+    parts: [
+      encodeNestedAttribute(
+        IFLA_AF_SPEC,
+        encodeNestedAttribute(AF_INET6, encodeAttribute(ADDR_GEN_MODE, u8(GEN_NONE))),
+      ),
+    ],
   }),
-  up: (value) => ({ set: value ? FLAGS.up : 0, mask: FLAGS.up }),
-  learning: (value) => encodePortParts([LEARNING], u8(Number(value))),
-  flooding: (value) => encodePortParts(FLOODING, u8(Number(value))),
+  up: (value) => ({ set: value ? LINK_FLAGS.up : 0, mask: LINK_FLAGS.up }),
+  learning: (value) => encodePortParts([LEARNING_ATTRIBUTE], u8(Number(value))),
+  flooding: (value) => encodePortParts(FLOODING_ATTRIBUTES, u8(Number(value))),
   passesSwitchFrames: (value) =>
-    encodePortParts([GROUP_FORWARD_MASK], u16(value ? SWITCH_FRAMES_MASK : 0)),
+    encodePortParts([GROUP_FORWARD_MASK_ATTRIBUTE], u16(value ? SWITCH_FRAMES_MASK : 0)),
 };
 
 function encodeSetting(
@@ -164,14 +173,14 @@ function encodeAddressMessage(
       reason: `${JSON.stringify(address)} is not an IP address`,
     });
   }
-  const header = Buffer.alloc(HEAD.address);
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.address);
   header.set([ip.version === 4 ? AF_INET : AF_INET6, ip.length]);
   header.writeUInt32LE(index, 4);
-  const bytes = addressBytes(ip);
+  const bytes = toAddressBytes(ip);
   const parts = [
-    attribute(IFA.local, bytes),
-    attribute(IFA.address, bytes),
-    ...(bits === 0 ? [] : [attribute(IFA_FLAGS, u32(bits))]),
+    encodeAttribute(IFA.local, bytes),
+    encodeAttribute(IFA.address, bytes),
+    ...(bits === 0 ? [] : [encodeAttribute(IFA_FLAGS, u32(bits))]),
   ];
   return encodeMessage({ type, flags: REQUEST_ACK | flags }, Buffer.concat([header, ...parts]));
 }
@@ -185,12 +194,12 @@ function encodeForwardingMessage(
   index: number,
 ): Uint8Array {
   const isRemoval = op === "deleteForwarding";
-  const header = Buffer.alloc(HEAD.neighbour);
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.neighbour);
   header[0] = AF_BRIDGE;
   header.writeInt32LE(index, 4);
   header.writeUInt16LE(isRemoval ? NUD.permanent : NUD.static | NUD_REACHABLE, 8);
   header[10] = NTF_MASTER;
-  const body = Buffer.concat([header, attribute(NDA.mac, macBytes(mac))]);
+  const body = Buffer.concat([header, encodeAttribute(NDA.mac, parseMac(mac))]);
   const type = isRemoval ? RTM.deleteNeighbour : RTM.newNeighbour;
   return encodeMessage({ type, flags: REQUEST_ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
 }
@@ -200,7 +209,7 @@ export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup):
   const { link } = change;
   switch (change.op) {
     case "addBridge": {
-      const parts = [attribute(IFLA.name, link), PLAIN_BRIDGE_INFO];
+      const parts = [encodeAttribute(IFLA.name, link), PLAIN_BRIDGE_INFO];
       return encodeLinkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
     }
     case "makePlain":
@@ -411,13 +420,13 @@ function toPod({ runner, netlink, readState, hostProcess }: NetnsAccess, netns: 
     applyChanges: (changes) => applyLinkChanges(netlink, netns, changes),
     applyRules: async (commands) => {
       if (commands === "") return;
-      await runIn(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });
+      await runInNamespace(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });
     },
     setSysctls: async (sysctls) => {
       if (sysctls.length === 0) return;
       const stdin = printSysctls(sysctls);
-      const args = ["-c", WRITE_SYSCTLS_SCRIPT, "sh", ...sysctlDirectories(hostProcess)];
-      await runIn(runner, netns, { program: "sh", args, stdin });
+      const args = ["-c", WRITE_SYSCTLS_SCRIPT, "sh", ...listSysctlDirectories(hostProcess)];
+      await runInNamespace(runner, netns, { program: "sh", args, stdin });
     },
   };
 }
@@ -432,22 +441,22 @@ function toPodView(state: NetnsState): PodView {
 function isWired(state: NetnsState, wiring: ObservedWiring): boolean {
   switch (wiring.kind) {
     case "bridge":
-      return BRIDGE.isWired(state, wiring);
+      return BRIDGE_WIRER.isWired(state, wiring);
     case "masquerade":
-      return MASQUERADE.isWired(state, wiring);
+      return MASQUERADE_WIRER.isWired(state, wiring);
     case "tap":
-      return TAP.isWired(state, wiring);
+      return TAP_WIRER.isWired(state, wiring);
   }
 }
 
 async function wireTap(pod: Pod, wiring: PodWiring, stateBefore: NetnsState): Promise<void> {
   switch (wiring.kind) {
     case "bridge":
-      return BRIDGE.wire(pod, wiring, stateBefore);
+      return BRIDGE_WIRER.wire(pod, wiring, stateBefore);
     case "masquerade":
-      return MASQUERADE.wire(pod, wiring, stateBefore);
+      return MASQUERADE_WIRER.wire(pod, wiring, stateBefore);
     case "tap":
-      return TAP.wire(pod, wiring, stateBefore);
+      return TAP_WIRER.wire(pod, wiring, stateBefore);
   }
 }
 
@@ -456,8 +465,8 @@ async function unwireTap(
   wiring: RemovableWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  if (wiring.kind === "tap") return TAP.unwire(pod, wiring, stateBefore);
+  if (wiring.kind === "tap") return TAP_WIRER.unwire(pod, wiring, stateBefore);
   return wiring.kind === "bridge"
-    ? BRIDGE.unwire(pod, wiring, stateBefore)
-    : MASQUERADE.unwire(pod, wiring, stateBefore);
+    ? BRIDGE_WIRER.unwire(pod, wiring, stateBefore)
+    : MASQUERADE_WIRER.unwire(pod, wiring, stateBefore);
 }

@@ -10,14 +10,14 @@ import type {
   ProcessRunner,
   RenamedNic,
 } from "@patchbay/core/interfaces";
-import { type LinkChange, parseList, toText } from "./links.ts";
+import { type LinkChange, parseList, toTextOrEmpty } from "./links.ts";
 import { queryLinks, queryNic } from "./netlink/queries.ts";
 import type { StateSources } from "./netlink/netns-state.ts";
-import { runIn } from "./run-in.ts";
+import { runInNamespace } from "./run-in.ts";
 import type { Pod } from "./wiring/wirers.ts";
 
 function parseNeighborMac(text: string): string | undefined {
-  const mac = toText(parseList(text)[0]?.["lladdr"]);
+  const mac = toTextOrEmpty(parseList(text)[0]?.["lladdr"]);
   return mac === "" ? undefined : mac;
 }
 
@@ -47,7 +47,7 @@ export async function readAddresses(
   const gateway = findIpv6Gateway(nicAddresses);
   if (gateway === undefined) return nicAddresses;
   const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];
-  const gatewayMac = parseNeighborMac(await runIn(runner, netns, { program: "sh", args }));
+  const gatewayMac = parseNeighborMac(await runInNamespace(runner, netns, { program: "sh", args }));
   return { ...nicAddresses, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
 }
 
@@ -103,7 +103,7 @@ async function ipLink(
   netns: NetnsHandle,
   args: readonly string[],
 ): Promise<void> {
-  await runIn(runner, netns, { program: "ip", args: ["link", ...args] });
+  await runInNamespace(runner, netns, { program: "ip", args: ["link", ...args] });
 }
 
 async function linkExists(

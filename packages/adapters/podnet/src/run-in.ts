@@ -16,7 +16,7 @@ interface ProgramCall {
 }
 
 /** Runs a program and returns its standard output. @throws AppError with PODNET_FAILED */
-export async function runIn(
+export async function runInNamespace(
   runner: ProcessRunner,
   netns: NetnsHandle,
   { program, args, stdin = "" }: ProgramCall,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { sysctlDirectories } from "./sysctls.ts";
+import { listSysctlDirectories } from "./sysctls.ts";
 
 test.each([
   { name: "on the host", hostProcess: undefined, want: ["/proc/sys/net"] },
@@ -10,5 +10,5 @@ test.each([
     want: ["/proc/77/root/proc/sys/net", "/proc/sys/net"],
   },
 ])("writes settings $name", ({ hostProcess, want }) => {
-  expect(sysctlDirectories(hostProcess)).toEqual(want);
+  expect(listSysctlDirectories(hostProcess)).toEqual(want);
 });

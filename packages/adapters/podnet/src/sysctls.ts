@@ -21,7 +21,7 @@ export const SYSCTL_PATTERNS: readonly string[] = [
 const SYSCTL_ROOT = "/proc/sys/net";
 
 /** Lists directories of sysctls in order of preference. The directory of a container is read-only. */
-export function sysctlDirectories(hostProcess: number | undefined): readonly string[] {
+export function listSysctlDirectories(hostProcess: number | undefined): readonly string[] {
   return hostProcess === undefined
     ? [SYSCTL_ROOT]
     : [`/proc/${String(hostProcess)}/root${SYSCTL_ROOT}`, SYSCTL_ROOT];

@@ -247,27 +247,27 @@ describe("SELinux of a standalone machine", () => {
     { what: "that is not checked", selinux: undefined, want: [] },
     {
       what: "that is disabled",
-      selinux: { value: { mode: "off", knowsContainers: false } },
+      selinux: { value: { mode: "off", hasContainerType: false } },
       want: [],
     },
     {
       what: "enforcing, without a policy for containers",
-      selinux: { value: { mode: "enforcing", knowsContainers: false } },
+      selinux: { value: { mode: "enforcing", hasContainerType: false } },
       want: [{ verdict: "wrong", message: /^is enforcing, .* VMs cannot use vhost-user sockets$/ }],
     },
     {
       what: "permissive, without a policy for containers",
-      selinux: { value: { mode: "permissive", knowsContainers: false } },
+      selinux: { value: { mode: "permissive", hasContainerType: false } },
       want: [{ verdict: "wrong", message: /^is permissive, and its policy has no type/ }],
     },
     {
       what: "enforcing, with a policy for containers",
-      selinux: { value: { mode: "enforcing", knowsContainers: true } },
+      selinux: { value: { mode: "enforcing", hasContainerType: true } },
       want: [{ verdict: "ok", message: /whether launchers may connect .* ausearch/ }],
     },
     {
       what: "permissive",
-      selinux: { value: { mode: "permissive", knowsContainers: true } },
+      selinux: { value: { mode: "permissive", hasContainerType: true } },
       want: [{ verdict: "ok", message: /^is permissive and has the type container_file_t$/ }],
     },
     {

@@ -65,7 +65,7 @@ export class DaemonHealth implements Health {
 
   /** Returns whether no loop is stuck, for `/healthz`. */
   isLive(): boolean {
-    const stuckKey = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
+    const stuckKey = this.#loops.flatMap((loop) => loop.findStuckPass() ?? []).at(0);
     this.#logOnce(
       "a loop is stuck",
       stuckKey === undefined ? undefined : `${stuckKey.loop} ${stuckKey.key}`,

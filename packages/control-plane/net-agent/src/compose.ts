@@ -188,7 +188,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     concurrency: flags.concurrency,
   };
   await synced;
-  reportReady(context, runtimeConnection.answered, runtimeServer.serving);
+  reportReady(context, runtimeConnection.runtimeReady, runtimeServer.serving);
   await Promise.all([runLoop(parts, signal), runDefinitionLoop(definitions, signal)]);
   await events.flush();
   runtimeConnection.close();

@@ -67,8 +67,8 @@ test("backs off from a failed step and holds it with the reported message", () =
   const { failures } = new Scene();
   const { error, pauseMs } = fail(failures, STEP, REFUSED);
   expect(pauseMs).toBeLessThanOrEqual(1000);
-  expect(failures.findHeld(STEP)).toMatchObject({ summary: error, pauseMs });
-  expect(failures.findHeld(OTHER)).toBeUndefined();
+  expect(failures.findDelay(STEP)).toMatchObject({ summary: error, pauseMs });
+  expect(failures.findDelay(OTHER)).toBeUndefined();
 });
 
 test("backs off for a minute from a failure that only a change can fix", () => {
@@ -113,7 +113,7 @@ test("remembers the last report of a step after its backoff has ended", () => {
   expect(scene.failures.lastReport(STEP)).toBeUndefined();
   const { error } = fail(scene.failures, STEP, REFUSED);
   scene.nowMs += 100_000;
-  expect(scene.failures.findHeld(STEP)).toBeUndefined();
+  expect(scene.failures.findDelay(STEP)).toBeUndefined();
   expect(scene.failures.lastReport(STEP)).toBe(error);
   expect(scene.failures.lastReport(OTHER)).toBeUndefined();
 });
@@ -123,7 +123,7 @@ test("starts afresh after a success", () => {
   const first = fail(failures, STEP, REFUSED);
   fail(failures, STEP, REFUSED);
   failures.succeed(STEP);
-  expect(failures.findHeld(STEP)).toBeUndefined();
+  expect(failures.findDelay(STEP)).toBeUndefined();
   expect(failures.lastReport(STEP)).toBeUndefined();
   const next = fail(failures, STEP, refusedWith({ message: "never" }));
   expect(next.error).not.toBe(first.error);
@@ -138,7 +138,7 @@ test("forgets steps that are no longer planned, but not those of other pods", ()
   failures.retain("uid-3", []);
   const known = [STEP, OTHER, elsewhere].map((step) => [
     failures.lastReport(step) !== undefined,
-    failures.findHeld(step) !== undefined,
+    failures.findDelay(step) !== undefined,
   ]);
   expect(known).toEqual([
     [false, false],
@@ -151,7 +151,7 @@ test("has no failures for a forgotten pod", () => {
   const { failures } = new Scene();
   fail(failures, STEP, REFUSED);
   failures.forget("uid-1");
-  expect([failures.lastReport(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
+  expect([failures.lastReport(STEP), failures.findDelay(STEP)]).toEqual([undefined, undefined]);
 });
 
 test("treats a plan error as new until it is reported", () => {

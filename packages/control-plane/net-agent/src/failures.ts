@@ -6,7 +6,7 @@ import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";
 import {
   createStepBackoff,
   type Explanation,
-  type Held,
+  type DelayedStep,
   type StepBackoff,
   type Step,
 } from "@patchbay/kube";
@@ -53,8 +53,8 @@ class StepFailures implements Failures {
     this.#backoff = createStepBackoff<AttachmentError>({ clock });
   }
 
-  findHeld(step: Step): Held<AttachmentError> | undefined {
-    return this.#backoff.findHeld(step);
+  findDelay(step: Step): DelayedStep<AttachmentError> | undefined {
+    return this.#backoff.findDelay(step);
   }
 
   lastReport({ scope, name }: Step): AttachmentError | undefined {

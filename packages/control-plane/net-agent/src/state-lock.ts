@@ -21,7 +21,7 @@ export async function lockState(
     if ("release" in lock) return lock;
     if (!isLogged) {
       log.warn("another net-agent works on this node; waiting until it ends", {
-        pid: lock.heldBy,
+        pid: lock.holderPid,
         directory,
       });
     }

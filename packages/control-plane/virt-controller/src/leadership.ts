@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { LEASES } from "@patchbay/api";
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createCache, createElector, fencedStore, waitForCaches } from "@patchbay/kube";
+import { createCache, createElector, createFencedStore, waitForCaches } from "@patchbay/kube";
 import type { Store } from "@patchbay/core/interfaces";
 import type { Flags } from "./config.ts";
 
@@ -57,7 +57,7 @@ export async function createLeadership(
   const key = { namespace, name: LEASE_NAME };
   const elector = createElector({ key, identity, store, leases, clock, log });
   return {
-    store: fencedStore(store, () => elector.remainingWriteMs()),
+    store: createFencedStore(store, () => elector.remainingWriteMs()),
     isLeading: () => elector.isLeading(),
     describe: () =>
       elector.isLeading() ? `leading as ${identity}` : describeHolder(elector.holder()),

@@ -216,7 +216,7 @@ function offerDevices(
   const options = {
     places: { kubeletDir, hostRoot: findHostRoot(flags) },
     user: LAUNCHERS_USER,
-    sweepEveryMs: SWEEP_INTERVAL_MS,
+    sweepIntervalMs: SWEEP_INTERVAL_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
   const offer = (offered: NodeOffer, offerSignal: AbortSignal): Promise<void> => {
@@ -292,7 +292,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const runtime = openRuntime(context, flags);
   health.addCheck(() => runtime.findProblem());
   health.reportConfig(() => configVersionOf(kubevirts.list()[0]));
-  void runtime.answered.then(() => {
+  void runtime.runtimeReady.then(() => {
     if (!signal.aborted) context.ready();
   });
   const addressServers = await openAddressServers(flags);

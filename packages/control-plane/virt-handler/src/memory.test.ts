@@ -35,7 +35,7 @@ function live(uid: string, memory: Memory): void {
 /** The kinds of state that exist. */
 function remembered(uid: string, memory: Memory): Readonly<Record<string, boolean>> {
   return {
-    step: memory.stepBackoff.findHeld(stepOf(uid)) !== undefined,
+    step: memory.stepBackoff.findDelay(stepOf(uid)) !== undefined,
     passes: !memory.passBudget.take(vmiOf(uid)),
     writes: !memory.writeBudget.take(vmiOf(uid)),
     wirings: !memory.wiringBudget.take(vmiOf(uid), "one"),

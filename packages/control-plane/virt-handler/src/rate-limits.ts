@@ -6,7 +6,7 @@ import {
   createStepBackoff,
   createTokenBuckets,
   specVersionOf,
-  type Allowance,
+  type RateLimit,
   type StepBackoff,
   type TokenBuckets,
 } from "@patchbay/kube";
@@ -62,7 +62,7 @@ export interface Budget {
   forget(uid: string): void;
 }
 
-function createBudget(clock: Clock, allowance: Allowance): Budget {
+function createBudget(clock: Clock, allowance: RateLimit): Budget {
   const buckets = createTokenBuckets(clock, allowance);
   const inputsByUid = new Map<string, string>();
   return {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { backoffMs, createTokenBuckets, systemRandom } from "./backoff.ts";
+import { computeBackoffMs, createTokenBuckets, systemRandom } from "./backoff.ts";
 
 const RANGE = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
 
@@ -16,13 +16,13 @@ describe("the delay after failures", () => {
     { failures: 2, random: 0.5, want: 150 },
     { failures: 11, random: 1, want: 30_000 },
   ])("after $failures failures with random value $random", ({ failures, random, want }) => {
-    expect(backoffMs(failures, RANGE, () => random)).toBe(want);
+    expect(computeBackoffMs(failures, RANGE, () => random)).toBe(want);
   });
 
   test("has no upper bound except the caller's", () => {
     const range = { firstMs: 1, maxMs: Number.POSITIVE_INFINITY, jitter: 0 };
-    expect(backoffMs(31, range, () => 1)).toBe(2 ** 30);
-    expect(backoffMs(10_000, range, () => 1)).toBe(2 ** 30);
+    expect(computeBackoffMs(31, range, () => 1)).toBe(2 ** 30);
+    expect(computeBackoffMs(10_000, range, () => 1)).toBe(2 ** 30);
   });
 });
 

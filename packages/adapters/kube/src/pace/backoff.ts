@@ -15,12 +15,12 @@ export interface BackoffRange {
 }
 
 /** Returns the delay after `failures` consecutive failures. Each failure doubles the delay, up to `maxMs`. */
-export function backoffMs(failures: number, range: BackoffRange, random: Random): number {
+export function computeBackoffMs(failures: number, range: BackoffRange, random: Random): number {
   const ceiling = Math.min(range.maxMs, range.firstMs * 2 ** Math.min(failures - 1, 30));
   return Math.round(ceiling * (1 - range.jitter * random()));
 }
 
-export interface Allowance {
+export interface RateLimit {
   /** Number of tokens in a full bucket. */
   readonly burst: number;
   /** Milliseconds after which one token is added. */
@@ -37,7 +37,7 @@ export interface TokenBuckets {
 const KEYS_MAX = 10_000;
 
 /** Creates buckets, of which only the time of the next full bucket is stored. Source: ITU-T I.371, annex A */
-export function createTokenBuckets(clock: Clock, { burst, refillMs }: Allowance): TokenBuckets {
+export function createTokenBuckets(clock: Clock, { burst, refillMs }: RateLimit): TokenBuckets {
   const fullAtMs = new Map<string, number>();
   const nextFullMs = (key: string): number =>
     Math.max(fullAtMs.get(key) ?? 0, clock.monotonicMs()) + refillMs;

@@ -68,22 +68,22 @@ describe("delays of a step", () => {
 
   test("hold the step, with the last failure's message, until they end", async () => {
     const { clock, backoff } = setUp();
-    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.findDelay(step)).toBeUndefined();
     backoff.fail(step, { code: "A", summary: "MAC 02:00" });
     backoff.fail(step, { code: "A", summary: "MAC 02:01" });
     await clock.advance(1500);
-    expect(backoff.findHeld(step)).toEqual({ summary: "MAC 02:01", pauseMs: 500, failures: 2 });
+    expect(backoff.findDelay(step)).toEqual({ summary: "MAC 02:01", pauseMs: 500, failures: 2 });
     await clock.advance(500);
-    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.findDelay(step)).toBeUndefined();
   });
 
   test("end when the inputs change, and do not hold other steps", () => {
     const { backoff } = setUp();
     backoff.fail(step, { code: "A", summary: "" });
-    expect(backoff.findHeld({ ...step, inputs: "generation 2" })).toBeUndefined();
-    expect(backoff.findHeld({ ...step, name: "attach:net2" })).toBeUndefined();
-    expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeUndefined();
-    expect(backoff.findHeld(step)).toBeDefined();
+    expect(backoff.findDelay({ ...step, inputs: "generation 2" })).toBeUndefined();
+    expect(backoff.findDelay({ ...step, name: "attach:net2" })).toBeUndefined();
+    expect(backoff.findDelay({ ...step, scope: "uid-2" })).toBeUndefined();
+    expect(backoff.findDelay(step)).toBeDefined();
   });
 
   test("allow about two attempts a minute when the inputs change at each attempt", async () => {
@@ -91,7 +91,7 @@ describe("delays of a step", () => {
     let attempts = 0;
     for (let attempt = 0; attempt < 36_000; attempt += 1) {
       const now = { ...step, inputs: String(attempt) };
-      if (backoff.findHeld(now) === undefined) {
+      if (backoff.findDelay(now) === undefined) {
         attempts += 1;
         backoff.fail(now, { code: "A", summary: "" });
       }
@@ -105,7 +105,7 @@ describe("delays of a step", () => {
     backoff.fail(step, { code: "A", summary: "" });
     backoff.fail(step, { code: "A", summary: "" });
     backoff.succeed(step);
-    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.findDelay(step)).toBeUndefined();
     expect(backoff.fail(step, { code: "A", summary: "" })).toBe(1000);
   });
 
@@ -116,11 +116,11 @@ describe("delays of a step", () => {
       backoff.fail(one, { code: "A", summary: "" });
     }
     backoff.retain("uid-1", ["attach:net2"]);
-    expect(backoff.findHeld(step)).toBeUndefined();
-    expect(backoff.findHeld(other)).toBeDefined();
+    expect(backoff.findDelay(step)).toBeUndefined();
+    expect(backoff.findDelay(other)).toBeDefined();
     backoff.forget("uid-1");
-    expect(backoff.findHeld(other)).toBeUndefined();
-    expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeDefined();
+    expect(backoff.findDelay(other)).toBeUndefined();
+    expect(backoff.findDelay({ ...step, scope: "uid-2" })).toBeDefined();
   });
 
   test("start afresh after their scope was forgotten", () => {
@@ -141,7 +141,7 @@ describe("delays of a step", () => {
     for (let i = 0; i < 10_000; i += 1) fail(`uid ${String(i)}`);
     fail("uid 0");
     fail("one more"); // in place of uid 1
-    const isHeld = (scope: string): boolean => backoff.findHeld({ ...step, scope }) !== undefined;
+    const isHeld = (scope: string): boolean => backoff.findDelay({ ...step, scope }) !== undefined;
     expect(["uid 0", "uid 1", "uid 2"].map(isHeld)).toEqual([true, false, true]);
   });
 
@@ -151,7 +151,7 @@ describe("delays of a step", () => {
     for (let i = 0; i < 10_000; i += 1) {
       backoff.fail({ ...step, scope: `uid ${String(i)}` }, { code: "A", summary: "" });
     }
-    expect(backoff.findHeld(step)).toBeUndefined();
-    expect(backoff.findHeld({ ...step, scope: "uid 9999" })).toBeDefined();
+    expect(backoff.findDelay(step)).toBeUndefined();
+    expect(backoff.findDelay({ ...step, scope: "uid 9999" })).toBeDefined();
   });
 });

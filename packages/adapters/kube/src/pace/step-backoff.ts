@@ -4,7 +4,7 @@
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {
-  backoffMs,
+  computeBackoffMs,
   type BackoffRange,
   createTokenBuckets,
   type Random,
@@ -28,7 +28,7 @@ export interface Failure<T> {
   readonly minDelayMs?: number;
 }
 
-export interface Held<T> {
+export interface DelayedStep<T> {
   readonly summary: T;
   /** Remaining delay, in milliseconds. */
   readonly pauseMs: number;
@@ -40,14 +40,14 @@ export interface StepBackoff<T> {
   /** Records a failure. Returns the delay before the next attempt, in milliseconds. */
   fail(step: Step, failure: Failure<T>): number;
   /** Returns the delay of a step. Returns undefined if the step may run now. */
-  findHeld(step: Step): Held<T> | undefined;
+  findDelay(step: Step): DelayedStep<T> | undefined;
   /** Resets a step. The next failure counts as the first failure. */
   succeed(step: Pick<Step, "scope" | "name">): void;
   retain(scope: string, names: readonly string[]): void;
   forget(scope: string): void;
 }
 
-export interface PauseOptions {
+export interface StepBackoffOptions {
   readonly clock: Clock;
   /** Range of delays. Default: from 1 s to 60 s, doubled at each failure, with 20 % jitter. */
   readonly range?: BackoffRange;
@@ -75,7 +75,7 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #namesByScope = new Map<string, Set<string>>();
 
-  constructor(options: PauseOptions) {
+  constructor(options: StepBackoffOptions) {
     this.#clock = options.clock;
     this.#range = options.range ?? DEFAULT_RANGE;
     this.#random = options.random ?? systemRandom;
@@ -89,13 +89,13 @@ class ScopedStepBackoff<T> implements StepBackoff<T> {
     const isRestarted =
       previous === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
     const failures = isRestarted ? 1 : previous.failures + 1;
-    const pauseMs = Math.max(minDelayMs, backoffMs(failures, this.#range, this.#random));
+    const pauseMs = Math.max(minDelayMs, computeBackoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
     this.#set(step, { code, inputsHash, failures, untilMs, summary });
     return pauseMs;
   }
 
-  findHeld(step: Step): Held<T> | undefined {
+  findDelay(step: Step): DelayedStep<T> | undefined {
     const entry = this.#entries.get(stepId(step));
     if (entry === undefined) return undefined;
     const pauseMs = entry.untilMs - this.#clock.monotonicMs();
@@ -149,6 +149,6 @@ function hashInputs({ inputs }: Step): string {
 }
 
 /** Creates the backoff of steps. A changed error code or input restarts a step's backoff, within CHANGE_LIMIT. */
-export function createStepBackoff<T>(options: PauseOptions): StepBackoff<T> {
+export function createStepBackoff<T>(options: StepBackoffOptions): StepBackoff<T> {
   return new ScopedStepBackoff<T>(options);
 }

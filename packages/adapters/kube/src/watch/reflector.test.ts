@@ -14,7 +14,7 @@ import {
   type ScriptedServer,
   startScriptedServer,
 } from "../testing/scripted-server.ts";
-import { type Reflection, withoutBookkeeping } from "./reflector.ts";
+import { type Reflection, omitBookkeeping } from "./reflector.ts";
 
 const METADATA = { name: "a", namespace: "ns", uid: "u", resourceVersion: "3" };
 
@@ -43,7 +43,7 @@ test.each([
   },
 ])("omits $name", ({ input, want }) => {
   const whole = { ...thing(input), spec: { a: 1 } };
-  expect(withoutBookkeeping(whole)).toEqual({ ...thing(want), spec: { a: 1 } });
+  expect(omitBookkeeping(whole)).toEqual({ ...thing(want), spec: { a: 1 } });
 });
 
 function buildPod(name: string, resourceVersion: string): object {

@@ -8,7 +8,7 @@ import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import { Observable } from "rxjs";
 import { collectionPath } from "../objects/object-metadata.ts";
 import type { HttpStore } from "../objects/object-store.ts";
-import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
+import { computeBackoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
 /** Fields that only apply requests need. Source: Kubernetes metav1.ObjectMeta; kubectl apply, client-side */
@@ -21,7 +21,7 @@ function omitField<T extends object>(object: T, name: string): T {
 }
 
 /** Removes managed fields and kubectl's last-applied configuration, which are more than half of a VMI. */
-export function withoutBookkeeping<T extends KubeObject>(object: T): T {
+export function omitBookkeeping<T extends KubeObject>(object: T): T {
   const metadata: ObjectMeta = omitField(object.metadata, MANAGED_FIELDS);
   const { annotations } = metadata;
   const retained =
@@ -201,7 +201,7 @@ class Subscription<T extends KubeObject> {
   }
 
   #trimObject(object: T): T {
-    return this.#trim(withoutBookkeeping(object));
+    return this.#trim(omitBookkeeping(object));
   }
 
   /** Counts and logs a failure. The first expired resource version is no failure, because a new list follows. */
@@ -250,7 +250,7 @@ class Subscription<T extends KubeObject> {
     if (faultCount === 0) return;
     const { clock, random } = this.#deps;
     await clock
-      .sleep(backoffMs(faultCount, this.#backoffRange(), random), signal)
+      .sleep(computeBackoffMs(faultCount, this.#backoffRange(), random), signal)
       .catch(() => undefined); // An abort ends the loop.
   }
 }

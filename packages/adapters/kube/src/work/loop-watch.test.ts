@@ -53,11 +53,11 @@ describe("a loop is stuck", () => {
     const pass = watch.begin("a");
     await clock.advance(LIMIT_MS);
     watch.begin("b");
-    expect(watch.findStandstill()).toBeUndefined();
+    expect(watch.findStuckPass()).toBeUndefined();
     await clock.advance(1);
-    expect(watch.findStandstill()).toEqual({ loop: "pod", key: "a", forMs: LIMIT_MS + 1 });
+    expect(watch.findStuckPass()).toEqual({ loop: "pod", key: "a", stuckMs: LIMIT_MS + 1 });
     pass.end(false);
-    expect(watch.findStandstill()).toBeUndefined();
+    expect(watch.findStuckPass()).toBeUndefined();
   });
 
   test("unless its steps end one after the other", async () => {
@@ -66,14 +66,14 @@ describe("a loop is stuck", () => {
       await clock.advance(LIMIT_MS);
       pass.recordProgress();
     }
-    expect(watch.findStandstill()).toBeUndefined();
+    expect(watch.findStuckPass()).toBeUndefined();
   });
 
   test("unless it is at rest", async () => {
     watch.start(["a"]);
     watch.begin("a").end(true);
     await clock.advance(1000 * LIMIT_MS);
-    expect(watch.findStandstill()).toBeUndefined();
+    expect(watch.findStuckPass()).toBeUndefined();
   });
 });
 
@@ -118,9 +118,9 @@ describe("a watched reconciler", () => {
     });
     await settle();
     await clock.advance(LIMIT_MS + 1);
-    expect(watch.findStandstill()).toMatchObject({ key: "a" });
+    expect(watch.findStuckPass()).toMatchObject({ key: "a" });
     progressed?.();
-    expect(watch.findStandstill()).toBeUndefined();
+    expect(watch.findStuckPass()).toBeUndefined();
     stop.abort();
     hangs.resolve(done());
     await running;

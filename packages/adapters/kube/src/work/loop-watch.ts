@@ -8,11 +8,11 @@ import type { Clock } from "@patchbay/base";
  */
 const STUCK_AFTER_MS = 600_000;
 
-export interface Standstill {
+export interface StuckPass {
   readonly loop: string;
   readonly key: string;
   /** Time since the last progress, in milliseconds. */
-  readonly forMs: number;
+  readonly stuckMs: number;
 }
 
 export interface WatchedPass {
@@ -62,11 +62,15 @@ export class LoopWatch {
   }
 
   /** Returns the pass that has been stuck longest. Returns undefined if no pass is stuck. */
-  findStandstill(): Standstill | undefined {
+  findStuckPass(): StuckPass | undefined {
     const nowMs = this.#clock.monotonicMs();
     const [longest] = [...this.#passes]
-      .map(({ key, lastProgressMs }) => ({ loop: this.#name, key, forMs: nowMs - lastProgressMs }))
-      .sort((a, b) => b.forMs - a.forMs);
-    return longest !== undefined && longest.forMs > this.#limitMs ? longest : undefined;
+      .map(({ key, lastProgressMs }) => ({
+        loop: this.#name,
+        key,
+        stuckMs: nowMs - lastProgressMs,
+      }))
+      .sort((a, b) => b.stuckMs - a.stuckMs);
+    return longest !== undefined && longest.stuckMs > this.#limitMs ? longest : undefined;
   }
 }

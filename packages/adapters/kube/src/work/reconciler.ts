@@ -190,7 +190,7 @@ export class Queue {
       this.#dirty.add(key);
       return;
     }
-    const delay = this.#isWaiting(key) ? undefined : this.#backoff.findHeld(this.#toStep(key));
+    const delay = this.#isWaiting(key) ? undefined : this.#backoff.findDelay(this.#toStep(key));
     if (delay === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
     else this.#delay(this.#retries, key, delay.pauseMs);
   }
@@ -212,7 +212,7 @@ export class Queue {
 
   /** Returns the number of consecutive failures of a key that waits for a retry. */
   countFailures(key: string): number {
-    return this.#backoff.findHeld(this.#toStep(key))?.failures ?? 0;
+    return this.#backoff.findDelay(this.#toStep(key))?.failures ?? 0;
   }
 
   /** Resets the key's backoff and cancels its retry. */

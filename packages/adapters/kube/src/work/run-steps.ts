@@ -22,7 +22,7 @@ export interface Explanation<T> {
 }
 
 /** Why an action is not attempted. `skip` if a failed step, which is already reported, causes the wait. */
-export type Waiting<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
+export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
@@ -34,7 +34,7 @@ export interface StepRules<A, T> {
   readonly findWaitReason?: (
     action: A,
     failed: readonly FailedStep<A, T>[],
-  ) => Waiting<A, T> | undefined;
+  ) => WaitReason<A, T> | undefined;
   /** Called after each failure, for logs and events. */
   readonly report?: (failed: FailedStep<A, T>) => void;
 }
@@ -74,9 +74,9 @@ class Run<A, T> {
     else this.failed.push({ action, ...waitReason });
   }
 
-  #findWaiting(action: A): Waiting<A, T> | undefined {
+  #findWaiting(action: A): WaitReason<A, T> | undefined {
     const step = this.#rules.toStep(action);
-    const delay = step && this.#rules.backoff.findHeld(step);
+    const delay = step && this.#rules.backoff.findDelay(step);
     return delay && { summary: delay.summary, pauseMs: delay.pauseMs };
   }
 

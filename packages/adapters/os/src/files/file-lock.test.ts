@@ -18,7 +18,7 @@ afterEach(() => {
 
 function taken(outcome: ReturnType<typeof acquireFileLock>): FileLock {
   if ("release" in outcome) return outcome;
-  throw new Error(`held by ${outcome.heldBy}`);
+  throw new Error(`held by ${outcome.holderPid}`);
 }
 
 /** How many descriptors of this process lead to the lock's file. */
@@ -44,7 +44,7 @@ describe("a lock", () => {
   test("names its current holder only, whatever a former holder wrote", () => {
     writeFileSync(path, "12345678901234567890\n");
     const lock = taken(acquireFileLock(path));
-    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    expect(acquireFileLock(path)).toEqual({ holderPid: String(process.pid) });
     lock.release();
   });
 
@@ -57,7 +57,7 @@ describe("a lock", () => {
 
   test("has one named holder until it is released", () => {
     const lock = taken(acquireFileLock(path));
-    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    expect(acquireFileLock(path)).toEqual({ holderPid: String(process.pid) });
     lock.release();
     expect(existsSync(path)).toBe(false);
     taken(acquireFileLock(path)).release();
@@ -69,7 +69,7 @@ describe("a lock", () => {
     const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
     const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] });
     await once(child.stdout, "data");
-    expect(acquireFileLock(path)).toEqual({ heldBy: String(child.pid) });
+    expect(acquireFileLock(path)).toEqual({ holderPid: String(child.pid) });
     child.kill("SIGKILL");
     await once(child, "exit");
     taken(acquireFileLock(path)).release();
@@ -80,7 +80,7 @@ describe("a lock", () => {
     rmSync(path);
     const second = taken(acquireFileLock(path));
     first.release();
-    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    expect(acquireFileLock(path)).toEqual({ holderPid: String(process.pid) });
     second.release();
   });
 

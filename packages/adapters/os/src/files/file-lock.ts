@@ -22,7 +22,7 @@ export interface FileLock {
 
 export interface LockHolder {
   /** PID of the process with the lock. Empty if that process has not written its PID. */
-  readonly heldBy: string;
+  readonly holderPid: string;
 }
 
 /** Checks whether the path still refers to the locked file, which the previous process may have removed. */
@@ -41,7 +41,7 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   if (!osNative().lockDescriptor(fd)) {
     const heldBy = readFileSync(fd, "utf8").trim();
     closeSync(fd);
-    return { heldBy };
+    return { holderPid: heldBy };
   }
   if (!isCurrent(fd, path)) {
     closeSync(fd);

@@ -18,18 +18,18 @@ afterEach(() => {
 });
 
 test("is off in a kernel without SELinux and when it is disabled", () => {
-  expect(readSelinux(join(directory, "none"))).toEqual({ mode: "off", knowsContainers: false });
-  expect(readSelinux(directory)).toEqual({ mode: "off", knowsContainers: false });
+  expect(readSelinux(join(directory, "none"))).toEqual({ mode: "off", hasContainerType: false });
+  expect(readSelinux(directory)).toEqual({ mode: "off", hasContainerType: false });
 });
 
 test.each([
-  { enforce: "1", mode: "enforcing", knowsContainers: true },
-  { enforce: "1\n", mode: "enforcing", knowsContainers: false },
-  { enforce: "0", mode: "permissive", knowsContainers: true },
-  { enforce: "0", mode: "permissive", knowsContainers: false },
-])("mode $mode, policy supports containers' files: $knowsContainers", ({ enforce, ...want }) => {
+  { enforce: "1", mode: "enforcing", hasContainerType: true },
+  { enforce: "1\n", mode: "enforcing", hasContainerType: false },
+  { enforce: "0", mode: "permissive", hasContainerType: true },
+  { enforce: "0", mode: "permissive", hasContainerType: false },
+])("mode $mode, policy supports containers' files: $hasContainerType", ({ enforce, ...want }) => {
   writeFileSync(join(directory, "enforce"), enforce);
-  if (want.knowsContainers) writeFileSync(join(directory, "context"), "");
+  if (want.hasContainerType) writeFileSync(join(directory, "context"), "");
   else symlinkSync(REFUSES, join(directory, "context"));
   expect(readSelinux(directory)).toEqual(want);
 });

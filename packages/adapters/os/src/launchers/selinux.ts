@@ -16,7 +16,7 @@ export interface Selinux {
   /** Mode of SELinux. `off` if the kernel lacks SELinux or SELinux is disabled. */
   readonly mode: "off" | "permissive" | "enforcing";
   /** Whether the SELinux policy contains the type of container files. False if SELinux is off. */
-  readonly knowsContainers: boolean;
+  readonly hasContainerType: boolean;
 }
 
 function isEnabled(selinuxDir: string): boolean {
@@ -38,10 +38,10 @@ function isLabelInPolicy(selinuxDir: string): boolean {
 export function readSelinux(selinuxDir: string): Selinux {
   try {
     const mode = readFileSync(join(selinuxDir, "enforce"), "utf8").trim();
-    const knowsContainers = isLabelInPolicy(selinuxDir);
-    return { mode: mode === "0" ? "permissive" : "enforcing", knowsContainers };
+    const hasContainerType = isLabelInPolicy(selinuxDir);
+    return { mode: mode === "0" ? "permissive" : "enforcing", hasContainerType };
   } catch (error) {
-    if (isMissing(error)) return { mode: "off", knowsContainers: false };
+    if (isMissing(error)) return { mode: "off", hasContainerType: false };
     throw toFileError(error, "SELinux", selinuxDir);
   }
 }

@@ -12,7 +12,7 @@ import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 import { labelForContainers } from "./selinux.ts";
 import {
   DIRECTORY_MODE,
-  directoryAccess,
+  chooseDirectoryAccess,
   relativeToRun,
   isDirectoryId,
   type DirectoryAccess,
@@ -55,7 +55,7 @@ class HostVhostDirectories implements VhostDirectories {
   async make(id: string): Promise<void> {
     await this.makeParents();
     await this.#forEachParent(id, async (parent) => {
-      const access = directoryAccess(parent, this.#options);
+      const access = chooseDirectoryAccess(parent, this.#options);
       if (!this.#makeDirectory(parent, id, access)) {
         await this.#removeFrom(parent, id);
         this.#makeDirectory(parent, id, access);

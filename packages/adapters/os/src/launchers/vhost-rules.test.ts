@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import {
-  directoryAccess,
+  chooseDirectoryAccess,
   isConnectable,
   isDirectoryId,
-  shownRelativeToRun,
+  launcherPathRelativeToRun,
   socketRelativeToRun,
-  socketId,
+  computeSocketId,
   findSocketRefusal,
 } from "./vhost-rules.ts";
 
@@ -15,13 +15,13 @@ const SHOWN = "/run/patchbay/vhost-user-shown";
 
 test("a socket has a path below /run in the dataplane's and in the launcher's directory", () => {
   expect(socketRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user/d/one");
-  expect(shownRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
+  expect(launcherPathRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
 });
 
 test.each([MADE, `${SHOWN}/d/one`, "/run/other", ""])(
   "rejects %j as the path of a socket",
   (path) => {
-    for (const find of [socketRelativeToRun, shownRelativeToRun]) {
+    for (const find of [socketRelativeToRun, launcherPathRelativeToRun]) {
       expect(() => find(path)).toThrow(
         expect.objectContaining({
           code: "OS_PATH_REFUSED",
@@ -38,12 +38,12 @@ describe("the ID of a socket", () => {
     { name: "another inode", next: { ...status, ino: 8n } },
     { name: "another birth time", next: { ...status, birthtimeNs: status.birthtimeNs + 1n } },
   ])("changes with $name", ({ next }) => {
-    expect(socketId(status)).toBe(socketId({ ...status }));
-    expect(socketId(next)).not.toBe(socketId(status));
+    expect(computeSocketId(status)).toBe(computeSocketId({ ...status }));
+    expect(computeSocketId(next)).not.toBe(computeSocketId(status));
   });
 
   test("is a safe integer for any inode", () => {
-    const id = socketId({ ino: 2n ** 64n - 1n, birthtimeNs: 2n ** 63n });
+    const id = computeSocketId({ ino: 2n ** 64n - 1n, birthtimeNs: 2n ** 63n });
     expect(Number.isSafeInteger(id) && id >= 0).toBe(true);
   });
 });
@@ -105,7 +105,7 @@ test.each([
   { parent: MADE, owners: { uid: 107, dataplaneGroup: 0 }, want: { gid: 0, mode: 0o750 } },
   { parent: MADE, owners: { uid: 107, dataplaneGroup: 900 }, want: { gid: 900, mode: 0o2770 } },
 ])("a directory in $parent with $owners has $want", ({ parent, owners, want }) => {
-  expect(directoryAccess(parent, owners)).toEqual(want);
+  expect(chooseDirectoryAccess(parent, owners)).toEqual(want);
 });
 
 test.each([

@@ -11,7 +11,7 @@ export interface VhostOwners {
 }
 
 /** Read and write permission of the group. Connecting requires write permission. Source: unix(7) */
-export const GROUP_ACCESS = 0o060;
+export const GROUP_READ_WRITE_MODE = 0o060;
 
 export interface DirectoryAccess {
   readonly gid: number;
@@ -36,13 +36,16 @@ export function socketRelativeToRun(path: string): string {
 }
 
 /** Returns the launcher's path of the socket, relative to the node's `/run`. */
-export function shownRelativeToRun(path: string): string {
+export function launcherPathRelativeToRun(path: string): string {
   socketRelativeToRun(path);
   return relativeToRun(`${VHOST_USER_LAUNCHER_DIR}${path.slice(VHOST_USER_DIR.length)}`);
 }
 
 /** Identifies an inode by its number and birth time, because file systems may reuse the number. */
-export function socketId({ ino, birthtimeNs }: Pick<BigIntStats, "ino" | "birthtimeNs">): number {
+export function computeSocketId({
+  ino,
+  birthtimeNs,
+}: Pick<BigIntStats, "ino" | "birthtimeNs">): number {
   return Number(BigInt.asUintN(52, birthtimeNs ^ (ino << 32n)));
 }
 
@@ -63,11 +66,11 @@ export function isConnectable(
   { gid, mode }: Pick<BigIntStats, "gid" | "mode">,
   { uid }: VhostOwners,
 ): boolean {
-  return Number(gid) === uid && (Number(mode) & GROUP_ACCESS) === GROUP_ACCESS;
+  return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
 /** Returns group and mode of a directory. Launchers can read their directories, the dataplane can write its own. */
-export function directoryAccess(
+export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,
 ): DirectoryAccess {

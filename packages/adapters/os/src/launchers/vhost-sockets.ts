@@ -25,11 +25,11 @@ import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
 import { labelForContainers } from "./selinux.ts";
 import {
-  GROUP_ACCESS,
+  GROUP_READ_WRITE_MODE,
   isConnectable,
-  shownRelativeToRun,
+  launcherPathRelativeToRun,
   socketRelativeToRun,
-  socketId,
+  computeSocketId,
   findSocketRefusal,
   type VhostOwners,
 } from "./vhost-rules.ts";
@@ -80,7 +80,7 @@ class HostVhostSockets implements VhostSockets {
           throw new AppError("OS_PATH_REFUSED", { path: socket.path, reason });
         const { uid, mode } = fstatSync(fd);
         chownSync(descriptorPath(fd), uid, this.#options.uid);
-        chmodSync(descriptorPath(fd), (mode & PERMISSION_BITS) | GROUP_ACCESS);
+        chmodSync(descriptorPath(fd), (mode & PERMISSION_BITS) | GROUP_READ_WRITE_MODE);
         labelForContainers(descriptorPath(fd), this.#options.selinuxDir);
         this.#linkForLauncher(socket, fd);
       });
@@ -122,7 +122,7 @@ class HostVhostSockets implements VhostSockets {
     if (this.#isLinkedForLauncher(path, checkedSocket)) return; // A rename to the same inode would not remove the temporary file.
     const name = basename(path);
     withPathBeneath(
-      { root, path: dirname(shownRelativeToRun(path)) },
+      { root, path: dirname(launcherPathRelativeToRun(path)) },
       "directory",
       (launcherFd) => {
         const temporary = `${descriptorPath(launcherFd)}/.${name}`;
@@ -148,7 +148,7 @@ class HostVhostSockets implements VhostSockets {
   #isLinkedForLauncher(path: string, fd: number): boolean {
     try {
       return withPathBeneath(
-        { root: this.#options.runDir, path: shownRelativeToRun(path) },
+        { root: this.#options.runDir, path: launcherPathRelativeToRun(path) },
         "path",
         (launcherFd) =>
           isSameFile(fstatSync(launcherFd, BIGINT_STATS), fstatSync(fd, BIGINT_STATS)),
@@ -159,7 +159,10 @@ class HostVhostSockets implements VhostSockets {
   }
 
   #hasLauncherDirectory(path: string): boolean {
-    const directory = { root: this.#options.runDir, path: dirname(shownRelativeToRun(path)) };
+    const directory = {
+      root: this.#options.runDir,
+      path: dirname(launcherPathRelativeToRun(path)),
+    };
     try {
       return withPathBeneath(directory, "directory", () => true);
     } catch {
@@ -169,7 +172,7 @@ class HostVhostSockets implements VhostSockets {
 
   #observe(podUid: string, socket: VhostSocket, fd: number): ObservedSocket {
     const status = fstatSync(fd, BIGINT_STATS);
-    const id = socketId(status);
+    const id = computeSocketId(status);
     const reason = this.#findRefusal(socket, status);
     if (reason !== undefined) return { state: "refused", reason };
     const isReady =

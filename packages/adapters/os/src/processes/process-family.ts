@@ -13,11 +13,11 @@ const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
 
-export function newMark(family: string): string {
+export function createMark(family: string): string {
   return `${family}/${randomUUID()}`;
 }
 
-export function withMark(
+export function addMark(
   env: Readonly<Record<string, string>>,
   mark: string,
 ): Readonly<Record<string, string>> {
@@ -85,7 +85,7 @@ async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
 }
 
 /** Kills all processes with this mark, or with a mark of this family. */
-export async function endMarked(mark: string): Promise<void> {
+export async function killMarked(mark: string): Promise<void> {
   await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }
 
@@ -105,7 +105,7 @@ async function scan(): Promise<void> {
 }
 
 /** Kills the processes with this mark in the next scan, which handles all ended programs together. */
-export function endSoon(mark: string): void {
+export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()
     .catch(() => undefined) // Without /proc, no process can be found.

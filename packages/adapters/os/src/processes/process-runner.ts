@@ -9,7 +9,7 @@ import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/inter
 import { checkedFd, sealDescriptors } from "../descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-import { endMarked, endSoon, newMark, withMark } from "./process-family.ts";
+import { killMarked, scheduleKill, createMark, addMark } from "./process-family.ts";
 import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 
 interface ProgramEnd {
@@ -121,7 +121,7 @@ function start(command: Command, mark: string | undefined): Program {
   const env = command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH };
   return startProgram({
     argv,
-    env: mark === undefined ? env : withMark(env, mark),
+    env: mark === undefined ? env : addMark(env, mark),
     fds: inheritFds.map(checkedFd),
     hasInput: stdin !== undefined,
     diesWithParent: family !== undefined,
@@ -161,7 +161,7 @@ class Run {
 
   constructor(command: Command) {
     this.#command = command;
-    this.#mark = command.family === undefined ? undefined : newMark(command.family);
+    this.#mark = command.family === undefined ? undefined : createMark(command.family);
     this.#program = start(command, this.#mark);
     this.#program.started.then(
       (pid) => {
@@ -297,8 +297,8 @@ class Run {
   /** Kills the processes that the program left behind. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
-    if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await endMarked(this.#mark);
-    else endSoon(this.#mark);
+    if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);
+    else scheduleKill(this.#mark);
   }
 
   #texts(): Pick<CommandResult, "stdout" | "stderr"> {
@@ -320,6 +320,6 @@ export function createProcessRunner(): ProcessRunner {
         return Promise.reject(spawnError(error, command.argv[0]));
       }
     },
-    killFamily: endMarked,
+    killFamily: killMarked,
   };
 }

@@ -3,9 +3,9 @@
 // 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293
 import { parseIp } from "@patchbay/api/values";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
-import { internetChecksum, buildFrame, u16 } from "../announcements.ts";
-import { addressBytes } from "../netlink/rtnetlink.ts";
-import { macBytes } from "../netlink/message.ts";
+import { computeInternetChecksum, buildFrame, u16 } from "../announcements.ts";
+import { toAddressBytes } from "../netlink/rtnetlink.ts";
+import { parseMac } from "../netlink/message.ts";
 
 export interface ProbeFrame {
   readonly frame: Uint8Array;
@@ -52,7 +52,7 @@ function buildByteTests(offset: number, bytes: Buffer): readonly FrameTest[] {
 }
 
 function buildDestinationMacTests(mac: string): readonly FrameTest[] {
-  return buildByteTests(2, Buffer.from(macBytes(mac)).subarray(2));
+  return buildByteTests(2, Buffer.from(parseMac(mac)).subarray(2));
 }
 
 /** Pads the frame to the MTU. Receivers ignore the padding. */
@@ -68,11 +68,11 @@ export function padToMtu({ frame, ...otherFields }: ProbeFrame, mtu: number): Pr
 
 function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buffer): ProbeFrame {
   const addressTypes = Buffer.from([0, 1, 8, 0, 6, 4]);
-  const addresses = [macBytes(from), sender, Buffer.alloc(6), address];
+  const addresses = [parseMac(from), sender, Buffer.alloc(6), address];
   const fields = [u16(ARP), addressTypes, u16(1), ...addresses, u32(id)];
   const operationOffset = 20;
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), fields),
+    frame: buildFrame(parseMac(to), parseMac(from), fields),
     probeTests: buildFrameTests(2, [12, ARP], [operationOffset, 1]).concat(
       buildFrameTests(4, [42, id]),
     ),
@@ -95,7 +95,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   const isBroadcast = to === BROADCAST_MAC;
   const destination = isBroadcast
     ? Buffer.concat([Buffer.from([0x33, 0x33]), group.subarray(12)])
-    : macBytes(to);
+    : parseMac(to);
   const message = Buffer.concat([
     Buffer.from([solicitationType, 0, 0, 0, 0, 0, 0, 0]),
     address,
@@ -105,12 +105,12 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   ]);
   const unspecified = Buffer.alloc(16);
   const pseudoHeader = [unspecified, group, u32(message.length), u32(ICMPV6), message];
-  message.writeUInt16BE(internetChecksum(Buffer.concat(pseudoHeader)), 2);
+  message.writeUInt16BE(computeInternetChecksum(Buffer.concat(pseudoHeader)), 2);
   const ipHeader = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([ICMPV6, 255])];
   const typeOffset = ETHERNET_HEADER_BYTES + 40;
   const icmpTests = [...buildFrameTests(2, [12, IPV6]), ...buildFrameTests(1, [20, ICMPV6])];
   return {
-    frame: buildFrame(destination, macBytes(from), [
+    frame: buildFrame(destination, parseMac(from), [
       u16(IPV6),
       ...ipHeader,
       unspecified,
@@ -139,9 +139,9 @@ export function buildAddressProbe(
   const [targetIp, senderIp] = [address, sender].map(parseIp);
   if (targetIp === undefined || senderIp === undefined)
     throw new Error(`${address} is not an IP address`);
-  const bytes = Buffer.from(addressBytes(targetIp));
+  const bytes = Buffer.from(toAddressBytes(targetIp));
   return targetIp.version === 4
-    ? buildArpProbe(ends, bytes, Buffer.from(addressBytes(senderIp)))
+    ? buildArpProbe(ends, bytes, Buffer.from(toAddressBytes(senderIp)))
     : buildSolicitation(ends, bytes);
 }
 
@@ -156,7 +156,7 @@ function buildIpv4Header(
     Buffer.from([0, 0, 0x40, 0, TTL, protocol, 0, 0]),
     ...encodedAddresses,
   ]);
-  header.writeUInt16BE(internetChecksum(header), 10);
+  header.writeUInt16BE(computeInternetChecksum(header), 10);
   return header;
 }
 
@@ -170,7 +170,7 @@ function parseEnds(addresses: readonly [string, string]): readonly Buffer[] {
   return addresses.map((text) => {
     const ip = parseIp(text);
     if (ip === undefined) throw new Error(`${text} is not an IP address`);
-    return Buffer.from(addressBytes(ip));
+    return Buffer.from(toAddressBytes(ip));
   });
 }
 
@@ -181,12 +181,12 @@ export function buildPing(
 ): ProbeFrame {
   const endAddresses = parseEnds(addresses);
   const message = Buffer.concat([Buffer.from([8, 0, 0, 0]), u32(id), Buffer.alloc(bytes - 28)]);
-  message.writeUInt16BE(internetChecksum(message), 2);
+  message.writeUInt16BE(computeInternetChecksum(message), 2);
   const ipHeader = buildIpv4Header(ICMP, message.length, endAddresses);
   const typeOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const commonTests = [...buildIpv4Tests(ICMP), ...buildFrameTests(4, [typeOffset + 4, id])];
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), ipHeader, message]),
+    frame: buildFrame(parseMac(to), parseMac(from), [u16(IPV4), ipHeader, message]),
     probeTests: [...commonTests, ...buildFrameTests(1, [typeOffset, 8])],
     answerTests: [...commonTests, ...buildFrameTests(1, [typeOffset, 0])],
   };
@@ -213,13 +213,13 @@ export function buildTcpProbe(
     u32(0),
   ]);
   const pseudoHeader = [...endAddresses, Buffer.from([0, TCP]), u16(segment.length), segment];
-  segment.writeUInt16BE(internetChecksum(Buffer.concat(pseudoHeader)), 16);
+  segment.writeUInt16BE(computeInternetChecksum(Buffer.concat(pseudoHeader)), 16);
   const ipHeader = buildIpv4Header(TCP, segment.length, endAddresses);
   const tcpOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const portTests = (first: number, second: number): readonly FrameTest[] =>
     buildFrameTests(2, [tcpOffset, first], [tcpOffset + 2, second]);
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), ipHeader, segment]),
+    frame: buildFrame(parseMac(to), parseMac(from), [u16(IPV4), ipHeader, segment]),
     probeTests: [
       ...buildIpv4Tests(TCP),
       ...portTests(port, UNUSED_PORT),
@@ -248,7 +248,7 @@ export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFra
 
 /** Builds a DHCPDISCOVER. A server reserves no address unless the client accepts its offer. */
 export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
-  const mac = macBytes(from);
+  const mac = parseMac(from);
   const broadcastFlag = 0x80;
   const options = Buffer.from("6382536335010137030103061aff", "hex");
   const bootpMessage = Buffer.concat([
@@ -271,7 +271,7 @@ export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFra
   const ipHeader = buildIpv4Header(UDP, datagram.length, [Buffer.alloc(4), Buffer.alloc(4, 0xff)]);
   const [portOffset, idOffset] = [36, 46];
   return {
-    frame: buildFrame(macBytes(BROADCAST_MAC), mac, [u16(IPV4), ipHeader, datagram]),
+    frame: buildFrame(parseMac(BROADCAST_MAC), mac, [u16(IPV4), ipHeader, datagram]),
     probeTests: [
       ...buildIpv4Tests(UDP),
       ...buildFrameTests(2, [portOffset, server]),

@@ -21,7 +21,7 @@ import { parseDhcpRequests, parseRefusals, type Refusal } from "../nft/counters.
 import { guardTableName } from "../nft/guard.ts";
 import { natTableName } from "../nft/nat.ts";
 import { hasTableNamed, type TableName } from "../nft/table.ts";
-import { runIn } from "../run-in.ts";
+import { runInNamespace } from "../run-in.ts";
 import { isGuarded } from "../wiring/wirers.ts";
 import {
   sendProbes,
@@ -36,10 +36,10 @@ import {
 } from "./send-probes.ts";
 import { findWiringFaults } from "./wiring-faults.ts";
 import {
-  firstProbes,
-  laterProbes,
-  outsideMac,
-  seriesProbes,
+  buildFirstProbes,
+  buildLaterProbes,
+  findOutsideMac,
+  buildSeriesProbes,
   findSourceIpv4,
   type ProbeFacts,
 } from "./probes.ts";
@@ -156,7 +156,7 @@ async function listRefusals(
   if (wiring.guard === undefined || !isGuarded(state, wiring)) return [];
   const { family, name } = guardTableName(wiring.tapName);
   const args = ["-p", "list", "table", family, name];
-  return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
+  return parseRefusals(await runInNamespace(runner, pod, { program: "nft", args }));
 }
 
 /** Finds the table that counts the guest's DHCP requests. Returns undefined if the pod does not serve DHCP. */
@@ -174,7 +174,9 @@ async function countDhcpRequests(
   const name = findRequestsTable(wiring);
   if (name === undefined || !hasTableNamed(tables, name)) return {};
   const args = ["-p", "list", "table", name.family, name.name];
-  return { dhcpRequests: parseDhcpRequests(await runIn(runner, pod, { program: "nft", args })) };
+  return {
+    dhcpRequests: parseDhcpRequests(await runInNamespace(runner, pod, { program: "nft", args })),
+  };
 }
 
 function addRecentFrames(
@@ -208,7 +210,7 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
 /** Checks whether the entry sends frames for the guest or its gateway to a port that is not on the path. */
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
-  const isGuestMac = mac === outsideMac(facts);
+  const isGuestMac = mac === findOutsideMac(facts);
   // `findWiringFaults` checks the guest's own entries in the pod.
   if (at === "pod") return !isGuestMac && port !== podNic?.name;
   if (isGuestMac) return port !== nodePeer?.name;
@@ -250,7 +252,7 @@ async function readCauses(
   const addresses = [...nic.addresses, findSourceIpv4(facts) ?? "", target?.address ?? ""];
   const neighbors = await listOrEmpty(readNeighbors(netlink, nic, addresses));
   const fixedEntries = await listOrEmpty(
-    readEntries(netlink, nic, [outsideMac(facts), ...gatewayMacs]),
+    readEntries(netlink, nic, [findOutsideMac(facts), ...gatewayMacs]),
   );
   const entries = fixedEntries.filter((entry) => leadsOffPath(entry, facts));
   const peer = links.nodePeer;
@@ -293,7 +295,7 @@ async function tryForwarding(
   const route = await findDefaultRoute(netlink, facts);
   if (route === undefined || clock.monotonicMs() + FORWARDED_MS > endMs) return {};
   const namespaces = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
-  const guest = { mac: outsideMac(facts), source, via: gatewayMac, newId };
+  const guest = { mac: findOutsideMac(facts), source, via: gatewayMac, newId };
   return { forwarded: await pingThroughNode(netlink, { ...namespaces, ...guest }, route) };
 }
 
@@ -312,13 +314,13 @@ async function examine(
   const newId = (): number => randomBytes(4).readUInt32BE();
   const facts: ProbeFacts = { nic, links, newId, ...targetFields };
   const capturePoints = listCapturePoints(links, nic);
-  const probes = firstProbes(facts);
+  const probes = buildFirstProbes(facts);
   const seriesAndForwardingMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
   const first = await sendProbes(sources, capturePoints, {
     probes,
     untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
-  const nextProbes = laterProbes(facts, first);
+  const nextProbes = buildLaterProbes(facts, first);
   const later = await sendProbes(sources, capturePoints, {
     probes: nextProbes,
     untilMs: endMs - seriesAndForwardingMs,
@@ -327,7 +329,7 @@ async function examine(
   const gatewayMac = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
   const forwarded = await tryForwarding(sources, facts, { gatewayMac, endMs });
   const losses = await countLosses(sources, capturePoints, {
-    probes: () => seriesProbes(facts, traces),
+    probes: () => buildSeriesProbes(facts, traces),
     untilMs: endMs,
   });
   const causes = await readCauses(sources, facts, { traces, losses });

@@ -3,9 +3,9 @@
 import type { ObservedWiring } from "@patchbay/core/nics";
 import type { PathLink, PathLinks } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
-import { dump, dumpRequest, LINK_REQUESTS } from "../netlink/queries.ts";
+import { dumpTables, buildDumpRequest, LINK_REQUESTS } from "../netlink/queries.ts";
 import {
-  attribute,
+  encodeAttribute,
   decodeAttributes,
   REQUEST_DUMP,
   encodeMessage,
@@ -18,7 +18,7 @@ import {
   AF_BRIDGE,
   decodeAddress,
   decodeLinkFields,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   IFLA,
   RTM,
   toView,
@@ -40,7 +40,10 @@ const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 /** Request for the VLANs of all bridge ports. Source: RTEXT_FILTER_BRVLAN */
 const VLANS_REQUEST = encodeMessage(
   { type: RTM.getLink, flags: REQUEST_DUMP },
-  Buffer.concat([dumpRequest(0, HEAD.link, AF_BRIDGE).subarray(16), attribute(29, u32(2))]),
+  Buffer.concat([
+    buildDumpRequest(0, MESSAGE_HEADER_BYTES.link, AF_BRIDGE).subarray(16),
+    encodeAttribute(29, u32(2)),
+  ]),
 );
 
 interface Vlans {
@@ -50,11 +53,12 @@ interface Vlans {
 
 function decodeVlans(messages: readonly Message[]): ReadonlyMap<number, Vlans> {
   const portMessages = messages.filter(
-    ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
+    ({ type, body }) => type === RTM.newLink && body.length >= MESSAGE_HEADER_BYTES.link,
   );
   return new Map(
     portMessages.map((message) => {
-      const specBytes = decodeAttributes(message.body, HEAD.link).get(AF_SPEC) ?? new Uint8Array();
+      const specBytes =
+        decodeAttributes(message.body, MESSAGE_HEADER_BYTES.link).get(AF_SPEC) ?? new Uint8Array();
       const rows = findValues(specBytes, VLAN_INFO).map((row) => Buffer.from(row));
       const untagged = rows.find((row) => (row.readUInt16LE(0) & IS_UNTAGGED_VLAN) !== 0);
       return [
@@ -92,8 +96,8 @@ async function listLinks(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly LinkWithIndices[]> {
-  const messages = await dump(netlink, netns, LINK_REQUESTS);
-  const vlans = decodeVlans(await dump(netlink, netns, [VLANS_REQUEST]));
+  const messages = await dumpTables(netlink, netns, LINK_REQUESTS);
+  const vlans = decodeVlans(await dumpTables(netlink, netns, [VLANS_REQUEST]));
   const links = messages.flatMap(decodeLinkWithIndices);
   const addresses = messages.flatMap((message) => decodeAddress(message) ?? []);
   return links.map((link) => {

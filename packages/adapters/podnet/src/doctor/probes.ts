@@ -72,7 +72,7 @@ function buildInwardProbes(facts: ProbeFacts): readonly Probe[] {
   ];
 }
 
-export function outsideMac({ nic, links }: ProbeFacts): string {
+export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
@@ -87,7 +87,7 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   if (links.podNic === undefined || nic.wiring.kind === "tap") return [];
   const from = "podNic";
-  const ends = { from: outsideMac(facts), to: BROADCAST_MAC };
+  const ends = { from: findOutsideMac(facts), to: BROADCAST_MAC };
   const [guestAddress] = nic.addresses;
   return [
     ...(target === undefined
@@ -123,7 +123,7 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
   ];
 }
 
-export function firstProbes(facts: ProbeFacts): readonly Probe[] {
+export function buildFirstProbes(facts: ProbeFacts): readonly Probe[] {
   return [...buildInwardProbes(facts), ...buildOutwardProbes(facts)];
 }
 
@@ -136,7 +136,7 @@ function buildPingProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[
   const source = isBridged(facts) ? nic.addresses[0] : findSenderIpv4(facts);
   if (source === undefined || target === undefined || links.podNic === undefined) return [];
   if ([source, target.address].some((text) => parseIp(text)?.version !== 4)) return [];
-  const ends = { from: outsideMac(facts), to: gatewayMac, id: newId() };
+  const ends = { from: findOutsideMac(facts), to: gatewayMac, id: newId() };
   const frame = buildPing(ends, [source, target.address]);
   const smallPing = { probe: "echo", from: "podNic", frame, attempts: LARGE_ATTEMPTS } as const;
   const newPing = (bytes?: number): ProbeFrame =>
@@ -198,7 +198,10 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
 
 const SERIES_LENGTH = 10;
 
-export function seriesProbes(facts: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
+export function buildSeriesProbes(
+  facts: ProbeFacts,
+  traces: readonly FrameTrace[],
+): readonly Probe[] {
   const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
   const gatewayMac = findAnswer("outward");
@@ -226,7 +229,10 @@ function toLargeProbe(probes: readonly Probe[], probe: ProbeName, mtu: number): 
   });
 }
 
-export function laterProbes(facts: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
+export function buildLaterProbes(
+  facts: ProbeFacts,
+  traces: readonly FrameTrace[],
+): readonly Probe[] {
   const mtu = findMtu(facts);
   const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.repliedFrom[0];

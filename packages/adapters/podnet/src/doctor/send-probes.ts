@@ -11,7 +11,7 @@ import type { Clock } from "@patchbay/base";
 import type { ReceivedFrames, Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";
-import { addressBytes, macText } from "../netlink/rtnetlink.ts";
+import { toAddressBytes, printMac } from "../netlink/rtnetlink.ts";
 import { isArp, matchesFrame, buildPing } from "./frames.ts";
 import type { Probe } from "./probes.ts";
 import type { NodeRoute } from "./surroundings.ts";
@@ -59,7 +59,7 @@ const ARP_SENDER_AT = 22;
 /** Returns the answering MAC. A virtual router's ARP answer contains a MAC that differs from the frame's source. */
 function readAnsweringMac(probe: ProbeName, frame: Uint8Array): string {
   const macOffset = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
-  return macText(frame.subarray(macOffset, macOffset + 6));
+  return printMac(frame.subarray(macOffset, macOffset + 6));
 }
 
 function recordFrames(
@@ -79,7 +79,7 @@ function recordFrames(
       if (!matchesFrame(frame, probeFrame.answerTests)) continue;
       trail.replySeenAt.add(hop);
       trail.repliedFrom.add(readAnsweringMac(probe, frame));
-      trail.repliedTo.add(macText(frame.subarray(0, 6)));
+      trail.repliedTo.add(printMac(frame.subarray(0, 6)));
     }
   }
   for (const [index, { probe }] of probes.entries()) {
@@ -244,7 +244,7 @@ interface ForwardedPingEnds {
 function hasSourceAddress(frame: Uint8Array, address: string): boolean {
   const ip = parseIp(address);
   if (ip === undefined) return false;
-  return Buffer.from(addressBytes(ip)).equals(
+  return Buffer.from(toAddressBytes(ip)).equals(
     Buffer.from(frame.subarray(SOURCE_AT, SOURCE_AT + 4)),
   );
 }

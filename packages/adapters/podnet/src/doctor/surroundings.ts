@@ -7,19 +7,19 @@ import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfa
 import {
   queryForwarding,
   queryRoutes,
-  dump,
-  dumpRequest,
+  dumpTables,
+  buildDumpRequest,
   LINK_REQUESTS,
 } from "../netlink/queries.ts";
 import { decodeAttributes, findNumber, findText, type Message } from "../netlink/message.ts";
 import {
-  addressText,
+  printAddressBytes,
   AF_INET,
   AF_INET6,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   decodeLinks,
   decodeLinkFields,
-  macText,
+  printMac,
   NDA,
   NUD,
   RTA,
@@ -27,16 +27,16 @@ import {
   readIpVersion,
   toView,
 } from "../netlink/rtnetlink.ts";
-import { runIn } from "../run-in.ts";
+import { runInNamespace } from "../run-in.ts";
 
-export interface Places {
+export interface PathNamespaces {
   readonly pod: NetnsHandle;
   readonly node: NetnsHandle;
 }
 
 const PLACES: readonly Place[] = ["pod", "node"];
 const NEIGHBOR_REQUESTS = [AF_INET, AF_INET6].map((family) =>
-  dumpRequest(RTM.getNeighbour, HEAD.neighbour, family),
+  buildDumpRequest(RTM.getNeighbour, MESSAGE_HEADER_BYTES.neighbour, family),
 );
 const NDA_DESTINATION = 1;
 
@@ -48,14 +48,17 @@ function decodeNeighbor(
   message: Message,
   names: ReadonlyMap<number, string>,
 ): readonly ObservedNeighbor[] {
-  if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return [];
+  if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
+    return [];
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.neighbour);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.neighbour);
   const [address, mac] = [attributes.get(NDA_DESTINATION), attributes.get(NDA.mac)];
   const link = names.get(view.getInt32(4, true));
   if (address === undefined || mac === undefined || link === undefined) return [];
   const isFixed = (view.getUint16(8, true) & NUD.permanent) !== 0;
-  return [{ link, address: addressText(readIpVersion(view), address), mac: macText(mac), isFixed }];
+  return [
+    { link, address: printAddressBytes(readIpVersion(view), address), mac: printMac(mac), isFixed },
+  ];
 }
 
 function listLinkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
@@ -67,14 +70,14 @@ async function listNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly ObservedNeighbor[]> {
-  const messages = await dump(netlink, netns, [...LINK_REQUESTS, ...NEIGHBOR_REQUESTS]);
+  const messages = await dumpTables(netlink, netns, [...LINK_REQUESTS, ...NEIGHBOR_REQUESTS]);
   const names = listLinkNames(messages);
   return messages.flatMap((message) => decodeNeighbor(message, names));
 }
 
 export async function readNeighbors(
   netlink: Netlink,
-  places: Places,
+  places: PathNamespaces,
   addresses: readonly string[],
 ): Promise<readonly FixedNeighbor[]> {
   const neighborLists = await Promise.all(
@@ -90,7 +93,7 @@ export async function readNeighbors(
 
 export async function readEntries(
   netlink: Netlink,
-  places: Places,
+  places: PathNamespaces,
   macs: readonly string[],
 ): Promise<readonly FixedEntry[]> {
   const entryLists = await Promise.all(
@@ -121,24 +124,25 @@ interface Hop {
 }
 
 function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>): readonly Hop[] {
-  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
   const gateway = attributes.get(RTA.gateway);
   const link = names.get(findNumber(attributes, RTA.link) ?? 0);
   const isDefault = readIpVersion(view) === 4 && view.getUint8(1) === 0;
   if (!isDefault || gateway === undefined || link === undefined) return [];
-  return [{ link, gateway: addressText(4, gateway) }];
+  return [{ link, gateway: printAddressBytes(4, gateway) }];
 }
 
 /** Checks whether the message is a route through the link. Ignores IPv6 routes that the kernel adds to each link. */
 function isRouteThrough(message: Message, index: number): boolean {
-  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
-  const attributes = decodeAttributes(message.body, HEAD.route);
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
+    return false;
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
   if (findNumber(attributes, RTA.link) !== index) return false;
   const version = readIpVersion(toView(message));
   const destination = attributes.get(RTA.destination);
-  const text = destination === undefined ? "" : addressText(version, destination);
+  const text = destination === undefined ? "" : printAddressBytes(version, destination);
   return version === 4 || !/^f(?:e80|f)/.test(text);
 }
 
@@ -148,7 +152,7 @@ export async function hasRouteThrough(
   node: NetnsHandle,
   link: string,
 ): Promise<boolean | undefined> {
-  const names = listLinkNames(await dump(netlink, node, LINK_REQUESTS));
+  const names = listLinkNames(await dumpTables(netlink, node, LINK_REQUESTS));
   const [index] = [...names].find(([, name]) => name === link) ?? [];
   if (index === undefined) return undefined;
   return (await queryRoutes(netlink, node)).some((message) => isRouteThrough(message, index));
@@ -158,7 +162,7 @@ export async function readNodeRoute(
   netlink: Netlink,
   node: NetnsHandle,
 ): Promise<NodeRoute | undefined> {
-  const links = await dump(netlink, node, LINK_REQUESTS);
+  const links = await dumpTables(netlink, node, LINK_REQUESTS);
   const names = listLinkNames(links);
   const routes = await queryRoutes(netlink, node);
   const [hop] = routes.flatMap((message) => decodeDefaultRoute(message, names));
@@ -238,7 +242,7 @@ export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[
 
 async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<string> {
   try {
-    return await runIn(runner, netns, { program: "nft", args: ["-s", "list", "ruleset"] });
+    return await runInNamespace(runner, netns, { program: "nft", args: ["-s", "list", "ruleset"] });
   } catch {
     // The diagnosis continues without rules.
     return "";
@@ -247,13 +251,13 @@ async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<s
 
 export async function readFilters(
   { netlink, runner }: { readonly netlink: Netlink; readonly runner: ProcessRunner },
-  places: Places,
+  places: PathNamespaces,
 ): Promise<readonly FrameFilter[]> {
   const filterLists = await Promise.all(
     PLACES.map(async (place) => {
-      const messages = await dump(netlink, places[place], [
+      const messages = await dumpTables(netlink, places[place], [
         ...LINK_REQUESTS,
-        dumpRequest(GET_QDISC, TC_HEAD),
+        buildDumpRequest(GET_QDISC, TC_HEAD),
       ]);
       const names = listLinkNames(messages);
       const linkFilters = messages.flatMap((message) => [

@@ -2,12 +2,12 @@
 import type { ObservedWiring } from "@patchbay/core/nics";
 import type { WiringFault } from "@patchbay/core/doctor";
 import { type LinkChange, printLinkChange } from "../links.ts";
-import { natTable, natTableName } from "../nft/nat.ts";
+import { buildNatTable, natTableName } from "../nft/nat.ts";
 import { hasTable } from "../nft/table.ts";
 import { planForwarding, planWiring, ANY_TAP } from "../wiring/bridge-plan.ts";
 import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
-import { answersCommands, guardCommands } from "../wiring/wirers.ts";
+import { buildAnswersCommands, buildGuardCommands } from "../wiring/wirers.ts";
 
 const FAULT_BY_SETTING = ["master", "mac", "learning", "up"] as const;
 
@@ -43,7 +43,7 @@ function listChangeFaults(
     ...entries,
   ];
   const sysctlFaults = planSysctls(sysctls, wiring).map(({ path, value }) => `${path}=${value}`);
-  const nat = hasTable(tables, natTable(wiring))
+  const nat = hasTable(tables, buildNatTable(wiring))
     ? []
     : [natTableName(wiring.podInterfaceName).name];
   const podFaults = [...nat, ...sysctlFaults].map((description) => ({
@@ -55,9 +55,11 @@ function listChangeFaults(
 }
 
 function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
-  const guard = guardCommands(state, wiring) === "" ? [] : [wiring.tapName];
+  const guard = buildGuardCommands(state, wiring) === "" ? [] : [wiring.tapName];
   const answers =
-    wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
+    wiring.kind === "bridge" && buildAnswersCommands(state, wiring) !== ""
+      ? [wiring.bridgeName]
+      : [];
   return [...guard, ...answers].map((link) => {
     return { link, what: "rules", description: `its table patchbay-${link}, unchanged` };
   });

@@ -12,7 +12,7 @@ import type {
 import { queryLinkIndices, queryRoutes } from "./queries.ts";
 import {
   REQUEST_ACK,
-  attribute,
+  encodeAttribute,
   decodeAttributes,
   findNumber,
   type Message,
@@ -21,14 +21,14 @@ import {
   u32,
 } from "./message.ts";
 import {
-  addressBytes,
-  addressText,
+  toAddressBytes,
+  printAddressBytes,
   AF_INET,
   AF_INET6,
-  CLONED,
+  CLONED_ROUTE_FLAG,
   CREATE,
   EXCLUSIVE,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   MAIN_TABLE,
   RTA,
   RTM,
@@ -46,16 +46,17 @@ export const SETTABLE_ROUTE_FLAGS = 0x4;
 const [EXISTS, MISSING] = [17, 3];
 
 function isDefault(message: Message): boolean {
-  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
+    return false;
   const view = toView(message);
   const table =
-    findNumber(decodeAttributes(message.body, HEAD.route), RTA.table) ??
+    findNumber(decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route), RTA.table) ??
     view.getUint8(ROUTE_OFFSETS.table);
   return (
     view.getUint8(ROUTE_OFFSETS.length) === 0 &&
     table === MAIN_TABLE &&
     view.getUint8(ROUTE_OFFSETS.type) === UNICAST &&
-    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED) === 0
+    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED_ROUTE_FLAG) === 0
   );
 }
 
@@ -69,12 +70,12 @@ export function copySettable({ body }: Message): Buffer {
 
 function decodeRoute(message: Message, names: ReadonlyMap<number, string>): DefaultRoute {
   const version = readIpVersion(toView(message));
-  const attributes = decodeAttributes(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
   const gateway = attributes.get(RTA.gateway);
   return {
     version,
     link: names.get(findNumber(attributes, RTA.link) ?? 0) ?? "",
-    ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }),
+    ...(gateway === undefined ? {} : { gateway: printAddressBytes(version, gateway) }),
     words: copySettable(message).toString("base64"),
   };
 }
@@ -86,15 +87,15 @@ function encodeRouteBody({ gateway }: NewDefaultRoute, index: number): Uint8Arra
     const reason = `${JSON.stringify(gateway)} is not an IP address`;
     throw new AppError("PODNET_ARGUMENT_INVALID", { reason });
   }
-  const header = Buffer.alloc(HEAD.route);
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.route);
   header[ROUTE_OFFSETS.family] = ip.version === 4 ? AF_INET : AF_INET6;
   header[ROUTE_OFFSETS.table] = MAIN_TABLE;
   header[ROUTE_OFFSETS.protocol] = BOOT;
   header[ROUTE_OFFSETS.type] = UNICAST;
   return Buffer.concat([
     header,
-    attribute(RTA.gateway, addressBytes(ip)),
-    attribute(RTA.link, u32(index)),
+    encodeAttribute(RTA.gateway, toAddressBytes(ip)),
+    encodeAttribute(RTA.link, u32(index)),
   ]);
 }
 

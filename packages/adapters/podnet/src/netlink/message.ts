@@ -120,7 +120,7 @@ export function u8(value: number): Uint8Array {
   return new Uint8Array([value]);
 }
 
-export function attribute(type: number, value: Uint8Array | string): Uint8Array {
+export function encodeAttribute(type: number, value: Uint8Array | string): Uint8Array {
   const bytes = typeof value === "string" ? Buffer.from(`${value}\0`) : value;
   const padded = Buffer.alloc(ATTRIBUTE_HEADER_BYTES + Math.ceil(bytes.length / 4) * 4);
   padded.writeUInt16LE(ATTRIBUTE_HEADER_BYTES + bytes.length, 0);
@@ -129,11 +129,11 @@ export function attribute(type: number, value: Uint8Array | string): Uint8Array 
   return padded;
 }
 
-export function nested(type: number, ...parts: readonly Uint8Array[]): Uint8Array {
-  return attribute(type, Buffer.concat(parts));
+export function encodeNestedAttribute(type: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  return encodeAttribute(type, Buffer.concat(parts));
 }
 
-export function macBytes(mac: string): Uint8Array {
+export function parseMac(mac: string): Uint8Array {
   return Buffer.from(mac.replaceAll(":", ""), "hex");
 }
 

@@ -3,7 +3,7 @@
 // rules have changed.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
-import { runIn } from "../run-in.ts";
+import { runInNamespace } from "../run-in.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import { parseSysctls, SYSCTL_PATTERNS, type SysctlValues } from "../sysctls.ts";
 import { queryForwarding, queryRules } from "./queries.ts";
@@ -30,7 +30,7 @@ const NO_TABLES: RulesetTables = new Map();
 /** Lists nftables tables as text, because nft's JSON output omits the device of a chain. Source: nftables 1.0.6 */
 async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<RulesetTables> {
   const args = ["-s", "-p", "list", "ruleset"];
-  return parseRuleset(await runIn(runner, netns, { program: "nft", args }));
+  return parseRuleset(await runInNamespace(runner, netns, { program: "nft", args }));
 }
 
 /** Creates a reader that caches the nftables rules of a namespace until their generation changes. */

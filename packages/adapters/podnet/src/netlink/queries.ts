@@ -19,24 +19,28 @@ import {
   decodeForwarding,
   decodeLinks,
   decodeNicAddresses,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   RTM,
 } from "./rtnetlink.ts";
 
 /** Maximum number of attempts to dump a table that changes during the dump. */
 const DUMP_ATTEMPTS_MAX = 4;
 
-export function dumpRequest(type: number, headBytes: number, family = 0): Uint8Array {
+export function buildDumpRequest(type: number, headBytes: number, family = 0): Uint8Array {
   const header = new Uint8Array(headBytes);
   header[0] = family;
   return encodeMessage({ type, flags: REQUEST_DUMP }, header);
 }
 
 export const LINK_REQUESTS = [
-  dumpRequest(RTM.getLink, HEAD.link),
-  dumpRequest(RTM.getAddress, HEAD.address),
+  buildDumpRequest(RTM.getLink, MESSAGE_HEADER_BYTES.link),
+  buildDumpRequest(RTM.getAddress, MESSAGE_HEADER_BYTES.address),
 ];
-const FORWARDING_REQUEST = dumpRequest(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
+const FORWARDING_REQUEST = buildDumpRequest(
+  RTM.getNeighbour,
+  MESSAGE_HEADER_BYTES.neighbour,
+  AF_BRIDGE,
+);
 
 function decodeAnswers(answers: readonly NetlinkAnswer[]): readonly Message[] {
   const refusedAnswer = answers.find(({ errno }) => errno !== 0);
@@ -45,7 +49,7 @@ function decodeAnswers(answers: readonly NetlinkAnswer[]): readonly Message[] {
   throw new AppError("PODNET_FAILED", { message });
 }
 
-export async function dump(
+export async function dumpTables(
   netlink: Netlink,
   netns: NetnsHandle,
   requests: readonly Uint8Array[],
@@ -61,30 +65,30 @@ export async function queryLinks(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly WiredLink[]> {
-  return decodeLinks(await dump(netlink, netns, LINK_REQUESTS));
+  return decodeLinks(await dumpTables(netlink, netns, LINK_REQUESTS));
 }
 
 export async function queryLinkIndices(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<ReadonlyMap<string, number>> {
-  const links = decodeLinks(await dump(netlink, netns, LINK_REQUESTS.slice(0, 1)));
+  const links = decodeLinks(await dumpTables(netlink, netns, LINK_REQUESTS.slice(0, 1)));
   return new Map(links.map(({ name, index }) => [name, index]));
 }
 
 const ROUTE_REQUESTS = [AF_INET, AF_INET6].map((family) =>
-  dumpRequest(RTM.getRoute, HEAD.route, family),
+  buildDumpRequest(RTM.getRoute, MESSAGE_HEADER_BYTES.route, family),
 );
 
 export function queryRoutes(netlink: Netlink, netns: NetnsHandle): Promise<readonly Message[]> {
-  return dump(netlink, netns, ROUTE_REQUESTS);
+  return dumpTables(netlink, netns, ROUTE_REQUESTS);
 }
 
 export function queryLinksAndRoutes(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly Message[]> {
-  return dump(netlink, netns, [...LINK_REQUESTS, ...ROUTE_REQUESTS]);
+  return dumpTables(netlink, netns, [...LINK_REQUESTS, ...ROUTE_REQUESTS]);
 }
 
 export async function queryNic(
@@ -106,7 +110,7 @@ export async function queryForwarding(
   readonly links: readonly WiredLink[];
   readonly forwarding: readonly ForwardingEntry[];
 }> {
-  const messages = await dump(netlink, netns, [...LINK_REQUESTS, FORWARDING_REQUEST]);
+  const messages = await dumpTables(netlink, netns, [...LINK_REQUESTS, FORWARDING_REQUEST]);
   const links = decodeLinks(messages);
   return { links, forwarding: decodeForwarding(messages, links) };
 }

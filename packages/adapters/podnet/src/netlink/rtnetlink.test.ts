@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { attribute, encodeMessage, decodeMessages, u32 } from "./message.ts";
+import { encodeAttribute, encodeMessage, decodeMessages, u32 } from "./message.ts";
 import {
   ADDRESS_FLAG_BITS,
   AF_INET,
   AF_INET6,
   decodeNicAddresses,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   IFA,
   IFA_FLAGS,
   MAIN_TABLE,
@@ -31,10 +31,10 @@ function address({
   scope = 0,
   flags = ADDRESS_FLAG_BITS.permanent,
 }: AddressOptions) {
-  const head = Buffer.alloc(HEAD.address);
+  const head = Buffer.alloc(MESSAGE_HEADER_BYTES.address);
   head.set([bytes.length === 4 ? AF_INET : AF_INET6, bytes.length * 6, 0, scope]);
   head.writeUInt32LE(index, 4);
-  const parts = [attribute(IFA.address, bytes), attribute(IFA_FLAGS, u32(flags))];
+  const parts = [encodeAttribute(IFA.address, bytes), encodeAttribute(IFA_FLAGS, u32(flags))];
   return encodeMessage({ type: RTM.newAddress, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
@@ -52,13 +52,13 @@ interface RouteOptions {
 function route(options: RouteOptions) {
   const { to, length = 0, gateway, index = NIC, family = AF_INET } = options;
   const { table = MAIN_TABLE, protocol = 3, flags = 0 } = options;
-  const head = Buffer.alloc(HEAD.route);
+  const head = Buffer.alloc(MESSAGE_HEADER_BYTES.route);
   head.set([family, length, 0, 0, table, protocol]);
   head.writeUInt32LE(flags, 8);
   const parts = [
-    ...(to === undefined ? [] : [attribute(RTA.destination, to)]),
-    ...(gateway === undefined ? [] : [attribute(RTA.gateway, gateway)]),
-    attribute(RTA.link, u32(index)),
+    ...(to === undefined ? [] : [encodeAttribute(RTA.destination, to)]),
+    ...(gateway === undefined ? [] : [encodeAttribute(RTA.gateway, gateway)]),
+    encodeAttribute(RTA.link, u32(index)),
   ];
   return encodeMessage({ type: RTM.newRoute, flags: 0 }, Buffer.concat([head, ...parts]));
 }

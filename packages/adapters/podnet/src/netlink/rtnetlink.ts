@@ -29,7 +29,7 @@ export const RTM = {
   getNeighbour: 30,
 };
 /** Size of the fixed header of each message, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
-export const HEAD = { link: 16, address: 8, neighbour: 12, route: 12 };
+export const MESSAGE_HEADER_BYTES = { link: 16, address: 8, neighbour: 12, route: 12 };
 /** Source: linux/socket.h */
 export const AF_BRIDGE = 7;
 export const AF_INET = 2;
@@ -53,24 +53,24 @@ export const IFLA = {
   permanentAddress: 54,
 };
 /** Attributes nested in IFLA_LINKINFO. */
-export const INFO = { kind: 1, data: 2, portData: 5 };
+export const LINK_INFO = { kind: 1, data: 2, portData: 5 };
 /** Attributes of a bridge that delay or filter frames. All are zero for a plain bridge. */
-export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
-export const LEARNING = 8;
+export const BRIDGE_DELAY_ATTRIBUTES = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
+export const LEARNING_ATTRIBUTE = 8;
 /** Attributes of a bridge port for flooding of unknown-unicast, multicast and broadcast frames. */
-export const FLOODING: readonly number[] = [9, 27, 30];
+export const FLOODING_ATTRIBUTES: readonly number[] = [9, 27, 30];
 /** Attribute of a bridge port with the 16-bit mask of forwarded groups 01:80:C2:00:00:0x. */
-export const GROUP_FORWARD_MASK = 31;
-export const MULTI_QUEUE = 7;
+export const GROUP_FORWARD_MASK_ATTRIBUTE = 31;
+export const MULTI_QUEUE_ATTRIBUTE = 7;
 /** Source: linux/if.h */
-export const FLAGS = { up: 0x1, noArp: 0x80, carrier: 0x10000 };
+export const LINK_FLAGS = { up: 0x1, noArp: 0x80, carrier: 0x10000 };
 /** Source: linux/if_addr.h */
 export const IFA = { address: 1, local: 2 };
 /** Source: linux/neighbour.h */
 export const NDA = { mac: 2, master: 9 };
 export const NUD = { stale: 0x04, static: 0x40, permanent: 0x80 };
 
-export function macText(bytes: Uint8Array | undefined): string {
+export function printMac(bytes: Uint8Array | undefined): string {
   return [...(bytes ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
@@ -85,7 +85,7 @@ interface DecodedLink {
 
 /** Source: linux/drivers/net/tun.c */
 function decodeQueues(kind: string, data: Attributes): Pick<WiredLink, "tapQueues"> {
-  const multiQueue = kind === "tun" ? findNumber(data, MULTI_QUEUE) : undefined;
+  const multiQueue = kind === "tun" ? findNumber(data, MULTI_QUEUE_ATTRIBUTE) : undefined;
   return multiQueue === undefined ? {} : { tapQueues: multiQueue === 0 ? "one" : "many" };
 }
 
@@ -98,22 +98,23 @@ interface LinkFields {
 }
 
 export function decodeLinkFields(message: Message): LinkFields | undefined {
-  if (message.type !== RTM.newLink || message.body.length < HEAD.link) return undefined;
+  if (message.type !== RTM.newLink || message.body.length < MESSAGE_HEADER_BYTES.link)
+    return undefined;
   const view = toView(message);
   const flags = view.getUint32(8, true);
-  const attributes = decodeAttributes(message.body, HEAD.link);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.link);
   const info = decodeAttributes(attributes.get(IFLA.info));
   const base = {
     name: findText(attributes, IFLA.name),
     index: view.getInt32(4, true),
-    kind: findText(info, INFO.kind),
-    mac: macText(attributes.get(IFLA.address)),
+    kind: findText(info, LINK_INFO.kind),
+    mac: printMac(attributes.get(IFLA.address)),
     mtu: findNumber(attributes, IFLA.mtu) ?? 0,
-    up: (flags & FLAGS.up) !== 0,
-    carrier: (flags & FLAGS.carrier) !== 0,
+    up: (flags & LINK_FLAGS.up) !== 0,
+    carrier: (flags & LINK_FLAGS.carrier) !== 0,
   };
-  const data = decodeAttributes(info.get(INFO.data));
-  return { base, flags, attributes, data, port: decodeAttributes(info.get(INFO.portData)) };
+  const data = decodeAttributes(info.get(LINK_INFO.data));
+  return { base, flags, attributes, data, port: decodeAttributes(info.get(LINK_INFO.portData)) };
 }
 
 function decodeLink(message: Message): DecodedLink | undefined {
@@ -124,23 +125,23 @@ function decodeLink(message: Message): DecodedLink | undefined {
     link: {
       ...base,
       ...decodeQueues(base.kind, data),
-      noArp: (flags & FLAGS.noArp) !== 0,
+      noArp: (flags & LINK_FLAGS.noArp) !== 0,
       isPlainBridge:
         base.kind === "bridge" &&
-        Object.values(PLAIN_BRIDGE).every((type) => findNumber(data, type) === 0),
-      learning: findNumber(port, LEARNING) !== 0,
-      flooding: FLOODING.every((type) => findNumber(port, type) !== 0),
-      passesSwitchFrames: (port.get(GROUP_FORWARD_MASK) ?? []).some((byte) => byte !== 0),
+        Object.values(BRIDGE_DELAY_ATTRIBUTES).every((type) => findNumber(data, type) === 0),
+      learning: findNumber(port, LEARNING_ATTRIBUTE) !== 0,
+      flooding: FLOODING_ATTRIBUTES.every((type) => findNumber(port, type) !== 0),
+      passesSwitchFrames: (port.get(GROUP_FORWARD_MASK_ATTRIBUTE) ?? []).some((byte) => byte !== 0),
     },
     master: findNumber(attributes, IFLA.master),
   };
 }
 
-export function addressBytes({ version, value }: IpPrefix): Uint8Array {
+export function toAddressBytes({ version, value }: IpPrefix): Uint8Array {
   return Buffer.from(value.toString(16).padStart(IP_BITS[version] / 4, "0"), "hex");
 }
 
-export function addressText(version: 4 | 6, bytes: Uint8Array): string {
+export function printAddressBytes(version: 4 | 6, bytes: Uint8Array): string {
   return printAddress({ version, value: BigInt(`0x${Buffer.from(bytes).toString("hex")}`) });
 }
 
@@ -151,12 +152,13 @@ interface DecodedAddress {
 
 /** Decodes an address. On point-to-point links, this is the local address. */
 export function decodeAddress(message: Message): DecodedAddress | undefined {
-  if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
+  if (message.type !== RTM.newAddress || message.body.length < MESSAGE_HEADER_BYTES.address)
+    return undefined;
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.address);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.address);
   const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
   if (bytes === undefined) return undefined;
-  const address = addressText(readIpVersion(view), bytes);
+  const address = printAddressBytes(readIpVersion(view), bytes);
   return { index: view.getUint32(4, true), text: `${address}/${String(view.getUint8(1))}` };
 }
 
@@ -189,13 +191,14 @@ function decodeEntry(
   message: Message,
   names: ReadonlyMap<number, string>,
 ): ForwardingEntry | undefined {
-  if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return undefined;
+  if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
+    return undefined;
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.neighbour);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.neighbour);
   const device = names.get(view.getInt32(4, true));
   if (device === undefined || !attributes.has(NDA.master)) return undefined;
   const state = STATES.get(view.getUint16(8, true)) ?? "";
-  return { mac: macText(attributes.get(NDA.mac)), device, state };
+  return { mac: printMac(attributes.get(NDA.mac)), device, state };
 }
 
 /** Decodes the forwarding entries of bridges. Omits entries in the devices' own tables. */
@@ -216,12 +219,12 @@ export const MAIN_TABLE = 254;
 /** Protocols of routes that the kernel derives from addresses and router advertisements: RTPROT_KERNEL, RTPROT_RA. */
 const KERNEL_PROTOCOLS = [2, 9];
 /** Flag RTM_F_CLONED of a cached route. */
-export const CLONED = 0x200;
+export const CLONED_ROUTE_FLAG = 0x200;
 
 /** Checks whether an address is global, permanent, and not a temporary IPv6 address. */
 function isConfigured(message: Message): boolean {
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.address);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(2);
   const isTemporary = readIpVersion(view) === 6 && (flags & ADDRESS_FLAG_BITS.temporary) !== 0;
   const isGlobal = view.getUint8(3) === 0;
@@ -234,20 +237,27 @@ function decodeConfiguredAddress(message: Message, index: number): readonly stri
 }
 
 function decodeConfiguredRoute(message: Message, index: number): readonly NicRoute[] {
-  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(4);
   const isRouteOfNic = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
   const isKernelRoute = KERNEL_PROTOCOLS.includes(view.getUint8(5));
-  if (!isRouteOfNic || isKernelRoute || (view.getUint32(8, true) & CLONED) !== 0) return [];
+  if (!isRouteOfNic || isKernelRoute || (view.getUint32(8, true) & CLONED_ROUTE_FLAG) !== 0)
+    return [];
   const version = readIpVersion(view);
   const zeroAddress = new Uint8Array(IP_BITS[version] / 8);
-  const destinationAddress = addressText(version, attributes.get(RTA.destination) ?? zeroAddress);
+  const destinationAddress = printAddressBytes(
+    version,
+    attributes.get(RTA.destination) ?? zeroAddress,
+  );
   const gateway = attributes.get(RTA.gateway);
   const destination = `${destinationAddress}/${String(view.getUint8(1))}`;
   return [
-    { destination, ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }) },
+    {
+      destination,
+      ...(gateway === undefined ? {} : { gateway: printAddressBytes(version, gateway) }),
+    },
   ];
 }
 

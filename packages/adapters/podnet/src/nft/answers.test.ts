@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { answersTable, type AnswersWiring } from "./answers.ts";
+import { buildAnswersTable, type AnswersWiring } from "./answers.ts";
 
 const WIRING: AnswersWiring = {
   bridgeName: "k6t-1",
@@ -12,7 +12,7 @@ const WIRING: AnswersWiring = {
 const IPV6 = { addresses: ["fd09::/64"], gatewayMac: "02:00:00:00:00:09" };
 
 function listRules(wiring: AnswersWiring, chain: string): readonly string[] {
-  return answersTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
+  return buildAnswersTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
 }
 
 test("with IPv4, DHCP stays between guest and pod, and the bridge handles no other packets", () => {

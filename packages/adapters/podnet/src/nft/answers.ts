@@ -48,7 +48,7 @@ function buildAcceptRule(match: string): string {
   return `${match}${isDhcp ? " counter" : ""} accept`;
 }
 
-export function answersTable(wiring: AnswersWiring): Table {
+export function buildAnswersTable(wiring: AnswersWiring): Table {
   const { bridgeName, podInterfaceName, tapName, answers } = wiring;
   const addresses = answers.addresses.map((address) => address.split("/")[0] ?? "");
   const ipv6 = addresses.filter((address) => address.includes(":"));
@@ -67,7 +67,7 @@ export function answersTable(wiring: AnswersWiring): Table {
   ];
   const toGateway = buildGatewayRules(wiring, ipv6);
   const buildHook = (hookPoint: string) =>
-    ({ type: "filter", at: hookPoint, policy: "accept" }) as const;
+    ({ type: "filter", point: hookPoint, policy: "accept" }) as const;
   return {
     ...answersTableName(bridgeName),
     chains: [

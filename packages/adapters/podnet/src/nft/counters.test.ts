@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SendGuard } from "@patchbay/core/nics";
 import { describe, expect, test } from "vitest";
-import { answersTable } from "./answers.ts";
+import { buildAnswersTable } from "./answers.ts";
 import { addDropCounters, parseDhcpRequests, parseRefusals } from "./counters.ts";
-import { guardTable } from "./guard.ts";
-import { natTable } from "./nat.ts";
-import { type Table, tableText } from "./table.ts";
+import { buildGuardTable } from "./guard.ts";
+import { buildNatTable } from "./nat.ts";
+import { type Table, printTable } from "./table.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const GUARDS: readonly SendGuard[] = [
@@ -16,7 +16,7 @@ const GUARDS: readonly SendGuard[] = [
 
 /** What nft would print, had each rule refused one frame. */
 function countedOnce(guard: SendGuard): string {
-  const text = tableText(guardTable("tap1", guard));
+  const text = printTable(buildGuardTable("tap1", guard));
   return text.replaceAll("counter drop", "counter packets 1 bytes 60 drop");
 }
 
@@ -32,7 +32,7 @@ describe("dropped frames of a guest", () => {
   });
 
   test.each(GUARDS)("have a readable reason for each rule: $allowsServers $addresses", (guard) => {
-    const chains = guardTable("tap1", guard).chains.map(({ name }) => name);
+    const chains = buildGuardTable("tap1", guard).chains.map(({ name }) => name);
     const reasons = parseRefusals(countedOnce(guard)).map(({ description: what }) => what);
     expect(reasons.length).toBeGreaterThan(5);
     expect(reasons.filter((what) => chains.includes(what))).toEqual([]);
@@ -64,7 +64,7 @@ const ADDRESSES = ["169.254.75.10/32", "fd09::/64"];
 const TABLES: readonly (readonly [string, Table])[] = [
   [
     "bridge",
-    answersTable({
+    buildAnswersTable({
       ...LINKS,
       bridgeMac: "5e:00:00:00:00:01",
       answers: { addresses: ADDRESSES },
@@ -72,7 +72,7 @@ const TABLES: readonly (readonly [string, Table])[] = [
   ],
   [
     "masquerade",
-    natTable({
+    buildNatTable({
       ...LINKS,
       ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
       ipv6: { gateway: "fd10::1/120", guest: "fd10::2" },
@@ -83,7 +83,7 @@ const TABLES: readonly (readonly [string, Table])[] = [
 
 test.each(TABLES)("counts requests of both families: %s", (_, table) => {
   let packets = 0;
-  const text = tableText(table).replaceAll(/ counter\b/g, () => {
+  const text = printTable(table).replaceAll(/ counter\b/g, () => {
     packets += 3;
     return ` counter packets ${String(packets)} bytes 900`;
   });

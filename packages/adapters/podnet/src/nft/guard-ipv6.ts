@@ -2,7 +2,7 @@
 // nftables rules for the IPv6 packets that a guest may send. docs/design/guest-traffic.md explains them.
 import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
 import type { SendGuard } from "@patchbay/core/nics";
-import { type Chain, macDigits, rawNumber } from "./table.ts";
+import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
  * Protocol numbers, because names require /etc/protocols, which an image may lack. Later headers are matched by offset,
@@ -32,7 +32,7 @@ const ROUTER_ICMP_TYPES: readonly number[] = [134, 137, 130, 151, 153];
 const ROUTER_ICMP_NAMES = ["nd-router-advert", "nd-redirect", "mld-listener-query", "151", "153"];
 const DISCOVERY_TYPES = [133, 137];
 
-export function prefixText(prefix: IpPrefix): string {
+export function printPrefix(prefix: IpPrefix): string {
   const isSingleAddress = prefix.length === IP_BITS[prefix.version];
   return `${printAddress(prefix)}${isSingleAddress ? "" : `/${String(prefix.length)}`}`;
 }
@@ -99,7 +99,7 @@ function buildMessageChain(
   const optionOffset = FIXED_HEADER_BYTES + length;
   const macMatches = guard.macs.map(
     (mac) =>
-      `${lengthWithOption} ${printRawField(optionOffset, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${rawNumber(option + macDigits(mac))}`,
+      `${lengthWithOption} ${printRawField(optionOffset, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${printRawNumber(option + toMacDigits(mac))}`,
   );
   // Guests recognize their own probes by the nonce option. Source: RFC 7527; RFC 3971, 5.3.2
   const nonceMatches =
@@ -212,7 +212,7 @@ function buildSourceChains(addresses: readonly IpPrefix[]): readonly Chain[] {
     {
       name: "ipv6-source",
       rules: [
-        ...addresses.map((prefix) => `ip6 saddr ${prefixText(prefix)} accept`),
+        ...addresses.map((prefix) => `ip6 saddr ${printPrefix(prefix)} accept`),
         `${probeMatch} accept`,
       ],
     },
@@ -222,7 +222,10 @@ const ANY_SOURCE: readonly Chain[] = ["nd-source", "nd-probe", "nd-target", "ipv
   (name) => ({ name, rules: ["accept"] }),
 );
 
-export function ipv6Chains(guard: SendGuard, addresses: readonly IpPrefix[]): readonly Chain[] {
+export function buildIpv6Chains(
+  guard: SendGuard,
+  addresses: readonly IpPrefix[],
+): readonly Chain[] {
   const verdicts: readonly (readonly [number, string])[] = [
     [TCP, "goto ipv6-source"],
     [ICMPV6, "goto ipv6-icmp"],

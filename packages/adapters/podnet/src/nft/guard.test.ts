@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SendGuard } from "@patchbay/core/nics";
 import { describe, expect, test } from "vitest";
-import { guardTable } from "./guard.ts";
-import { tableText } from "./table.ts";
+import { buildGuardTable } from "./guard.ts";
+import { printTable } from "./table.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const GUARD: SendGuard = { macs: [MAC], allowsServers: false };
@@ -10,7 +10,7 @@ const OWN: SendGuard = { ...GUARD, addresses: ["10.9.0.1", "fd09::1", "fe80::ff:
 
 /** Rules of a chain of the table for a guard; that those count which refuse is told in refusals.test.ts. */
 function listRules(guard: SendGuard, chain: string): readonly string[] {
-  const found = guardTable("tap1", guard).chains.find(({ name }) => name === chain);
+  const found = buildGuardTable("tap1", guard).chains.find(({ name }) => name === chain);
   const rules = found?.rules ?? [];
   return rules
     .filter((rule) => rule !== "counter drop")
@@ -19,7 +19,7 @@ function listRules(guard: SendGuard, chain: string): readonly string[] {
 
 describe("the frames that a guest may send", () => {
   test("are filtered at its tap, and dropped unless a rule accepts them", () => {
-    const text = tableText(guardTable("tap1", OWN));
+    const text = printTable(buildGuardTable("tap1", OWN));
     expect(text).toContain("table netdev patchbay-tap1 {");
     expect(text).toContain('type filter hook ingress device "tap1" priority filter; policy drop;');
   });
@@ -80,7 +80,7 @@ describe("the frames that a guest may send", () => {
   });
 
   test("are matched by rules without names that must be resolved", () => {
-    const allRules = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
+    const allRules = buildGuardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
     expect(allRules.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual(
       allRules.filter((rule) => rule.startsWith("meta protocol ip igmp type ")),
     );
@@ -126,7 +126,7 @@ describe("the frames that a guest may send", () => {
   test("include those of a DHCP server and a router if it may serve", () => {
     const serving = { ...GUARD, allowsServers: true };
     expect(listRules(serving, "ipv4")).toEqual(["goto ipv4-source"]);
-    const text = tableText(guardTable("tap1", serving));
+    const text = printTable(buildGuardTable("tap1", serving));
     expect(text).not.toMatch(/547|0x223|frag|length > /);
     // 134 and 137 are not among what leads to a drop; neighbours' words are judged as ever.
     expect(listRules(serving, "ipv6-icmp")).toEqual([
@@ -160,7 +160,7 @@ describe("the frames that a guest may send", () => {
   test.each(["", "10.9.0.1; drop", "::/0", "10.9.0"])(
     "rejects %j as a guest's address",
     (address) => {
-      expect(() => guardTable("tap1", { ...GUARD, addresses: [address] })).toThrow(
+      expect(() => buildGuardTable("tap1", { ...GUARD, addresses: [address] })).toThrow(
         "is not an IP address",
       );
     },

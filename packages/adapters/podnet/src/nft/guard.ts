@@ -4,8 +4,8 @@ import { type IpPrefix, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { SendGuard } from "@patchbay/core/nics";
 import { addDropCounters } from "./counters.ts";
-import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
-import { type Chain, macDigits, rawNumber, type Table, type TableName } from "./table.ts";
+import { buildIpv6Chains, printPrefix } from "./guard-ipv6.ts";
+import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } from "./table.ts";
 
 /** Rules that drop answers of DHCP servers. Clients send from port 68 to port 67. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
@@ -101,11 +101,11 @@ function parsePrefixes(addresses: readonly string[]): readonly IpPrefix[] {
 /** Accepts QEMU's RARP announcement, which contains the guest's MAC twice and no IP address. */
 function buildRarpChain(guard: SendGuard): Chain {
   const zeroAddress = "0".repeat(8);
-  const rules = guard.macs.map(macDigits).map((mac) => {
+  const rules = guard.macs.map(toMacDigits).map((mac) => {
     const [firstHalf, secondHalf] = [
       RARP_REQUEST_HEADER + mac,
       zeroAddress + mac + zeroAddress,
-    ].map(rawNumber);
+    ].map(printRawNumber);
     return `@nh,0,112 ${firstHalf ?? ""} @nh,112,112 ${secondHalf ?? ""} accept`;
   });
   return { name: "rarp", rules };
@@ -135,7 +135,7 @@ function buildEntryChains(tapName: string, guard: SendGuard): readonly Chain[] {
       name: "from-guest",
       hook: {
         type: "filter",
-        at: `ingress device "${tapName}" priority filter`,
+        point: `ingress device "${tapName}" priority filter`,
         policy: "drop",
       },
       rules: [...NO_SWITCH_FRAMES, ...guard.macs.map((mac) => `ether saddr ${mac} goto of-guest`)],
@@ -154,9 +154,9 @@ function buildEntryChains(tapName: string, guard: SendGuard): readonly Chain[] {
 }
 
 /** Builds the send guard's table. Each rule matches one address: nft rejects overlapping sets and reorders elements. */
-export function guardTable(tapName: string, guard: SendGuard): Table {
+export function buildGuardTable(tapName: string, guard: SendGuard): Table {
   const prefixes = parsePrefixes(guard.addresses ?? []);
-  const ipv4 = prefixes.filter(({ version }) => version === 4).map(prefixText);
+  const ipv4 = prefixes.filter(({ version }) => version === 4).map(printPrefix);
   const ipv6 = prefixes.filter(({ version }) => version === 6);
   return {
     ...guardTableName(tapName),
@@ -165,7 +165,7 @@ export function guardTable(tapName: string, guard: SendGuard): Table {
       ...buildArpChains(guard, ipv4),
       buildRarpChain(guard),
       ...buildIpv4Chains(guard, ipv4),
-      ...ipv6Chains(guard, ipv6),
+      ...buildIpv6Chains(guard, ipv6),
     ].map(addDropCounters),
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { natTable, type NatWiring } from "./nat.ts";
-import { tableText } from "./table.ts";
+import { buildNatTable, type NatWiring } from "./nat.ts";
+import { printTable } from "./table.ts";
 
 const IPV4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
 const IPV6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
@@ -9,12 +9,12 @@ const NEITHER: NatWiring = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", p
 const WIRING: NatWiring = { ...NEITHER, ipv4: IPV4, ipv6: IPV6 };
 
 function listRules(wiring: NatWiring, chain: string): readonly string[] {
-  return natTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
+  return buildNatTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
 }
 
 describe("masquerade", () => {
   test("hides the guest behind the pod in both families, and forwards all ports", () => {
-    expect(tableText(natTable(WIRING)).replaceAll("\t", "  ")).toMatchInlineSnapshot(`
+    expect(printTable(buildNatTable(WIRING)).replaceAll("\t", "  ")).toMatchInlineSnapshot(`
       "table inet patchbay-eth0 {
         chain early {
           type filter hook prerouting priority raw; policy accept;
@@ -54,8 +54,8 @@ describe("masquerade", () => {
   });
 
   test("has rules of one family only if the pod has only one", () => {
-    expect(tableText(natTable({ ...NEITHER, ipv4: IPV4 }))).not.toContain("ip6");
-    expect(tableText(natTable({ ...NEITHER, ipv6: IPV6 }))).not.toMatch(/\bip /);
+    expect(printTable(buildNatTable({ ...NEITHER, ipv4: IPV4 }))).not.toContain("ip6");
+    expect(printTable(buildNatTable({ ...NEITHER, ipv6: IPV6 }))).not.toMatch(/\bip /);
   });
 
   test("forwards the listed ports and port ranges from the network and from the pod", () => {

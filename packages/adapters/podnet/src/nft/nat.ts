@@ -76,7 +76,7 @@ function buildCountRules({ bridgeName, ipv4, ipv6 }: NatWiring): readonly string
 }
 
 function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "hook"> {
-  return { hook: { type, at: hookPoint, policy: "accept" } };
+  return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
 function buildInwardRules(
@@ -103,7 +103,7 @@ function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readon
   return [...masqueradeRules, ...gatewayRules];
 }
 
-export function natTable(wiring: NatWiring): Table {
+export function buildNatTable(wiring: NatWiring): Table {
   const nic = wiring.podInterfaceName;
   const sides = listSides(wiring);
   const toPod = `iifname "${nic}" meta pkttype host`;

@@ -4,9 +4,9 @@ import {
   hasTable,
   hasTableNamed,
   parseRuleset,
-  removalText,
-  replacementText,
-  tableText,
+  printTableRemoval,
+  printTableReplacement,
+  printTable,
   type Table,
 } from "./table.ts";
 
@@ -16,7 +16,7 @@ const TABLE: Table = {
   chains: [
     {
       name: "inward",
-      hook: { type: "nat", at: "prerouting priority dstnat", policy: "accept" },
+      hook: { type: "nat", point: "prerouting priority dstnat", policy: "accept" },
       rules: ['iifname "eth0" dnat ip to 10.0.2.2', "accept"],
     },
     { name: "rest", rules: [] },
@@ -44,10 +44,12 @@ const FOREIGN = `table ip nat {
 
 describe("a table", () => {
   test("replaces an existing table in one transaction", () => {
-    expect(replacementText(TABLE)).toBe(
-      `table inet patchbay-eth0\ndelete table inet patchbay-eth0\n${tableText(TABLE)}\n`,
+    expect(printTableReplacement(TABLE)).toBe(
+      `table inet patchbay-eth0\ndelete table inet patchbay-eth0\n${printTable(TABLE)}\n`,
     );
-    expect(removalText(TABLE)).toBe("table inet patchbay-eth0\ndelete table inet patchbay-eth0\n");
+    expect(printTableRemoval(TABLE)).toBe(
+      "table inet patchbay-eth0\ndelete table inet patchbay-eth0\n",
+    );
   });
 
   test("is found as nft prints it, among other tables", () => {

@@ -4,7 +4,7 @@
 export interface Hook {
   readonly type: "filter" | "nat";
   /** Name of the hook and priority, for example `prerouting priority dstnat`. */
-  readonly at: string;
+  readonly point: string;
   readonly policy: "accept" | "drop";
 }
 
@@ -24,7 +24,7 @@ export interface Table extends TableName {
 }
 
 function printChain({ name, hook, rules }: Chain): readonly string[] {
-  const { type, at, policy } = hook ?? {};
+  const { type, point: at, policy } = hook ?? {};
   const hookLines =
     hook === undefined ? [] : [`type ${type ?? ""} hook ${at ?? ""}; policy ${policy ?? ""};`];
   return [`\tchain ${name} {`, ...[...hookLines, ...rules].map((line) => `\t\t${line}`), "\t}"];
@@ -35,19 +35,19 @@ function printTableHead({ family, name }: TableName): string {
 }
 
 /** Prints the table like `nft -s -p list`, but without empty lines. */
-export function tableText(table: Table): string {
+export function printTable(table: Table): string {
   return [printTableHead(table), ...table.chains.flatMap(printChain), "}"].join("\n");
 }
 
 /** Returns commands for `nft -f` that delete a table. The table need not exist. */
-export function removalText({ family, name }: TableName): string {
+export function printTableRemoval({ family, name }: TableName): string {
   const tableName = `table ${family} ${name}`;
   return `${tableName}\ndelete ${tableName}\n`;
 }
 
 /** Returns commands for `nft -f` that replace a table atomically. */
-export function replacementText(table: Table): string {
-  return `${removalText(table)}${tableText(table)}\n`;
+export function printTableReplacement(table: Table): string {
+  return `${printTableRemoval(table)}${printTable(table)}\n`;
 }
 
 export type RulesetTables = ReadonlyMap<string, string>;
@@ -72,18 +72,18 @@ export function parseRuleset(text: string): RulesetTables {
 }
 
 export function hasTable(present: RulesetTables, wanted: Table): boolean {
-  return present.get(tableKey(wanted)) === tableText(wanted);
+  return present.get(tableKey(wanted)) === printTable(wanted);
 }
 
 export function hasTableNamed(present: RulesetTables, name: TableName): boolean {
   return present.has(tableKey(name));
 }
 
-export function macDigits(mac: string): string {
+export function toMacDigits(mac: string): string {
   return mac.replaceAll(":", "");
 }
 
 /** Prints a hexadecimal number without leading zeros, as nft does for raw fields. */
-export function rawNumber(digits: string): string {
+export function printRawNumber(digits: string): string {
   return `0x${BigInt(`0x${digits}`).toString(16)}`;
 }

@@ -17,10 +17,10 @@ import type { WiredLink } from "../links.ts";
 import { queryLinksAndRoutes, queryLinkIndices } from "../netlink/queries.ts";
 import {
   REQUEST_ACK,
-  attribute,
+  encodeAttribute,
   type Attributes,
   decodeAttributes,
-  macBytes,
+  parseMac,
   type Message,
   encodeMessage,
   describeErrno,
@@ -30,11 +30,11 @@ import {
 import {
   CREATE,
   EXCLUSIVE,
-  FLAGS,
-  HEAD,
+  LINK_FLAGS,
+  MESSAGE_HEADER_BYTES,
   IFLA,
   decodeLinks,
-  macText,
+  printMac,
   RTM,
   toView,
 } from "../netlink/rtnetlink.ts";
@@ -97,12 +97,12 @@ interface IdentifiedNic extends WiredLink {
 
 function mapAttributesByIndex(messages: readonly Message[]): ReadonlyMap<number, Attributes> {
   const links = messages.filter(
-    ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
+    ({ type, body }) => type === RTM.newLink && body.length >= MESSAGE_HEADER_BYTES.link,
   );
   return new Map(
     links.map((message) => [
       toView(message).getInt32(4, true),
-      decodeAttributes(message.body, HEAD.link),
+      decodeAttributes(message.body, MESSAGE_HEADER_BYTES.link),
     ]),
   );
 }
@@ -112,7 +112,7 @@ function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
   return decodeLinks(messages)
     .map((link): IdentifiedNic => {
       const nicAttributes = attributes.get(link.index) ?? new Map<number, Uint8Array>();
-      const permanentMac = macText(nicAttributes.get(IFLA.permanentAddress));
+      const permanentMac = printMac(nicAttributes.get(IFLA.permanentAddress));
       return { ...link, alias: findText(nicAttributes, IFLA.alias), permanentMac };
     })
     .toSorted((a, b) => a.index - b.index);
@@ -185,7 +185,7 @@ function buildLinkMessage(
   flags: { set: number; mask: number },
   ...attributes: Uint8Array[]
 ) {
-  const header = Buffer.alloc(HEAD.link);
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.link);
   header.writeInt32LE(index, 4);
   header.writeUInt32LE(flags.set, 8);
   header.writeUInt32LE(flags.mask, 12);
@@ -196,7 +196,7 @@ function buildLinkMessage(
 }
 
 const UNCHANGED_FLAGS = { set: 0, mask: 0 };
-const DOWN_FLAGS = { set: 0, mask: FLAGS.up };
+const DOWN_FLAGS = { set: 0, mask: LINK_FLAGS.up };
 
 /** Returns requests that restore a link's settings. Sets the link down to change its name or MAC. */
 function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
@@ -204,27 +204,27 @@ function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreR
   const isRenamed = link.name !== nic.name;
   const hasOtherMac = normalizeMac(link.mac) !== normalizeMac(nic.mac);
   const willBeDown = isRenamed || hasOtherMac || !link.up;
-  const up = { set: nic.up ? FLAGS.up : 0, mask: FLAGS.up };
+  const up = { set: nic.up ? LINK_FLAGS.up : 0, mask: LINK_FLAGS.up };
   const requests: readonly (readonly [boolean, string, Uint8Array])[] = [
     [
       isRenamed,
       `name ${nic.name}`,
-      buildLinkMessage(index, DOWN_FLAGS, attribute(IFLA.name, nic.name)),
+      buildLinkMessage(index, DOWN_FLAGS, encodeAttribute(IFLA.name, nic.name)),
     ],
     [
       hasOtherMac,
       `MAC ${nic.mac}`,
-      buildLinkMessage(index, DOWN_FLAGS, attribute(IFLA.address, macBytes(nic.mac))),
+      buildLinkMessage(index, DOWN_FLAGS, encodeAttribute(IFLA.address, parseMac(nic.mac))),
     ],
     [
       link.mtu !== nic.mtu,
       `MTU ${String(nic.mtu)}`,
-      buildLinkMessage(index, UNCHANGED_FLAGS, attribute(IFLA.mtu, u32(nic.mtu))),
+      buildLinkMessage(index, UNCHANGED_FLAGS, encodeAttribute(IFLA.mtu, u32(nic.mtu))),
     ],
     [
       link.alias !== nic.alias,
       `alias ${JSON.stringify(nic.alias)}`,
-      buildLinkMessage(index, UNCHANGED_FLAGS, attribute(IFLA.alias, Buffer.from(nic.alias))),
+      buildLinkMessage(index, UNCHANGED_FLAGS, encodeAttribute(IFLA.alias, Buffer.from(nic.alias))),
     ],
     [willBeDown === nic.up, nic.up ? "up" : "down", buildLinkMessage(index, up)],
   ];
@@ -287,7 +287,10 @@ class KernelNodeNics implements NodeNics {
   async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     const index = (await queryLinkIndices(this.#options.netlink, pod)).get(name);
     if (index === undefined) return;
-    const attributes = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
+    const attributes = [
+      encodeAttribute(IFLA.name, ANY_NAME),
+      encodeAttribute(IFLA.netnsFd, u32(host.fd)),
+    ];
     const errno = await this.#send(pod, buildLinkMessage(index, UNCHANGED_FLAGS, ...attributes));
     if (errno === 0) return;
     const message = `the kernel refused to move ${name} to the host: ${describeErrno(errno)}`;

@@ -5,10 +5,10 @@ import { copySettable, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {
   ADDRESS_FLAG_BITS,
-  addressText,
-  CLONED,
+  printAddressBytes,
+  CLONED_ROUTE_FLAG,
   decodeAddress,
-  HEAD,
+  MESSAGE_HEADER_BYTES,
   IFA_FLAGS,
   readIpVersion,
   MAIN_TABLE,
@@ -38,7 +38,7 @@ const NEXT_HOP = { length: 0, flags: 2, index: 4, bytes: 8 };
 function isKernelManaged(message: Message): boolean {
   const view = toView(message);
   if (readIpVersion(view) === 4) return false;
-  const attributes = decodeAttributes(message.body, HEAD.address);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(ADDRESS_OFFSETS.flags);
   return (
     view.getUint8(ADDRESS_OFFSETS.scope) === SCOPE_LINK ||
@@ -78,7 +78,7 @@ function encodeAddress({ body }: Message): string {
     request.readUInt8(ADDRESS_OFFSETS.flags) & SETTABLE_ADDRESS_FLAGS,
     ADDRESS_OFFSETS.flags,
   );
-  forEachAttribute(request, HEAD.address, (type, value) => {
+  forEachAttribute(request, MESSAGE_HEADER_BYTES.address, (type, value) => {
     if (type !== IFA_FLAGS) return;
     value.writeUInt32LE(value.readUInt32LE(0) & SETTABLE_ADDRESS_FLAGS, 0);
   });
@@ -98,7 +98,7 @@ export function saveAddresses(messages: readonly Message[], index: number): read
 
 function listLinkIndices({ body }: Message): readonly number[] {
   const indexes: number[] = [];
-  forEachAttribute(Buffer.from(body), HEAD.route, (type, value) => {
+  forEachAttribute(Buffer.from(body), MESSAGE_HEADER_BYTES.route, (type, value) => {
     if (type === RTA.link) indexes.push(value.readUInt32LE(0));
     if (type !== RTA_MULTIPATH) return;
     forEachNextHop(value, (hop) => indexes.push(hop.readUInt32LE(NEXT_HOP.index)));
@@ -107,21 +107,22 @@ function listLinkIndices({ body }: Message): readonly number[] {
 }
 
 function isConfiguredRoute(message: Message): boolean {
-  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
+    return false;
   const view = toView(message);
-  const attributes = decodeAttributes(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(ROUTE_OFFSETS.table);
   return (
     table === MAIN_TABLE &&
     view.getUint8(ROUTE_OFFSETS.type) === UNICAST &&
     !KERNEL_PROTOCOLS.includes(view.getUint8(ROUTE_OFFSETS.protocol)) &&
-    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED) === 0
+    (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED_ROUTE_FLAG) === 0
   );
 }
 
 function encodeRoute(message: Message): string {
   const request = copySettable(message);
-  forEachAttribute(request, HEAD.route, (type, value) => {
+  forEachAttribute(request, MESSAGE_HEADER_BYTES.route, (type, value) => {
     if (type !== RTA_MULTIPATH) return;
     forEachNextHop(value, (hop) => {
       hop.writeUInt8(hop.readUInt8(NEXT_HOP.flags) & SETTABLE_ROUTE_FLAGS, NEXT_HOP.flags);
@@ -131,7 +132,7 @@ function encodeRoute(message: Message): string {
 }
 
 function hasGateway({ body }: Message): boolean {
-  return decodeAttributes(body, HEAD.route).has(RTA.gateway);
+  return decodeAttributes(body, MESSAGE_HEADER_BYTES.route).has(RTA.gateway);
 }
 
 /** Saves a NIC's routes in the main table, sorted so that routes without a gateway are restored first. */
@@ -157,7 +158,7 @@ export function restoreRouteBody(saved: string, previousIndex: number, index: nu
   const renumber = (bytes: Buffer, offset: number): void => {
     if (bytes.readUInt32LE(offset) === previousIndex) bytes.writeUInt32LE(index, offset);
   };
-  forEachAttribute(body, HEAD.route, (type, value) => {
+  forEachAttribute(body, MESSAGE_HEADER_BYTES.route, (type, value) => {
     if (type === RTA.link) renumber(value, 0);
     if (type !== RTA_MULTIPATH) return;
     forEachNextHop(value, (hop) => {
@@ -175,7 +176,7 @@ export function printAddress(saved: string): string {
 export function printRoute(saved: string): string {
   const body = Buffer.from(saved, "base64");
   const version = readIpVersion(toView({ type: RTM.newRoute, isInterrupted: false, body }));
-  const attributes = decodeAttributes(body, HEAD.route);
+  const attributes = decodeAttributes(body, MESSAGE_HEADER_BYTES.route);
   const [destinationBytes, gateway] = [RTA.destination, RTA.gateway].map((type) =>
     attributes.get(type),
   );
@@ -183,8 +184,8 @@ export function printRoute(saved: string): string {
   const destination =
     destinationBytes === undefined
       ? "default"
-      : `${addressText(version, destinationBytes)}/${length}`;
+      : `${printAddressBytes(version, destinationBytes)}/${length}`;
   return gateway === undefined
     ? destination
-    : `${destination} via ${addressText(version, gateway)}`;
+    : `${destination} via ${printAddressBytes(version, gateway)}`;
 }

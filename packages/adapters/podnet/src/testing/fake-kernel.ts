@@ -3,26 +3,26 @@
 import type { Netlink, NetlinkAnswer } from "@patchbay/core/interfaces";
 import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
 import {
-  attribute,
+  encodeAttribute,
   decodeAttributes,
-  macBytes,
+  parseMac,
   encodeMessage,
   findText,
   u16,
   u32,
 } from "../netlink/message.ts";
 import {
-  FLAGS,
-  GROUP_FORWARD_MASK,
-  HEAD,
+  LINK_FLAGS,
+  GROUP_FORWARD_MASK_ATTRIBUTE,
+  MESSAGE_HEADER_BYTES,
   IFA,
   IFLA,
-  INFO,
-  LEARNING,
-  MULTI_QUEUE,
+  LINK_INFO,
+  LEARNING_ATTRIBUTE,
+  MULTI_QUEUE_ATTRIBUTE,
   NDA,
   NUD,
-  PLAIN_BRIDGE,
+  BRIDGE_DELAY_ATTRIBUTES,
   RTM,
 } from "../netlink/rtnetlink.ts";
 
@@ -32,7 +32,7 @@ export interface LinkOptions {
   readonly kind?: string;
   readonly mac?: string;
   readonly mtu?: number;
-  readonly flags?: readonly (keyof typeof FLAGS)[];
+  readonly flags?: readonly (keyof typeof LINK_FLAGS)[];
   /** Index of the link's bridge. */
   readonly master?: number;
   readonly isLearning?: boolean;
@@ -40,7 +40,7 @@ export interface LinkOptions {
   readonly groupMask?: number;
   readonly isMultiQueue?: boolean;
   /** Attributes of a bridge, by default zero. */
-  readonly bridge?: Partial<Record<keyof typeof PLAIN_BRIDGE, number>>;
+  readonly bridge?: Partial<Record<keyof typeof BRIDGE_DELAY_ATTRIBUTES, number>>;
   /** Addresses: `ADDRESS/LENGTH` for IPv4, `HEX/LENGTH` for IPv6. */
   readonly addresses?: readonly string[];
 }
@@ -70,36 +70,38 @@ function buildInfo({
   isLearning,
   groupMask = 0,
 }: LinkOptions): readonly Uint8Array[] {
-  const asBridge = Object.entries(PLAIN_BRIDGE).map(([name, type]) =>
-    attribute(type, u32(bridge?.[name as keyof typeof PLAIN_BRIDGE] ?? 0)),
+  const asBridge = Object.entries(BRIDGE_DELAY_ATTRIBUTES).map(([name, type]) =>
+    encodeAttribute(type, u32(bridge?.[name as keyof typeof BRIDGE_DELAY_ATTRIBUTES] ?? 0)),
   );
-  const asTap = [attribute(MULTI_QUEUE, Buffer.from([isMultiQueue === true ? 1 : 0]))];
+  const asTap = [
+    encodeAttribute(MULTI_QUEUE_ATTRIBUTE, Buffer.from([isMultiQueue === true ? 1 : 0])),
+  ];
   const data = kind === "bridge" ? asBridge : kind === "tun" ? asTap : [];
   const port = [
-    attribute(LEARNING, Buffer.from([isLearning === false ? 0 : 1])),
-    attribute(GROUP_FORWARD_MASK, u16(groupMask)),
+    encodeAttribute(LEARNING_ATTRIBUTE, Buffer.from([isLearning === false ? 0 : 1])),
+    encodeAttribute(GROUP_FORWARD_MASK_ATTRIBUTE, u16(groupMask)),
   ];
   return [
-    ...(kind === undefined ? [] : [attribute(INFO.kind, kind)]),
-    ...(data.length === 0 ? [] : [attribute(INFO.data, Buffer.concat(data))]),
-    ...(isLearning === undefined ? [] : [attribute(INFO.portData, Buffer.concat(port))]),
+    ...(kind === undefined ? [] : [encodeAttribute(LINK_INFO.kind, kind)]),
+    ...(data.length === 0 ? [] : [encodeAttribute(LINK_INFO.data, Buffer.concat(data))]),
+    ...(isLearning === undefined ? [] : [encodeAttribute(LINK_INFO.portData, Buffer.concat(port))]),
   ];
 }
 
 function linkMessage(link: LinkOptions): Uint8Array {
-  const head = Buffer.alloc(HEAD.link);
+  const head = Buffer.alloc(MESSAGE_HEADER_BYTES.link);
   head.writeInt32LE(link.index, 4);
   head.writeUInt32LE(
-    (link.flags ?? []).reduce((bits, name) => bits | FLAGS[name], 0),
+    (link.flags ?? []).reduce((bits, name) => bits | LINK_FLAGS[name], 0),
     8,
   );
   const { name, mac = "02:00:00:00:00:01", mtu = 1500, master } = link;
   const parts = [
-    attribute(IFLA.name, name),
-    attribute(IFLA.address, macBytes(mac)),
-    attribute(IFLA.mtu, u32(mtu)),
-    ...(master === undefined ? [] : [attribute(IFLA.master, u32(master))]),
-    attribute(IFLA.info, Buffer.concat(buildInfo(link))),
+    encodeAttribute(IFLA.name, name),
+    encodeAttribute(IFLA.address, parseMac(mac)),
+    encodeAttribute(IFLA.mtu, u32(mtu)),
+    ...(master === undefined ? [] : [encodeAttribute(IFLA.master, u32(master))]),
+    encodeAttribute(IFLA.info, Buffer.concat(buildInfo(link))),
   ];
   return encodeMessage({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
 }
@@ -108,24 +110,24 @@ function addressMessages({ index, addresses = [] }: LinkOptions): readonly Uint8
   return addresses.map((text) => {
     const [address = "", length] = text.split("/");
     const isIpv4 = address.includes(".");
-    const head = Buffer.alloc(HEAD.address);
+    const head = Buffer.alloc(MESSAGE_HEADER_BYTES.address);
     head.set([isIpv4 ? 2 : 10, Number(length)]);
     head.writeUInt32LE(index, 4);
     const bytes = isIpv4
       ? Buffer.from(address.split(".").map(Number))
       : Buffer.from(address, "hex");
-    const body = Buffer.concat([head, attribute(isIpv4 ? IFA.local : IFA.address, bytes)]);
+    const body = Buffer.concat([head, encodeAttribute(isIpv4 ? IFA.local : IFA.address, bytes)]);
     return encodeMessage({ type: RTM.newAddress, flags: 0 }, body);
   });
 }
 
 function entryMessage({ mac, index, master, state }: EntryOptions): Uint8Array {
-  const head = Buffer.alloc(HEAD.neighbour);
+  const head = Buffer.alloc(MESSAGE_HEADER_BYTES.neighbour);
   head.writeInt32LE(index, 4);
   head.writeUInt16LE(state === undefined ? 0x02 : NUD[state], 8);
   const parts = [
-    attribute(NDA.mac, macBytes(mac)),
-    ...(master === undefined ? [] : [attribute(NDA.master, u32(master))]),
+    encodeAttribute(NDA.mac, parseMac(mac)),
+    ...(master === undefined ? [] : [encodeAttribute(NDA.master, u32(master))]),
   ];
   return encodeMessage({ type: RTM.newNeighbour, flags: 0 }, Buffer.concat([head, ...parts]));
 }
@@ -141,7 +143,7 @@ function rulesAnswer({ rules }: KernelOptions, type: number): Uint8Array {
   }
   const id = Buffer.alloc(4);
   id.writeUInt32BE(rules ?? 1);
-  const body = Buffer.concat([Buffer.alloc(4), attribute(1, id)]);
+  const body = Buffer.concat([Buffer.alloc(4), encodeAttribute(1, id)]);
   return encodeMessage({ type: NEW_GENERATION, flags: 0 }, body);
 }
 
@@ -159,7 +161,7 @@ function interrupted(data: Uint8Array): Uint8Array {
 }
 
 /** Flag of requests that create a link. Source: NLM_F_CREATE */
-const CREATE = 0x400;
+const CREATE_FLAG = 0x400;
 const MESSAGE_HEAD = 16;
 const NAMES = Object.entries(RTM);
 
@@ -217,8 +219,8 @@ export class MutableKernel {
     const index = view.getInt32(MESSAGE_HEAD + 4, true);
     const request = `${name} ${String(index)}`;
     this.requests.push(request);
-    const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE) !== 0;
-    const attributes = decodeAttributes(message, MESSAGE_HEAD + HEAD.link);
+    const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE_FLAG) !== 0;
+    const attributes = decodeAttributes(message, MESSAGE_HEAD + MESSAGE_HEADER_BYTES.link);
     if (isMade) this.#add({ name: findText(attributes, IFLA.name), kind: "bridge" });
     if (name === "deleteLink" && !this.ignoresDeletes) this.#remove(index);
     return request;

@@ -26,7 +26,7 @@ interface Step {
   readonly change: LinkChange;
 }
 
-export function missingChanges(steps: readonly Step[]): readonly LinkChange[] {
+export function listMissingChanges(steps: readonly Step[]): readonly LinkChange[] {
   return steps.flatMap(({ isDone, change }) => (isDone ? [] : [change]));
 }
 
@@ -71,7 +71,7 @@ type TapWiring = Pick<BridgeWiring, "bridgeName" | "tapName" | "mtu" | "incoming
 
 export const ANY_TAP: TapOptions = { owner: 0, queues: 1 };
 
-export function tapSteps(
+export function buildTapSteps(
   tap: WiredLink | undefined,
   { owner, queues }: TapOptions,
   wiring: TapWiring,
@@ -160,7 +160,7 @@ function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): reado
 }
 
 /** Returns steps that create a bridge without forward delay. With `answers`, the bridge answers ARP requests. */
-export function bridgeSteps(
+export function buildBridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
   { mac, answers }: { readonly mac: string; readonly answers: boolean },
@@ -203,7 +203,10 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
 
 function buildOwnBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
   const options = { mac: deriveBridgeMac(wiring.mac), answers: wiring.replies !== undefined };
-  return [...bridgeSteps(bridge, wiring.bridgeName, options), ...buildAddressSteps(bridge, wiring)];
+  return [
+    ...buildBridgeSteps(bridge, wiring.bridgeName, options),
+    ...buildAddressSteps(bridge, wiring),
+  ];
 }
 
 export function planWiring(
@@ -211,9 +214,9 @@ export function planWiring(
   links: ReadonlyMap<string, WiredLink>,
   wiring: BridgeWiring,
 ): readonly LinkChange[] {
-  return missingChanges([
+  return listMissingChanges([
     ...buildOwnBridgeSteps(links.get(wiring.bridgeName), wiring),
-    ...tapSteps(links.get(wiring.tapName), wiring, withSwitchFrames(wiring)),
+    ...buildTapSteps(links.get(wiring.tapName), wiring, withSwitchFrames(wiring)),
     ...buildNicSteps(nic, wiring),
   ]);
 }
@@ -223,7 +226,7 @@ export function planBridge(
   links: ReadonlyMap<string, WiredLink>,
   wiring: Wiring,
 ): readonly LinkChange[] {
-  return missingChanges([
+  return listMissingChanges([
     ...buildOwnBridgeSteps(links.get(wiring.bridgeName), wiring),
     ...buildNicSteps(nic, wiring),
   ]);

@@ -4,7 +4,13 @@
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";
-import { bridgeSteps, planForwarding, ANY_TAP, missingChanges, tapSteps } from "./bridge-plan.ts";
+import {
+  buildBridgeSteps,
+  planForwarding,
+  ANY_TAP,
+  listMissingChanges,
+  buildTapSteps,
+} from "./bridge-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 
 /** MAC of the gateway. It is the same in every pod, because guests migrate. Source: KubeVirt pkg/network/link */
@@ -19,9 +25,9 @@ export function planLinks(
 ): readonly LinkChange[] {
   const { bridgeName, tapName } = wiring;
   const options = { mac: GATEWAY_MAC, answers: true };
-  return missingChanges([
-    ...bridgeSteps(links.get(bridgeName), bridgeName, options),
-    ...tapSteps(links.get(tapName), wiring, wiring),
+  return listMissingChanges([
+    ...buildBridgeSteps(links.get(bridgeName), bridgeName, options),
+    ...buildTapSteps(links.get(tapName), wiring, wiring),
   ]);
 }
 

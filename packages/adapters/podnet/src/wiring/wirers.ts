@@ -10,10 +10,10 @@ import type {
   TapWiring,
 } from "@patchbay/core/nics";
 import type { ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
-import { answersTableName, answersTable } from "../nft/answers.ts";
-import { guardTableName, guardTable } from "../nft/guard.ts";
-import { natTableName, natTable } from "../nft/nat.ts";
-import { hasTable, hasTableNamed, removalText, replacementText } from "../nft/table.ts";
+import { answersTableName, buildAnswersTable } from "../nft/answers.ts";
+import { guardTableName, buildGuardTable } from "../nft/guard.ts";
+import { natTableName, buildNatTable } from "../nft/nat.ts";
+import { hasTable, hasTableNamed, printTableRemoval, printTableReplacement } from "../nft/table.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 import type { Sysctl } from "../sysctls.ts";
 import {
@@ -66,22 +66,22 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Returns commands that correct or delete the rules of {@link answersTable}. Returns "" if the rules are correct. */
-export function answersCommands(
+/** Returns commands that correct or delete the table of {@link buildAnswersTable}. Returns "" if none is needed. */
+export function buildAnswersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
 ): string {
   const { replies: answers, bridgeName } = wiring;
   const name = answersTableName(bridgeName);
-  if (answers === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
-  const table = answersTable({ ...wiring, answers, bridgeMac: deriveBridgeMac(wiring.mac) });
-  return hasTable(tables, table) ? "" : replacementText(table);
+  if (answers === undefined) return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+  const table = buildAnswersTable({ ...wiring, answers, bridgeMac: deriveBridgeMac(wiring.mac) });
+  return hasTable(tables, table) ? "" : printTableReplacement(table);
 }
 
 export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<void> {
   const stateBefore = await pod.readState();
   const nic = findNic(stateBefore, wiring.podInterfaceName);
-  await pod.applyRules(answersCommands(stateBefore, wiring));
+  await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   await pod.applyChanges(planBridge(nic, stateBefore.links, wiring));
   const presentEntries = nic.master === wiring.bridgeName ? stateBefore.forwarding : undefined;
   await pod.applyChanges(planNicForwardingRemoval(wiring, presentEntries));
@@ -90,7 +90,7 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
 /** Adds the rules before the addresses, so that the pod answers only its own guest. */
 async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsState): Promise<void> {
   const nic = findNic(stateBefore, wiring.podInterfaceName);
-  await pod.applyRules(answersCommands(stateBefore, wiring));
+  await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
   // Only a new NIC with the guest's MAC creates a forwarding entry.
@@ -108,7 +108,7 @@ function removeStaleRules(
   const { master } = links.get(tapName) ?? {};
   if (master === undefined || master === bridgeName) return "";
   const name = answersTableName(master);
-  return hasTableNamed(tables, name) ? removalText(name) : "";
+  return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
 }
 
 export async function removeBridge(
@@ -117,7 +117,7 @@ export async function removeBridge(
   stateBefore: NetnsState,
 ): Promise<void> {
   const name = answersTableName(bridgeName);
-  await pod.applyRules(hasTableNamed(stateBefore.tables, name) ? removalText(name) : "");
+  await pod.applyRules(hasTableNamed(stateBefore.tables, name) ? printTableRemoval(name) : "");
   await unwireBridge(pod, { tapName: "", bridgeName }, stateBefore);
 }
 
@@ -146,9 +146,9 @@ async function unwireBridge(
   }
 }
 
-export const BRIDGE: Wirer<"bridge"> = {
+export const BRIDGE_WIRER: Wirer<"bridge"> = {
   isWired: (state, wiring) =>
-    isWired(state.links, state.forwarding, wiring) && answersCommands(state, wiring) === "",
+    isWired(state.links, state.forwarding, wiring) && buildAnswersCommands(state, wiring) === "",
   wire: wireBridge,
   unwire: unwireBridge,
 };
@@ -162,8 +162,8 @@ async function wireMasquerade(
   if (!stateBefore.links.has(wiring.podInterfaceName)) {
     throw new AppError("PODNET_LINK_MISSING", { link: wiring.podInterfaceName });
   }
-  const table = natTable(wiring);
-  if (!hasTable(stateBefore.tables, table)) await pod.applyRules(replacementText(table));
+  const table = buildNatTable(wiring);
+  if (!hasTable(stateBefore.tables, table)) await pod.applyRules(printTableReplacement(table));
   await pod.applyChanges(planLinks(stateBefore.links, wiring));
   const stateWithLinks = await pod.readState();
   await pod.setSysctls(planSysctls(stateWithLinks.sysctls, wiring));
@@ -171,10 +171,10 @@ async function wireMasquerade(
   await pod.applyChanges(planForwarding(wiring, stateWithLinks.forwarding));
 }
 
-export const MASQUERADE: Wirer<"masquerade"> = {
+export const MASQUERADE_WIRER: Wirer<"masquerade"> = {
   isWired: (state, wiring) =>
     state.links.has(wiring.podInterfaceName) &&
-    hasTable(state.tables, natTable(wiring)) &&
+    hasTable(state.tables, buildNatTable(wiring)) &&
     isRouted(state, wiring),
   wire: wireMasquerade,
   unwire: unwireBridge,
@@ -200,7 +200,7 @@ async function wirePluginTap(
   if (!tap.up) await pod.applyChanges([{ op: "setLink", link: tapName, settings: { up: true } }]);
 }
 
-export const TAP: Wirer<"tap"> = {
+export const TAP_WIRER: Wirer<"tap"> = {
   isWired: ({ links }, { tapName }) => {
     const tap = links.get(tapName);
     return tap?.up === true && canOpen(tap);
@@ -211,15 +211,18 @@ export const TAP: Wirer<"tap"> = {
 };
 
 /** Returns commands that correct or delete the send guard. Returns "" if the send guard is correct. */
-export function guardCommands({ tables }: NetnsState, { tapName, guard }: ObservedWiring): string {
+export function buildGuardCommands(
+  { tables }: NetnsState,
+  { tapName, guard }: ObservedWiring,
+): string {
   const name = guardTableName(tapName);
-  if (guard === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
-  const table = guardTable(tapName, guard);
-  return hasTable(tables, table) ? "" : replacementText(table);
+  if (guard === undefined) return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+  const table = buildGuardTable(tapName, guard);
+  return hasTable(tables, table) ? "" : printTableReplacement(table);
 }
 
 export function isGuarded(state: NetnsState, wiring: ObservedWiring): boolean {
-  return guardCommands(state, wiring) === "";
+  return buildGuardCommands(state, wiring) === "";
 }
 
 export async function addGuard(
@@ -227,7 +230,7 @@ export async function addGuard(
   wiring: ObservedWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  await pod.applyRules(guardCommands(stateBefore, wiring));
+  await pod.applyRules(buildGuardCommands(stateBefore, wiring));
 }
 
 export async function removeGuard(
@@ -236,7 +239,7 @@ export async function removeGuard(
   stateBefore: NetnsState,
 ): Promise<void> {
   const name = guardTableName(tapName);
-  if (hasTableNamed(stateBefore.tables, name)) await pod.applyRules(removalText(name));
+  if (hasTableNamed(stateBefore.tables, name)) await pod.applyRules(printTableRemoval(name));
 }
 
 /**
@@ -254,5 +257,5 @@ export async function removeRules(
     await pod.setSysctls(planSysctlReset(wiring.podInterfaceName, sysctls));
   const answersTables = wiring.kind === "tap" ? [] : [answersTableName(wiring.bridgeName)];
   const remaining = [nat, ...answersTables].filter((name) => hasTableNamed(tables, name));
-  await pod.applyRules(remaining.map(removalText).join(""));
+  await pod.applyRules(remaining.map(printTableRemoval).join(""));
 }

@@ -9,9 +9,9 @@ import { parseTime } from "@patchbay/kube";
 
 const SELINUX = "SELinux";
 
-function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
+function judge({ mode, hasContainerType }: Selinux): readonly Finding[] {
   if (mode === "off") return [];
-  if (!knowsContainers) {
+  if (!hasContainerType) {
     return [
       wrong(SELINUX, {
         message: `is ${mode}, and its policy has no type container_file_t: VMs cannot use vhost-user sockets`,

@@ -106,7 +106,7 @@ export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<vo
 
 /** Releases sandboxes that the runtime's GC call does not list as valid. Returns the errors. */
 async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
-  const valid = new Set(call.valid.map(({ containerId }) => containerId));
+  const valid = new Set(call.validAttachments.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
   for (const uid of listUids(call, deps)) {
     const rows = await deps.journal.list(uid);

@@ -45,7 +45,7 @@ class BackoffSessions implements Sessions {
   }
 
   backoffMs(pod: LauncherPod): number {
-    return this.#stepBackoff.findHeld(toStep(pod))?.pauseMs ?? 0;
+    return this.#stepBackoff.findDelay(toStep(pod))?.pauseMs ?? 0;
   }
 
   close(pod: LauncherPod): void {

@@ -148,7 +148,7 @@ function observePausedSteps(
   const inputs = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const pausedStep = stepBackoff.findHeld({ scope: uid, name, inputs });
+      const pausedStep = stepBackoff.findDelay({ scope: uid, name, inputs });
       return pausedStep === undefined ? [] : [[name, pausedStep] as const];
     }),
   );

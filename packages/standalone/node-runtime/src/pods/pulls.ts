@@ -97,7 +97,7 @@ class BackgroundPulls implements Pulls {
     }
     if (policy === "Never" && image !== undefined) return rejectImageOfOtherPods(reference);
     if (policy === "Never" || isLocalName(reference)) return rejectMissingImage(reference);
-    const pausedPull = this.#backoff.findHeld({ ...buildStepKey(use), inputs: "" });
+    const pausedPull = this.#backoff.findDelay({ ...buildStepKey(use), inputs: "" });
     return pausedPull === undefined ? { kind: "absent" } : { kind: "failed", ...pausedPull };
   }
 

@@ -180,7 +180,7 @@ test("removes the pod's logs, its directory and its state, without affecting oth
   await take({ kind: "removeRemains" });
   expect(world.files.paths).toEqual([`/logs/ns_b_0${UID}0/x`]);
   expect(kept).toEqual([[UID, []]]);
-  expect(deps.stepBackoff.findHeld({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
+  expect(deps.stepBackoff.findDelay({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
 });
 
 test("a step that needs the object does nothing after its deletion", async () => {

@@ -15,7 +15,7 @@ import { StateWriter, type Step } from "./state.ts";
 export function acquireLock({ dataDir, lock }: Paths): FileLock {
   const outcome = acquireFileLock(lock);
   if ("release" in outcome) return outcome;
-  throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.heldBy });
+  throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.holderPid });
 }
 
 /** Machine that no other process can supervise until `lock` is released. */

@@ -300,7 +300,7 @@ function isDeviceAction({ kind }: NodeAction): boolean {
 type StepWait = ReturnType<NonNullable<NodeStep["findWaitReason"]>>;
 
 function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
-  if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
+  if (action.kind !== "wireTap" || deps.stepBackoff.findDelay(step) !== undefined) return undefined;
   if (deps.wiringBudget.take(facts.vmi, action.iface)) return undefined;
   return { summary: { ...LINKS_KEEP_CHANGING, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }

@@ -8,7 +8,10 @@ import type { Deps } from "../../../deps.ts";
 
 const LISTED_NAMES_MAX = 16;
 
-function describeSearch({ names, unreadable }: DefinitionSearch): string {
+function describeSearch({
+  networkNames: names,
+  unreadableFiles: unreadable,
+}: DefinitionSearch): string {
   const listed = names.slice(0, LISTED_NAMES_MAX).join(", ");
   const more =
     names.length > LISTED_NAMES_MAX ? ` and ${String(names.length - LISTED_NAMES_MAX)} more` : "";

@@ -2,7 +2,7 @@
 // Chooses a device of the pod for an attachment. Source: Multus, k8sclient and conf.go.
 import { names } from "@patchbay/api";
 import {
-  deviceIn,
+  findDeviceId,
   hasCapability,
   withDevice,
   type JournalDevice,
@@ -48,7 +48,7 @@ async function listUsedDevices(
   const ownDevices = rows.flatMap((row) => readDevice(row) ?? []);
   const foreignDevices = facts.attachments.foreign.map(async ({ interfaceName: holder }) => {
     const cached = await deps.resultCache.find(sandbox.id, holder);
-    const id = cached === undefined ? undefined : deviceIn(cached.config);
+    const id = cached === undefined ? undefined : findDeviceId(cached.config);
     return id === undefined ? [] : [{ id, holder }];
   });
   return [...ownDevices, ...(await Promise.all(foreignDevices)).flat()];

@@ -3,7 +3,7 @@
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import {
   buildDefaultNetworkStatuses,
-  deviceIn,
+  findDeviceId,
   buildNetworkStatuses,
   findNetworkStatus,
   type JournalRow,
@@ -54,7 +54,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
     const { id, resource } = device;
     return { id, holder, ...(resource !== undefined && { resource }) };
   }
-  const id = deviceIn(request.config);
+  const id = findDeviceId(request.config);
   return id === undefined ? undefined : { id, holder };
 }
 

@@ -65,7 +65,7 @@ function waitForHooks(
   step: Step,
   context: StepContext,
 ): { readonly summary: BlockedReason; readonly pauseMs: undefined } | undefined {
-  if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
+  if (context.deps.stepBackoff.findDelay(step) !== undefined) return undefined;
   const isCalling = actions.some(
     (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "calling",
   );
