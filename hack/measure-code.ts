@@ -45,9 +45,28 @@ function commentsOf({ file }: Source): readonly ts.CommentRange[] {
   };
   visit(file);
   visit(file.endOfFileToken);
-  return [...found.values()].filter(
+  const ranges = [...found.values()].filter(
     ({ pos, end }) => !file.text.slice(pos, end).includes("SPDX-License-Identifier"),
   );
+  return joinLines(
+    ranges.toSorted((a, b) => a.pos - b.pos),
+    file.text,
+  );
+}
+
+/** Joins the lines of a comment that consists of several `//` lines. */
+function joinLines(ranges: readonly ts.CommentRange[], text: string): readonly ts.CommentRange[] {
+  const joined: ts.CommentRange[] = [];
+  for (const range of ranges) {
+    const last = joined.at(-1);
+    const isContinued =
+      last?.kind === ts.SyntaxKind.SingleLineCommentTrivia &&
+      range.kind === last.kind &&
+      /^\n *$/.test(text.slice(last.end, range.pos));
+    if (isContinued) joined[joined.length - 1] = { ...last, end: range.end };
+    else joined.push(range);
+  }
+  return joined;
 }
 
 function lineCount({ file }: Source, { pos, end }: ts.CommentRange): number {
@@ -171,6 +190,7 @@ function printSample(product: readonly Source[], seed: number): void {
       const line = source.file.getLineAndCharacterOfPosition(pos).line + 1;
       const text = source.file.text
         .slice(pos, end)
+        .replaceAll(/\n *\/\/ ?/g, " ")
         .replaceAll(/[\n*]+/g, " ")
         .replaceAll(/ {2,}/g, " ");
       return `${source.path}:${String(line)}  ${text}`;
